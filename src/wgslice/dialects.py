@@ -1,0 +1,54 @@
+"""Notations for a part of a tensor, each turned into the indices that it selects."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from wgslice.integers import MAX_RANK
+
+__all__ = ["numpy_index"]
+
+
+def numpy_index(key: object, sizes: Sequence[int]) -> tuple[int | range | None, ...]:
+    """NumPy basic indexing: what `key` selects of a tensor of `sizes`, dimension by dimension.
+
+    An int drops its dimension, a range keeps it, a None adds one. Errors have NumPy's types and words.
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    indexed = sum(item is not None and item is not Ellipsis for item in items)
+    if indexed > len(sizes):
+        raise IndexError(
+            f"too many indices for array: array is {len(sizes)}-dimensional, but {indexed} were indexed"
+        )
+    first, last = (ellipses[0], ellipses[0] + 1) if ellipses else (len(items), len(items))
+    items[first:last] = [slice(None)] * (len(sizes) - indexed)
+    axes = iter(enumerate(sizes))
+    selection = tuple(None if item is None else select_axis(item, *next(axes)) for item in items)
+    rank = sum(not isinstance(item, int) for item in selection)
+    if rank > MAX_RANK:
+        raise IndexError(
+            f"number of dimensions must be within [0, {MAX_RANK}], indexing result would have {rank}"
+        )
+    return selection
+
+
+def select_axis(item: object, axis: int, size: int) -> int | range:
+    """One dimension's part of a NumPy index."""
+    if isinstance(item, slice):
+        return range(*item.indices(size))
+    try:
+        index = operator.index(item)  # type: ignore[arg-type]  # what is no integer raises
+    except TypeError:
+        index = None
+    if index is None or isinstance(item, bool):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid indices here; "
+            f"axis {axis} got {type(item).__name__}, which selects by copying"
+        )
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size

@@ -1,0 +1,38 @@
+"""Integers as users pass them, turned into plain ones or refused by name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import SupportsIndex
+
+__all__ = ["MAX_RANK", "U32_MAX", "check_within", "integer", "integers"]
+
+MAX_RANK = 8
+U32_MAX = 2**32 - 1
+
+
+def integer(name: str, value: SupportsIndex) -> int:
+    """`value` as an int; a TypeError that says `name` for what is none (floats are not rounded)."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r}: must be an integer, not {type(value).__name__}") from None
+
+
+def integers(name: str, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Each of `values` as an int."""
+    try:
+        items = list(values)
+    except TypeError:
+        raise TypeError(
+            f"{name} = {values!r}: must be a sequence of integers, not {type(values).__name__}"
+        ) from None
+    return tuple(integer(f"{name}[{axis}]", item) for axis, item in enumerate(items))
+
+
+def check_within(name: str, values: Sequence[int], lowest: int, highest: int, kind: str) -> None:
+    """Refuse the first of `values` that is not in `lowest` to `highest`, the range called `kind`."""
+    for axis, value in enumerate(values):
+        if not lowest <= value <= highest:
+            raise ValueError(f"{name}[{axis}] = {value}: must be {kind}, {lowest} to {highest}")

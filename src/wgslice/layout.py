@@ -1,0 +1,197 @@
+"""How a tensor lies in its buffer, and how two layouts of one copy are brought to their simplest form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+__all__ = ["Layout", "coalesce"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes, signed strides and an offset, all in elements: index c lies at `offset + dot(c, strides)`.
+
+    Two layouts that place the same indices on the same elements are equal, since `Layout.of` makes
+    irrelevant strides 0: those of dimensions of size 1, and everything in a layout without elements.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], strides: Sequence[int], offset: int = 0) -> Layout:
+        """The canonical layout of these indices."""
+        if 0 in sizes:
+            return cls(tuple(sizes), (0,) * len(sizes), 0)
+        relevant = tuple(
+            stride if size > 1 else 0 for size, stride in zip(sizes, strides, strict=True)
+        )
+        return cls(tuple(sizes), relevant, offset)
+
+    @classmethod
+    def packed(cls, sizes: Sequence[int], offset: int = 0) -> Layout:
+        """Row-major without gaps."""
+        strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        return cls.of(sizes, strides, offset)
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.sizes)
+
+    @property
+    def size(self) -> int:
+        """Number of elements, repeated ones counted."""
+        return prod(self.sizes)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the elements lie row-major without gaps, wherever they begin."""
+        return self == Layout.packed(self.sizes, self.offset)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest element that an index reaches."""
+        return self.offset + sum(min(0, reach) for reach in self.reaches)
+
+    @property
+    def stop(self) -> int:
+        """One past the highest element that an index reaches; `lowest` for a layout without elements."""
+        return self.offset + sum(max(0, reach) for reach in self.reaches) + (self.size > 0)
+
+    @property
+    def reaches(self) -> tuple[int, ...]:
+        """For each dimension the signed distance from its first to its last element."""
+        return tuple(
+            max(size - 1, 0) * stride for size, stride in zip(self.sizes, self.strides, strict=True)
+        )
+
+    def shifted(self, elements: int) -> Layout:
+        """The same layout, further along."""
+        return Layout.of(self.sizes, self.strides, self.offset + elements)
+
+    def select(self, selection: Sequence[int | range | None]) -> Layout:
+        """The layout of a part: for each dimension an index (drops it) or a range of indices.
+
+        A None adds a dimension of size 1 where it stands.
+        """
+        sizes: list[int] = []
+        strides: list[int] = []
+        offset = self.offset
+        remaining_strides = iter(self.strides)
+        for item in selection:
+            if item is None:
+                sizes.append(1)
+                strides.append(0)
+                continue
+            stride = next(remaining_strides)
+            if isinstance(item, int):
+                offset += item * stride
+            else:
+                offset += item.start * stride
+                sizes.append(len(item))
+                strides.append(item.step * stride)
+        return Layout.of(sizes, strides, offset)
+
+    def halves(self, axis: int) -> tuple[Layout, Layout]:
+        """Both halves along `axis`, which has at least two elements."""
+        whole = [range(size) for size in self.sizes]
+        middle = self.sizes[axis] // 2
+        first, second = whole.copy(), whole.copy()
+        first[axis], second[axis] = range(middle), range(middle, self.sizes[axis])
+        return self.select(first), self.select(second)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether every stride exceeds the extent of all dimensions with smaller ones."""
+        extent = 1
+        for stride, reach in sorted(zip(map(abs, self.strides), map(abs, self.reaches), strict=True)):
+            if 0 < reach and stride < extent:
+                return False
+            extent += reach
+        return not self.repeats
+
+    @property
+    def repeats(self) -> bool:
+        """Whether some dimension steps in place: the mark of a broadcast."""
+        return any(
+            size > 1 and stride == 0 for size, stride in zip(self.sizes, self.strides, strict=True)
+        )
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two indices lie on the same element."""
+        steps = [
+            (abs(stride), size - 1)
+            for size, stride in zip(self.sizes, self.strides, strict=True)
+            if size > 1
+        ]
+        return not self.is_nested and self.size > 0 and meets(sorted(steps, reverse=True))
+
+
+def meets(steps: list[tuple[int, int]]) -> bool:
+    """Whether `sum(d * stride) == 0` for integers d, not all 0, `abs(d) <= most`; steps are (stride, most).
+
+    Two indices meet if and only if their difference is such a d. Depth first, largest stride first; a
+    branch ends where the smaller strides together cannot return to 0, or no multiple of their greatest
+    common divisor does.
+    """
+
+    def search(position: int, total: int, moved: bool) -> bool:
+        if position == len(steps):
+            return moved and total == 0
+        stride, most = steps[position]
+        rest = steps[position + 1 :]
+        reach = sum(rest_stride * rest_most for rest_stride, rest_most in rest)
+        divisor = gcd(*(rest_stride for rest_stride, _ in rest))
+        if stride == 0:
+            return True
+        lowest = max(-most, -((total + reach) // stride))
+        highest = min(most, (reach - total) // stride)
+        first = lowest if moved else max(lowest, 0)  # of d and -d, one is enough
+        for d in range(first, highest + 1):
+            value = total + d * stride
+            if (value % divisor == 0 if divisor else value == 0) and search(
+                position + 1, value, moved or d != 0
+            ):
+                return True
+        return False
+
+    return search(0, 0, False)
+
+
+def coalesce(source: Layout, target: Layout) -> tuple[Layout, Layout]:
+    """Both layouts of one copy over as few dimensions as say the same.
+
+    Of the pairs (element of `source`, element of `target`) the result lists exactly the same ones. No
+    dimension of size 1 is left, target strides are positive and in descending order, and neighbours i, i + 1
+    are merged if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both sides.
+    """
+    flips = [
+        range(size - 1, -1, -1) if stride < 0 else range(size)
+        for size, stride in zip(target.sizes, target.strides, strict=True)
+    ]
+    source, target = source.select(flips), target.select(flips)
+    dimensions = sorted(
+        (
+            (target_stride, source_stride, size)
+            for size, source_stride, target_stride in zip(
+                target.sizes, source.strides, target.strides, strict=True
+            )
+            if size > 1
+        ),
+        key=lambda dimension: -dimension[0],
+    )
+    merged: list[tuple[int, int, int]] = []
+    for target_stride, source_stride, size in dimensions:
+        if merged and merged[-1][:2] == (size * target_stride, size * source_stride):
+            size *= merged.pop()[2]
+        merged.append((target_stride, source_stride, size))
+    sizes = [size for _, _, size in merged]
+    return (
+        Layout.of(sizes, [source_stride for _, source_stride, _ in merged], source.offset),
+        Layout.of(sizes, [target_stride for target_stride, _, _ in merged], target.offset),
+    )

@@ -1,0 +1,200 @@
+"""From two layouts to the steps that copy one into the other. All decisions are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+from wgslice.integers import U32_MAX
+from wgslice.kernels import WORKGROUP_SIZE, Kernel, choose_kernel
+from wgslice.layout import Layout, coalesce
+
+__all__ = ["BufferCopy", "Dispatch", "Limits", "Plan", "Span", "plan_copy", "rebase"]
+
+WIDEST_NBYTES = 16  # one vec4<u32>
+STEPS_PRINTED = 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a plan must know of a device."""
+
+    binding_nbytes: int  # largest storage binding, bytes
+    binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
+    workgroups: int  # most workgroups in one dimension of a dispatch
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a buffer, whole words, its start a multiple of what its use demands."""
+
+    offset_nbytes: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class BufferCopy:
+    """One `copy_buffer_to_buffer`; offsets count from the bases that `rebase` split off."""
+
+    source_offset_nbytes: int
+    target_offset_nbytes: int
+    nbytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"buffer copy of {self.nbytes} bytes, {self.source_offset_nbytes} to {self.target_offset_nbytes}: "
+            "contiguous words on both sides"
+        )
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One dispatch of a kernel. Layouts count elements of `width_nbytes` from the start of their binding."""
+
+    kernel: Kernel
+    width_nbytes: int
+    source: Layout
+    target: Layout
+    source_binding: Span
+    target_binding: Span
+    count: int  # invocations with work
+    workgroups: tuple[int, int]  # grid, x and y
+    reason: str
+
+    def __str__(self) -> str:
+        grid = " x ".join(map(str, self.workgroups))
+        return f"{self.kernel.value} on {self.target.sizes}, grid {grid} of {WORKGROUP_SIZE}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one copy runs, and why. Immutable, and the same for every buffer: printing one explains it.
+
+    `source` and `target` are the merged layouts, in elements of `width_nbytes` from the tensor's base.
+    """
+
+    nbytes: int  # useful bytes, those of the target's elements
+    itemsize: int  # bytes an element of the tensor
+    width_nbytes: int  # bytes an element of the copy
+    source: Layout
+    target: Layout
+    steps: tuple[BufferCopy | Dispatch, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line: merged dimensions, element width, kernels."""
+        names = ("buffer copy" if isinstance(step, BufferCopy) else step.kernel.value for step in self.steps)
+        used = ", ".join(dict.fromkeys(names)) or "nothing to do"
+        count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
+        return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
+
+    def __str__(self) -> str:
+        lines = [
+            f"copy of {self.nbytes} bytes, elements of {self.itemsize} bytes moved {self.width_nbytes} at a time",
+            f"  merged sizes {self.target.sizes}",
+            f"  source strides {self.source.strides} from {self.source.offset}",
+            f"  target strides {self.target.strides} from {self.target.offset}",
+        ]
+        lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
+        if len(self.steps) > STEPS_PRINTED:
+            lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps like these")
+        return "\n".join(lines)
+
+
+def rebase(layout: Layout, itemsize: int, limits: Limits) -> tuple[int, Layout]:
+    """Split a layout into an aligned base in bytes and the layout from there.
+
+    The base is the last possible binding offset at or before the layout's lowest element, so that equal
+    slices at different places of a buffer share a plan.
+    """
+    base = span_of(layout, itemsize, limits).offset_nbytes
+    return base, layout.shifted(-(base // itemsize))
+
+
+@lru_cache(maxsize=4096)
+def plan_copy(
+    source: Layout, target: Layout, itemsize: int, limits: Limits, *, buffer_copy: bool = True
+) -> Plan:
+    """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
+
+    `target` must not overlap itself. `buffer_copy` says whether both buffers' usages allow buffer copies.
+    """
+    if target.size > U32_MAX:
+        raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
+    nbytes = target.size * itemsize
+    if target.size == 0:
+        return Plan(nbytes, itemsize, itemsize, source, target, ())
+    source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
+    steps: tuple[BufferCopy | Dispatch, ...]
+    if buffer_copy and width_nbytes >= 4 and source.is_packed and target.is_packed:
+        steps = (BufferCopy(source.offset * width_nbytes, target.offset * width_nbytes, nbytes),)
+    else:
+        pieces = split(source, target, width_nbytes, limits)
+        steps = tuple(dispatch(*piece, width_nbytes, limits) for piece in pieces)
+    return Plan(nbytes, itemsize, width_nbytes, source, target, steps)
+
+
+def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
+    """The same copy in the widest elements that divide the contiguous runs, all strides and all offsets."""
+    if target.rank == 0 or not source.strides[-1] == target.strides[-1] == 1:
+        return source, target, itemsize
+    factor = gcd(
+        WIDEST_NBYTES // itemsize,
+        target.sizes[-1],
+        source.offset,
+        target.offset,
+        *source.strides[:-1],
+        *target.strides[:-1],
+    )
+    return *coalesce(in_units(source, factor), in_units(target, factor)), itemsize * factor
+
+
+def in_units(layout: Layout, factor: int) -> Layout:
+    """A layout with contiguous innermost runs, counted in elements `factor` times as wide."""
+    *outer_sizes, run = layout.sizes
+    outer_strides = [stride // factor for stride in layout.strides[:-1]]
+    return Layout.of([*outer_sizes, run // factor], [*outer_strides, 1], layout.offset // factor)
+
+
+def split(
+    source: Layout, target: Layout, width_nbytes: int, limits: Limits
+) -> Iterator[tuple[Layout, Layout]]:
+    """Halve the longest dimension of a side that no binding holds, until every piece's sides fit in one."""
+    for side in (source, target):
+        if span_of(side, width_nbytes, limits).nbytes > limits.binding_nbytes:
+            reaches = [abs(reach) for reach in side.reaches]
+            axis = reaches.index(max(reaches))
+            for piece in zip(source.halves(axis), target.halves(axis), strict=True):
+                yield from split(*piece, width_nbytes, limits)
+            return
+    yield source, target
+
+
+def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
+    """The binding that holds a layout: from an aligned offset to the end of its last word."""
+    alignment = limits.binding_alignment_nbytes
+    start = layout.lowest * width_nbytes // alignment * alignment
+    stop = -(-layout.stop * width_nbytes // 4) * 4
+    return Span(start, stop - start)
+
+
+def dispatch(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Dispatch:
+    """One piece, whose sides fit in a binding each, as a dispatch."""
+    bindings = [span_of(side, width_nbytes, limits) for side in (source, target)]
+    source, target = (
+        coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
+        for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
+    )
+    kernel, count, reason = choose_kernel(target, width_nbytes)
+    return Dispatch(
+        kernel, width_nbytes, source, target, *bindings, count, grid(count, limits), reason
+    )
+
+
+def grid(count: int, limits: Limits) -> tuple[int, int]:
+    """Workgroups in x and y for `count` invocations, as few as possible."""
+    groups = -(-count // WORKGROUP_SIZE)
+    rows = -(-groups // limits.workgroups)
+    return -(-groups // rows), rows

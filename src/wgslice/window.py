@@ -1,0 +1,113 @@
+"""The window of DirectML's Slice1 and its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from wgslice.errors import WindowError
+from wgslice.integers import MAX_RANK, U32_MAX, integers
+
+__all__ = ["Window"]
+
+I32_MIN, I32_MAX = -(2**31), 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """A box of elements, and the signed step to walk it in each dimension.
+
+    A negative stride begins at the end of the box. Make one with `Window.of`, which checks the rules that
+    need no tensor.
+    """
+
+    offsets: tuple[int, ...]  # first element of the box, u32
+    sizes: tuple[int, ...]  # extent of the box in elements, u32, at least 1
+    strides: tuple[int, ...]  # step within the box in elements, i32, not 0
+
+    @classmethod
+    def of(
+        cls,
+        offsets: Iterable[SupportsIndex],
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None = None,
+    ) -> Window:
+        """Refuse what is no window of any tensor; strides default to 1."""
+        starts, extents = integers("offsets", offsets), integers("sizes", sizes)
+        steps = (1,) * len(starts) if strides is None else integers("strides", strides)
+        check_ranks(starts, extents, steps)
+        for axis, (offset, size, stride) in enumerate(zip(starts, extents, steps, strict=True)):
+            if not 0 <= offset <= U32_MAX:
+                raise WindowError(f"offsets[{axis}] = {offset}: must be a u32, 0 to {U32_MAX}")
+            if not 1 <= size <= U32_MAX:
+                raise WindowError(f"sizes[{axis}] = {size}: must be a u32 of at least 1, 1 to {U32_MAX}")
+            if stride == 0:
+                raise WindowError(f"strides[{axis}] = 0: must not be 0")
+            if not I32_MIN <= stride <= I32_MAX:
+                raise WindowError(f"strides[{axis}] = {stride}: must be an i32, {I32_MIN} to {I32_MAX}")
+        return cls(starts, extents, steps)
+
+    @property
+    def most_output_sizes(self) -> tuple[int, ...]:
+        """As many elements a dimension as the box holds steps: `1 + (size - 1) // abs(stride)`."""
+        return tuple(
+            1 + (size - 1) // abs(stride) for size, stride in zip(self.sizes, self.strides, strict=True)
+        )
+
+    def check_inside(self, input_sizes: Sequence[int]) -> None:
+        """Refuse a window that leaves a tensor of `input_sizes`."""
+        if len(input_sizes) != len(self.offsets):
+            raise WindowError(
+                f"a window of rank {len(self.offsets)} on an input of rank {len(input_sizes)}, "
+                f"sizes {tuple(input_sizes)}: the ranks must be equal"
+            )
+        for axis, (offset, size, extent) in enumerate(
+            zip(self.offsets, self.sizes, input_sizes, strict=True)
+        ):
+            if offset + size > extent:
+                raise WindowError(
+                    f"offsets[{axis}] + sizes[{axis}] = {offset} + {size} = {offset + size}: "
+                    f"must be at most the input's size {extent} in dimension {axis}"
+                )
+
+    def check_output(self, output_sizes: Sequence[int]) -> None:
+        """Refuse output sizes that the window cannot fill."""
+        most_sizes = self.most_output_sizes
+        if len(output_sizes) != len(most_sizes):
+            raise WindowError(
+                f"output sizes {tuple(output_sizes)} have rank {len(output_sizes)}: "
+                f"must have the window's rank, {len(most_sizes)}"
+            )
+        for axis, (size, most) in enumerate(zip(output_sizes, most_sizes, strict=True)):
+            if not 1 <= size <= most:
+                raise WindowError(
+                    f"output sizes[{axis}] = {size}: must be 1 to {most}, what sizes[{axis}] = "
+                    f"{self.sizes[axis]} and strides[{axis}] = {self.strides[axis]} allow"
+                )
+
+    def ranges(self, output_sizes: Sequence[int]) -> tuple[range, ...]:
+        """The input indices that each dimension of the output reads, in the output's order."""
+        return tuple(
+            range(start, start + size * stride, stride)
+            for start, stride, size in zip(self.starts, self.strides, output_sizes, strict=True)
+        )
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The element that output index 0 reads: the first of the box, or its last for a negative stride."""
+        return tuple(
+            offset if stride > 0 else offset + size - 1
+            for offset, size, stride in zip(self.offsets, self.sizes, self.strides, strict=True)
+        )
+
+
+def check_ranks(offsets: tuple[int, ...], sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """Refuse windows whose three lists differ in length, or have a rank that no Slice1 has."""
+    if not len(offsets) == len(sizes) == len(strides):
+        raise WindowError(
+            f"{len(offsets)} offsets, {len(sizes)} sizes and {len(strides)} strides: "
+            "there must be one of each for every dimension"
+        )
+    if not 1 <= len(offsets) <= MAX_RANK:
+        raise WindowError(f"a window of rank {len(offsets)}: the rank must be 1 to {MAX_RANK}")

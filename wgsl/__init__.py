@@ -1,0 +1,1 @@
+"""The kernels: one plain WGSL file each."""

@@ -1,0 +1,69 @@
+// slice1: the specification as a kernel. One invocation copies the element of one output index.
+//
+//   invocation i  ->  c, the i-th index of `sizes` in row-major order
+//   target[target_offset + dot(c, target_strides)] = source[source_offset + dot(c, source_strides)]
+//
+// Elements of 1 and 2 bytes share their words with other invocations, or with bytes that are no output at all,
+// so the target is atomic: an invocation changes the bits of its own element and no others.
+
+struct Copy {
+    sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
+    source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32: a negative stride wraps around
+    target_strides: array<vec4<u32>, 2>, // elements
+    source_offset: u32,                  // elements, from the start of the binding
+    target_offset: u32,                  // elements, from the start of the binding
+    rank: u32,                           // dimensions in use, the first ones
+    count: u32,                          // invocations with work, here elements
+}
+
+override workgroup_size: u32; // invocations
+override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
+
+@group(0) @binding(0) var<uniform> copy: Copy;
+@group(0) @binding(1) var<storage, read> source_words: array<u32>;
+@group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
+
+fn copy_words(source_element: u32, target_element: u32) {
+    let words_per_element = element_nbytes / 4u;
+    for (var i = 0u; i < words_per_element; i++) {
+        let word = source_words[source_element * words_per_element + i];
+        atomicStore(&target_words[target_element * words_per_element + i], word);
+    }
+}
+
+fn copy_part_of_word(source_element: u32, target_element: u32) {
+    let lanes = 4u / element_nbytes; // elements a word
+    let bits = 8u * element_nbytes;
+    let value = extractBits(source_words[source_element / lanes], source_element % lanes * bits, bits);
+    let shift = target_element % lanes * bits;
+    let word = &target_words[target_element / lanes];
+    let old = extractBits(atomicLoad(word), shift, bits);
+    // Nobody else changes these bits, so flipping those that differ sets them, whatever happens to the rest.
+    atomicXor(word, (old ^ value) << shift);
+}
+
+@compute @workgroup_size(workgroup_size)
+fn slice1(@builtin(workgroup_id) group: vec3<u32>,
+          @builtin(num_workgroups) groups: vec3<u32>,
+          @builtin(local_invocation_index) lane: u32) {
+    let invocation = (group.y * groups.x + group.x) * workgroup_size + lane;
+    if (invocation >= copy.count) {
+        return;
+    }
+    var rest = invocation;
+    var source_element = copy.source_offset;
+    var target_element = copy.target_offset;
+    for (var d = copy.rank; d > 0u; d--) {
+        let i = (d - 1u) / 4u;
+        let j = (d - 1u) % 4u;
+        let c = rest % copy.sizes[i][j];
+        rest /= copy.sizes[i][j];
+        source_element += c * copy.source_strides[i][j];
+        target_element += c * copy.target_strides[i][j];
+    }
+    if (element_nbytes >= 4u) {
+        copy_words(source_element, target_element);
+    } else {
+        copy_part_of_word(source_element, target_element);
+    }
+}
