@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from numpy.exceptions import AxisError
+
 __all__ = ["DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError", "named"]
 
 
@@ -29,6 +31,8 @@ def named(operator: str) -> Iterator[None]:
     """Put the operator's name in front of every refusal raised inside. Used at the public border, once."""
     try:
         yield
+    except AxisError as error:  # prints its attributes, not its arguments
+        raise AxisError(f"{operator}: {error}") from None
     except (ValueError, TypeError) as error:
         error.args = (f"{operator}: {error}",)
         raise

@@ -1,0 +1,30 @@
+"""wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
+
+from wgslice.adapters import Adapter
+from wgslice.device import Device, adapters, default_device
+from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
+from wgslice.operators import CompiledOperator, Slice1, TensorDesc, slice1
+from wgslice.tensor import Tensor, asarray, empty, from_buffer, reverse, zeros
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Adapter",
+    "CompiledOperator",
+    "Device",
+    "DeviceLostError",
+    "NoAdapterError",
+    "OutOfDeviceMemory",
+    "Slice1",
+    "Tensor",
+    "TensorDesc",
+    "WindowError",
+    "adapters",
+    "asarray",
+    "default_device",
+    "empty",
+    "from_buffer",
+    "reverse",
+    "slice1",
+    "zeros",
+]

@@ -1,0 +1,96 @@
+"""Adapters as values: what this machine has, which is best, and what to install where there is none."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wgslice.errors import NoAdapterError
+
+__all__ = ["Adapter", "choose_adapter", "install_advice"]
+
+KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU")
+NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One way to a device of this machine.
+
+    Attributes
+    ----------
+    name : str
+        The device's name as its driver gives it.
+    backend : str
+        "Vulkan", "Metal", "D3D12" or "OpenGL".
+    kind : str
+        "DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU" or "Unknown".
+    driver : str
+        The driver's own description, often with its version; empty where it gives none.
+    """
+
+    name: str
+    backend: str
+    kind: str
+    driver: str
+    handle: Any = field(default=None, repr=False, compare=False)  # the wgpu.GPUAdapter
+
+    @property
+    def software(self) -> bool:
+        """Whether it runs on the CPU: lavapipe, SwiftShader, WARP, llvmpipe."""
+        return self.kind == "CPU"
+
+    def __str__(self) -> str:
+        """Name and backend; what `WGSLICE_ADAPTER` and `--adapter` are looked for in."""
+        return f"{self.name} via {self.backend}"
+
+
+def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
+    """The best of `adapters`; with a query the best whose name or backend contains it, case ignored."""
+    if not adapters:
+        raise NoAdapterError(f"this machine has no WebGPU adapter: {install_advice()}")
+    fitting = [adapter for adapter in adapters if (query or "").lower() in str(adapter).lower()]
+    if not fitting:
+        raise NoAdapterError(
+            f"no adapter has {query!r} in its name or backend; this machine has: "
+            + "; ".join(map(str, adapters))
+        )
+    return min(fitting, key=rank)
+
+
+def rank(adapter: Adapter) -> tuple[int, bool]:
+    """Real GPUs before software, native interfaces before OpenGL."""
+    kinds = (*KIND_ORDER, adapter.kind)
+    return kinds.index(adapter.kind), adapter.backend not in NATIVE_BACKENDS
+
+
+def install_advice() -> str:
+    """What gives this system an adapter."""
+    system = platform.system()
+    if system == "Darwin":
+        return "Metal is part of macOS 10.13 and later; this one offers no Metal device"
+    if system == "Windows":
+        return "Direct3D 12 is part of Windows 10 and later; update the graphics driver"
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    families = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
+    commands = {
+        "debian": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
+        "ubuntu": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
+        "fedora": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
+        "rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
+        "suse": "sudo zypper install libvulkan_lvp libvulkan1",
+        "arch": "sudo pacman -S vulkan-swrast vulkan-icd-loader",
+        "alpine": "sudo apk add mesa-vulkan-swrast vulkan-loader",
+    }
+    for family, command in commands.items():
+        if family in families:
+            return f"install a Vulkan driver, such as the software one: {command}"
+    return (
+        "install your GPU's Vulkan driver, or Mesa's software driver lavapipe with the Vulkan loader "
+        "(packages often named mesa-vulkan-drivers and libvulkan1)"
+    )

@@ -1,0 +1,333 @@
+"""A GPU device: adapters, buffers, pipelines, transfers. The only module that imports wgpu."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.adapters import Adapter, choose_adapter
+from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.kernels import WORKGROUP_SIZE, Kernel
+from wgslice.plan import Limits, Span
+
+if TYPE_CHECKING:
+    import wgpu
+
+    Buffer: TypeAlias = wgpu.GPUBuffer
+    CommandEncoder: TypeAlias = wgpu.GPUCommandEncoder
+
+__all__ = ["Device", "adapters", "default_device", "device_of"]
+
+# Values of the WebGPU specification, which wgpu.BufferUsage repeats.
+MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 0x1, 0x4, 0x8, 0x40, 0x80
+COMPUTE_STAGE = 0x4
+
+LARGEST_BINDING_NBYTES = 2**31  # so that 32-bit indices of elements, words and invocations never wrap around
+
+Compiled_co = TypeVar("Compiled_co", covariant=True)
+
+
+class Descriptor(Protocol[Compiled_co]):
+    """What `Device.compile` takes."""
+
+    def compile(self, device: Device) -> Compiled_co:
+        """The operator, ready to run on `device`."""
+
+
+def adapters() -> list[Adapter]:
+    """List the adapters of this machine.
+
+    Returns
+    -------
+    list of Adapter
+        In wgpu's order; empty where there is none.
+    """
+    import wgpu
+
+    return [describe_adapter(handle) for handle in wgpu.gpu.enumerate_adapters_sync()]
+
+
+def describe_adapter(handle: wgpu.GPUAdapter) -> Adapter:
+    """wgpu's adapter as ours."""
+    info = handle.info
+    return Adapter(
+        name=info["device"] or info["description"] or "unnamed",
+        backend=info["backend_type"],
+        kind=info["adapter_type"],
+        driver=info["description"],
+        handle=handle,
+    )
+
+
+class Device:
+    """A GPU, or a software one: where tensors live and operators run.
+
+    Get one with `Device.request`, `Device.wrap` or `default_device`. All tensors of one operation must be
+    on the same device.
+
+    Attributes
+    ----------
+    wgpu_device : wgpu.GPUDevice
+        The device underneath.
+    adapter : Adapter
+        What it runs on.
+    limits : Limits
+        What plans are made for.
+    """
+
+    wrapped: WeakValueDictionary[wgpu.GPUDevice, Device] = WeakValueDictionary()
+    wrapping = threading.Lock()
+
+    def __init__(self, wgpu_device: wgpu.GPUDevice) -> None:
+        self.wgpu_device = wgpu_device
+        self.adapter = describe_adapter(wgpu_device.adapter)
+        limits = wgpu_device.limits
+        self.largest_buffer_nbytes: int = limits["max-buffer-size"]
+        self.limits = Limits(
+            binding_nbytes=min(limits["max-storage-buffer-binding-size"], LARGEST_BINDING_NBYTES),
+            binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
+            workgroups=limits["max-compute-workgroups-per-dimension"],
+        )
+        self.bind_group_layout = self._layout("uniform", "read-only-storage", "storage")
+        self.probe_layout = self._layout("read-only-storage")
+        self.pipeline = lru_cache(maxsize=None)(self._pipeline)  # one for each kernel and width
+        self.uniform_buffer = lru_cache(maxsize=1024)(self._uniform_buffer)
+
+    @classmethod
+    def request(cls, adapter: Adapter | str | None = None) -> Device:
+        """Make a new device with all limits of its adapter.
+
+        Parameters
+        ----------
+        adapter : Adapter or str, optional
+            One of `adapters()`, or a part of its name or backend, case ignored. The best by default: a
+            discrete GPU before an integrated one before software.
+
+        Raises
+        ------
+        NoAdapterError
+            No adapter fits; the message says what this machine has, or what to install.
+        """
+        if not isinstance(adapter, Adapter):
+            adapter = choose_adapter(adapters(), adapter)
+        handle: wgpu.GPUAdapter = adapter.handle
+        return cls.wrap(handle.request_device_sync())
+
+    @classmethod
+    def wrap(cls, wgpu_device: wgpu.GPUDevice) -> Device:
+        """Share a device that exists: that of pygfx, or of your own program.
+
+        Parameters
+        ----------
+        wgpu_device : wgpu.GPUDevice
+            For example `wgpu.utils.get_default_device()`.
+
+        Returns
+        -------
+        Device
+            The same one for the same `wgpu_device`, as long as it is in use.
+        """
+        import wgpu
+
+        if not isinstance(wgpu_device, wgpu.GPUDevice):
+            raise TypeError(f"Device.wrap takes a wgpu.GPUDevice, not {type(wgpu_device).__name__}")
+        with cls.wrapping:
+            device = cls.wrapped.get(wgpu_device)
+            if device is None:
+                device = cls.wrapped[wgpu_device] = cls(wgpu_device)
+            return device
+
+    def compile(self, descriptor: Descriptor[Compiled_co]) -> Compiled_co:
+        """Plan an operator once, to run or record it many times.
+
+        Parameters
+        ----------
+        descriptor : Slice1
+            What to compute.
+
+        Returns
+        -------
+        CompiledOperator
+        """
+        if not hasattr(descriptor, "compile"):
+            raise TypeError(f"Device.compile takes a descriptor such as Slice1, not {type(descriptor).__name__}")
+        return descriptor.compile(self)
+
+    def synchronize(self) -> None:
+        """Wait until all work submitted so far is done."""
+        self.download(self.create_buffer(4), 0, np.empty(4, np.uint8))
+
+    def create_buffer(self, nbytes: int) -> Buffer:
+        """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
+        return self._buffer(max(-(-nbytes // 16) * 16, 16), STORAGE | COPY_SRC | COPY_DST)
+
+    def upload(self, buffer: Buffer, data: NDArray[np.uint8]) -> None:
+        """Write contiguous bytes to the start of a buffer that has room for them in whole words."""
+        queue = self.wgpu_device.queue
+        whole = data.size // 4 * 4
+        if whole:
+            queue.write_buffer(buffer, 0, data[:whole])
+        if whole < data.size:
+            queue.write_buffer(buffer, whole, np.pad(data[whole:], (0, whole + 4 - data.size)))
+        queue.submit([])  # until then the queue keeps a second copy of the data
+
+    def download(self, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:
+        """Wait for the GPU, then fill contiguous `into` from a checked buffer with COPY_SRC."""
+        start = offset_nbytes // 4 * 4
+        nbytes = -(-(offset_nbytes + into.size - start) // 4) * 4
+        self.check_usable(buffer)
+        self.check_alive(buffer)
+        staging = self._buffer(nbytes, MAP_READ | COPY_DST)
+        encoder = self.wgpu_device.create_command_encoder()
+        encoder.copy_buffer_to_buffer(buffer, start, staging, 0, nbytes)
+        self.wgpu_device.queue.submit([encoder.finish()])
+        staging.map_sync("READ")
+        mapped = np.frombuffer(staging.read_mapped(copy=False), np.uint8)
+        into[:] = mapped[offset_nbytes - start :][: into.size]
+        del mapped  # it dangles once the buffer is unmapped
+        staging.unmap()
+
+    def check_usable(self, buffer: Buffer) -> None:
+        """Refuse a buffer of another device, without STORAGE usage, or mapped."""
+        if owner_of(buffer) is not self.wgpu_device:
+            raise ValueError(f"{describe_buffer(buffer)} is not on {self}: move the data to that device first")
+        if not buffer.usage & STORAGE:
+            raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
+        if buffer.map_state != "unmapped":
+            raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
+
+    def check_alive(self, buffer: Buffer) -> None:
+        """Refuse a buffer that has been destroyed, or whose device is lost.
+
+        wgpu looks at the buffers of a copy no earlier than in `queue.submit`, where a mistake aborts the
+        process. Making a bind group looks too, and raises.
+        """
+        with translated_errors():
+            self.wgpu_device.create_bind_group(
+                layout=self.probe_layout, entries=[binding(0, buffer, Span(0, 4))]
+            )
+
+    def bind_group(
+        self, uniform: bytes, source: tuple[Buffer, Span], target: tuple[Buffer, Span]
+    ) -> wgpu.GPUBindGroup:
+        """The three bindings that every kernel has."""
+        block = self.uniform_buffer(uniform)
+        entries = [binding(0, block, Span(0, block.size)), binding(1, *source), binding(2, *target)]
+        with translated_errors():
+            return self.wgpu_device.create_bind_group(layout=self.bind_group_layout, entries=entries)
+
+    def _layout(self, *types: str) -> wgpu.GPUBindGroupLayout:
+        return self.wgpu_device.create_bind_group_layout(
+            entries=[
+                {"binding": number, "visibility": COMPUTE_STAGE, "buffer": {"type": type_}}
+                for number, type_ in enumerate(types)
+            ]
+        )
+
+    def _pipeline(self, kernel: Kernel, width_nbytes: int) -> wgpu.GPUComputePipeline:
+        source = files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
+        device = self.wgpu_device
+        return device.create_compute_pipeline(
+            layout=device.create_pipeline_layout(bind_group_layouts=[self.bind_group_layout]),
+            compute={
+                "module": device.create_shader_module(label=kernel.value, code=source),
+                "entry_point": kernel.value,
+                "constants": {"workgroup_size": WORKGROUP_SIZE, "element_nbytes": width_nbytes},
+            },
+        )
+
+    def _uniform_buffer(self, uniform: bytes) -> Buffer:
+        """A buffer that holds a block for good, so that any number of recordings can share it."""
+        with translated_errors():
+            return self.wgpu_device.create_buffer_with_data(data=uniform, usage=UNIFORM)
+
+    def _buffer(self, nbytes: int, usage: int) -> Buffer:
+        if nbytes > self.largest_buffer_nbytes:
+            raise ValueError(
+                f"a buffer of {nbytes} bytes: {self} allows at most {self.largest_buffer_nbytes}; use smaller tensors"
+            )
+        with translated_errors():
+            return self.wgpu_device.create_buffer(size=nbytes, usage=usage)
+
+    def __repr__(self) -> str:
+        return f"Device({self.adapter})"
+
+
+def default_device() -> Device:
+    """Get the device that is used where none is given; made once, then shared.
+
+    The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
+    is the best of this machine.
+
+    Raises
+    ------
+    NoAdapterError
+        This machine has no adapter, or none that fits WGSLICE_ADAPTER.
+    """
+    with default_lock:
+        return make_default_device()
+
+
+default_lock = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def make_default_device() -> Device:
+    """What `default_device` returns from its first success on."""
+    return Device.request(os.environ.get("WGSLICE_ADAPTER"))
+
+
+def device_of(buffer: Buffer) -> Device:
+    """The device that a caller's buffer belongs to; a TypeError for what is no buffer."""
+    import wgpu
+
+    if not isinstance(buffer, wgpu.GPUBuffer):
+        raise TypeError(f"a buffer must be a wgpu.GPUBuffer, not {type(buffer).__name__}")
+    return Device.wrap(owner_of(buffer))
+
+
+def owner_of(handle: Buffer | CommandEncoder) -> wgpu.GPUDevice:
+    """The wgpu device of a buffer or encoder; wgpu-py has no public name for it."""
+    owner: wgpu.GPUDevice = handle._device
+    return owner
+
+
+def describe_buffer(buffer: Buffer) -> str:
+    """A buffer as errors call it."""
+    label = f" {buffer.label!r}" if buffer.label else ""
+    return f"the buffer{label} of {buffer.size} bytes"
+
+
+def binding(number: int, buffer: Buffer, span: Span) -> dict[str, Any]:
+    """One entry of a bind group."""
+    resource = {"buffer": buffer, "offset": span.offset_nbytes, "size": span.nbytes}
+    return {"binding": number, "resource": resource}
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """wgpu's validation errors as Python's own, as far as their texts tell them apart."""
+    import wgpu
+
+    try:
+        yield
+    except wgpu.GPUError as error:
+        text = str(error)
+        if "Not enough memory left" in text:
+            raise OutOfDeviceMemory(
+                "the device has no memory left for this buffer: drop tensors that are no longer needed"
+            ) from error
+        if "device is lost" in text.lower():
+            raise DeviceLostError("the device is lost: request a new one and upload again") from error
+        if "has been destroyed" in text:
+            raise ValueError("the buffer has been destroyed: its memory is gone") from error
+        raise

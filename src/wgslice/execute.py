@@ -1,0 +1,93 @@
+"""A plan and buffers become recorded commands. Nothing is decided here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wgslice.device import COPY_DST, COPY_SRC, Device, describe_buffer, owner_of
+from wgslice.layout import Layout
+from wgslice.plan import BufferCopy, Plan, Span, plan_copy, rebase
+from wgslice.uniforms import uniform_block
+
+if TYPE_CHECKING:
+    from wgslice.device import Buffer, CommandEncoder
+
+__all__ = ["Operand", "record_copy", "run_copy"]
+
+
+class Operand(NamedTuple):
+    """One side of a copy: a buffer and the layout of elements in it."""
+
+    buffer: Buffer
+    layout: Layout
+
+
+def run_copy(device: Device, itemsize: int, source: Operand, target: Operand) -> None:
+    """Copy on the GPU, without waiting for it."""
+    encoder = device.wgpu_device.create_command_encoder()
+    record_copy(device, encoder, itemsize, source, target)
+    device.wgpu_device.queue.submit([encoder.finish()])
+
+
+def record_copy(
+    device: Device, encoder: CommandEncoder, itemsize: int, source: Operand, target: Operand
+) -> None:
+    """Record the copy into an encoder; a refused one records nothing."""
+    if owner_of(encoder) is not device.wgpu_device:
+        raise ValueError(f"the command encoder is not of {device}: create it on that device")
+    for operand in (source, target):
+        device.check_usable(operand.buffer)
+    if source.buffer is target.buffer:
+        raise ValueError(
+            f"input and output share {describe_buffer(source.buffer)}: a copy needs two buffers; "
+            "copy() the input first"
+        )
+    source_base, source_layout = rebase(source.layout, itemsize, device.limits)
+    target_base, target_layout = rebase(target.layout, itemsize, device.limits)
+    copyable = bool(source.buffer.usage & COPY_SRC and target.buffer.usage & COPY_DST)
+    plan = plan_copy(source_layout, target_layout, itemsize, device.limits, buffer_copy=copyable)
+    record_plan(device, encoder, plan, (source.buffer, source_base), (target.buffer, target_base))
+
+
+def record_plan(
+    device: Device,
+    encoder: CommandEncoder,
+    plan: Plan,
+    source: tuple[Buffer, int],
+    target: tuple[Buffer, int],
+) -> None:
+    """Record a plan's steps between two buffers, from a base in bytes in each."""
+    dispatches = []
+    for step in plan.steps:
+        if isinstance(step, BufferCopy):
+            device.check_alive(source[0])
+            device.check_alive(target[0])
+            encoder.copy_buffer_to_buffer(
+                source[0],
+                source[1] + step.source_offset_nbytes,
+                target[0],
+                target[1] + step.target_offset_nbytes,
+                step.nbytes,
+            )
+        else:
+            bind_group = device.bind_group(
+                uniform_block(step),
+                placed(source, step.source_binding),
+                placed(target, step.target_binding),
+            )
+            dispatches.append(
+                (device.pipeline(step.kernel, step.width_nbytes), bind_group, step.workgroups)
+            )
+    if dispatches:
+        compute_pass = encoder.begin_compute_pass()
+        for pipeline, bind_group, workgroups in dispatches:
+            compute_pass.set_pipeline(pipeline)
+            compute_pass.set_bind_group(0, bind_group)
+            compute_pass.dispatch_workgroups(*workgroups)
+        compute_pass.end()
+
+
+def placed(place: tuple[Buffer, int], span: Span) -> tuple[Buffer, Span]:
+    """A plan's binding in a real buffer."""
+    buffer, base = place
+    return buffer, Span(base + span.offset_nbytes, span.nbytes)
