@@ -1,10 +1,14 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
 from wgslice.adapters import Adapter
+from wgslice.compiled import CompiledOperator
+from wgslice.creation import asarray, empty, from_buffer, zeros
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
-from wgslice.operators import CompiledOperator, Slice1, TensorDesc, slice1
-from wgslice.tensor import Tensor, asarray, empty, from_buffer, reverse, zeros
+from wgslice.operators import Slice1, slice1
+from wgslice.tensor import Tensor
+from wgslice.tensor_desc import TensorDesc
+from wgslice.views import reverse
 
 __version__ = "0.1.0"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from wgslice.errors import NoAdapterError
 
-__all__ = ["Adapter", "choose_adapter", "install_advice"]
+__all__ = ["Adapter", "choose_adapter", "describe_adapter", "install_advice"]
 
 KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU")
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
@@ -45,6 +45,18 @@ class Adapter:
     def __str__(self) -> str:
         """Name and backend; what `WGSLICE_ADAPTER` and `--adapter` are looked for in."""
         return f"{self.name} via {self.backend}"
+
+
+def describe_adapter(handle: Any) -> Adapter:
+    """A wgpu.GPUAdapter as a value."""
+    info = handle.info
+    return Adapter(
+        name=info["device"] or info["description"] or "unnamed",
+        backend=info["backend_type"],
+        kind=info["adapter_type"],
+        driver=info["description"],
+        handle=handle,
+    )
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:

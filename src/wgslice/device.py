@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-import numpy as np
-from numpy.typing import NDArray
-
-from wgslice.adapters import Adapter, choose_adapter
+from wgslice.adapters import Adapter, choose_adapter, describe_adapter
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.kernels import WORKGROUP_SIZE, Kernel
 from wgslice.plan import Limits, Span
@@ -56,18 +53,6 @@ def adapters() -> list[Adapter]:
     return [describe_adapter(handle) for handle in wgpu.gpu.enumerate_adapters_sync()]
 
 
-def describe_adapter(handle: wgpu.GPUAdapter) -> Adapter:
-    """wgpu's adapter as ours."""
-    info = handle.info
-    return Adapter(
-        name=info["device"] or info["description"] or "unnamed",
-        backend=info["backend_type"],
-        kind=info["adapter_type"],
-        driver=info["description"],
-        handle=handle,
-    )
-
-
 class Device:
     """A GPU, or a software one: where tensors live and operators run.
 
@@ -84,7 +69,7 @@ class Device:
         What plans are made for.
     """
 
-    wrapped: WeakValueDictionary[wgpu.GPUDevice, Device] = WeakValueDictionary()
+    wrapped: ClassVar[WeakValueDictionary[wgpu.GPUDevice, Device]] = WeakValueDictionary()
     wrapping = threading.Lock()
 
     def __init__(self, wgpu_device: wgpu.GPUDevice) -> None:
@@ -159,47 +144,33 @@ class Device:
         CompiledOperator
         """
         if not hasattr(descriptor, "compile"):
-            raise TypeError(f"Device.compile takes a descriptor such as Slice1, not {type(descriptor).__name__}")
+            raise TypeError(
+                f"Device.compile takes a descriptor such as Slice1, not {type(descriptor).__name__}"
+            )
         return descriptor.compile(self)
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done."""
-        self.download(self.create_buffer(4), 0, np.empty(4, np.uint8))
+        staging = self.create_staging(4)
+        encoder = self.wgpu_device.create_command_encoder()
+        encoder.clear_buffer(staging)  # a buffer in use is mapped when its last use is done
+        self.wgpu_device.queue.submit([encoder.finish()])
+        staging.map_sync("READ")
 
     def create_buffer(self, nbytes: int) -> Buffer:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
         return self._buffer(max(-(-nbytes // 16) * 16, 16), STORAGE | COPY_SRC | COPY_DST)
 
-    def upload(self, buffer: Buffer, data: NDArray[np.uint8]) -> None:
-        """Write contiguous bytes to the start of a buffer that has room for them in whole words."""
-        queue = self.wgpu_device.queue
-        whole = data.size // 4 * 4
-        if whole:
-            queue.write_buffer(buffer, 0, data[:whole])
-        if whole < data.size:
-            queue.write_buffer(buffer, whole, np.pad(data[whole:], (0, whole + 4 - data.size)))
-        queue.submit([])  # until then the queue keeps a second copy of the data
-
-    def download(self, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:
-        """Wait for the GPU, then fill contiguous `into` from a checked buffer with COPY_SRC."""
-        start = offset_nbytes // 4 * 4
-        nbytes = -(-(offset_nbytes + into.size - start) // 4) * 4
-        self.check_usable(buffer)
-        self.check_alive(buffer)
-        staging = self._buffer(nbytes, MAP_READ | COPY_DST)
-        encoder = self.wgpu_device.create_command_encoder()
-        encoder.copy_buffer_to_buffer(buffer, start, staging, 0, nbytes)
-        self.wgpu_device.queue.submit([encoder.finish()])
-        staging.map_sync("READ")
-        mapped = np.frombuffer(staging.read_mapped(copy=False), np.uint8)
-        into[:] = mapped[offset_nbytes - start :][: into.size]
-        del mapped  # it dangles once the buffer is unmapped
-        staging.unmap()
+    def create_staging(self, nbytes: int) -> Buffer:
+        """Make a buffer to copy to and then map for reading, of `nbytes`, a multiple of 4."""
+        return self._buffer(nbytes, MAP_READ | COPY_DST)
 
     def check_usable(self, buffer: Buffer) -> None:
         """Refuse a buffer of another device, without STORAGE usage, or mapped."""
         if owner_of(buffer) is not self.wgpu_device:
-            raise ValueError(f"{describe_buffer(buffer)} is not on {self}: move the data to that device first")
+            raise ValueError(
+                f"{describe_buffer(buffer)} is not on {self}: move the data to that device first"
+            )
         if not buffer.usage & STORAGE:
             raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
         if buffer.map_state != "unmapped":
@@ -253,7 +224,8 @@ class Device:
     def _buffer(self, nbytes: int, usage: int) -> Buffer:
         if nbytes > self.largest_buffer_nbytes:
             raise ValueError(
-                f"a buffer of {nbytes} bytes: {self} allows at most {self.largest_buffer_nbytes}; use smaller tensors"
+                f"a buffer of {nbytes} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
+                "use smaller tensors"
             )
         with translated_errors():
             return self.wgpu_device.create_buffer(size=nbytes, usage=usage)

@@ -46,8 +46,8 @@ def select_axis(item: object, axis: int, size: int) -> int | range:
         index = None
     if index is None or isinstance(item, bool):
         raise IndexError(
-            "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid indices here; "
-            f"axis {axis} got {type(item).__name__}, which selects by copying"
+            "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
+            f"indices here; axis {axis} got {type(item).__name__}, which selects by copying"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")

@@ -18,11 +18,7 @@ def element_dtype(dtype: DTypeLike) -> DType:
     if native.hasobject:
         raise TypeError(f"dtype {native}: Python objects do not live on a GPU")
     if native.type in (np.str_, np.bytes_, np.void):
-        raise TypeError(
-            f"dtype {native}: text and records are no elements; view them as integers of 1, 2, 4, 8 or 16 bytes"
-        )
+        raise TypeError(f"dtype {native}: text and records are no elements; view them as integers")
     if native.itemsize not in type_widths:
-        raise TypeError(
-            f"dtype {native}: an element has 1, 2, 4, 8 or 16 bytes, this one {native.itemsize}"
-        )
+        raise TypeError(f"dtype {native}: an element has 1, 2, 4, 8 or 16 bytes, this one {native.itemsize}")
     return native

@@ -22,7 +22,7 @@ class DeviceLostError(RuntimeError):
     """The device is gone: reset, unplugged or destroyed. Its tensors cannot be read any more."""
 
 
-class OutOfDeviceMemory(MemoryError):
+class OutOfDeviceMemory(MemoryError):  # noqa: N818 -- named like MemoryError
     """The device has no memory left for a buffer. Dropping tensors frees theirs at once."""
 
 

@@ -26,9 +26,7 @@ class Layout:
         """The canonical layout of these indices."""
         if 0 in sizes:
             return cls(tuple(sizes), (0,) * len(sizes), 0)
-        relevant = tuple(
-            stride if size > 1 else 0 for size, stride in zip(sizes, strides, strict=True)
-        )
+        relevant = tuple(stride if size > 1 else 0 for size, stride in zip(sizes, strides, strict=True))
         return cls(tuple(sizes), relevant, offset)
 
     @classmethod
@@ -65,9 +63,7 @@ class Layout:
     @property
     def reaches(self) -> tuple[int, ...]:
         """For each dimension the signed distance from its first to its last element."""
-        return tuple(
-            max(size - 1, 0) * stride for size, stride in zip(self.sizes, self.strides, strict=True)
-        )
+        return tuple(max(size - 1, 0) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
 
     def shifted(self, elements: int) -> Layout:
         """The same layout, further along."""
@@ -109,7 +105,7 @@ class Layout:
         """Whether every stride exceeds the extent of all dimensions with smaller ones."""
         extent = 1
         for stride, reach in sorted(zip(map(abs, self.strides), map(abs, self.reaches), strict=True)):
-            if 0 < reach and stride < extent:
+            if reach > 0 and stride < extent:
                 return False
             extent += reach
         return not self.repeats
@@ -117,17 +113,13 @@ class Layout:
     @property
     def repeats(self) -> bool:
         """Whether some dimension steps in place: the mark of a broadcast."""
-        return any(
-            size > 1 and stride == 0 for size, stride in zip(self.sizes, self.strides, strict=True)
-        )
+        return any(size > 1 and stride == 0 for size, stride in zip(self.sizes, self.strides, strict=True))
 
     @property
     def overlaps(self) -> bool:
         """Whether two indices lie on the same element."""
         steps = [
-            (abs(stride), size - 1)
-            for size, stride in zip(self.sizes, self.strides, strict=True)
-            if size > 1
+            (abs(stride), size - 1) for size, stride in zip(self.sizes, self.strides, strict=True) if size > 1
         ]
         return not self.is_nested and self.size > 0 and meets(sorted(steps, reverse=True))
 

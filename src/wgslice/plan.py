@@ -44,8 +44,8 @@ class BufferCopy:
 
     def __str__(self) -> str:
         return (
-            f"buffer copy of {self.nbytes} bytes, {self.source_offset_nbytes} to {self.target_offset_nbytes}: "
-            "contiguous words on both sides"
+            f"buffer copy of {self.nbytes} bytes from {self.source_offset_nbytes} "
+            f"to {self.target_offset_nbytes}: contiguous words on both sides"
         )
 
 
@@ -92,7 +92,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [
-            f"copy of {self.nbytes} bytes, elements of {self.itemsize} bytes moved {self.width_nbytes} at a time",
+            f"copy of {self.nbytes} bytes: items of {self.itemsize} bytes, moved {self.width_nbytes} at a time",
             f"  merged sizes {self.target.sizes}",
             f"  source strides {self.source.strides} from {self.source.offset}",
             f"  target strides {self.target.strides} from {self.target.offset}",
@@ -182,15 +182,13 @@ def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
 
 def dispatch(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Dispatch:
     """One piece, whose sides fit in a binding each, as a dispatch."""
-    bindings = [span_of(side, width_nbytes, limits) for side in (source, target)]
+    bindings = span_of(source, width_nbytes, limits), span_of(target, width_nbytes, limits)
     source, target = (
         coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
         for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
     )
     kernel, count, reason = choose_kernel(target, width_nbytes)
-    return Dispatch(
-        kernel, width_nbytes, source, target, *bindings, count, grid(count, limits), reason
-    )
+    return Dispatch(kernel, width_nbytes, source, target, *bindings, count, grid(count, limits), reason)
 
 
 def grid(count: int, limits: Limits) -> tuple[int, int]:

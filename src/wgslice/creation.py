@@ -1,0 +1,161 @@
+"""Tensors from arrays, from nothing, and from buffers that the caller owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from wgslice.device import Device, default_device, device_of
+from wgslice.dtypes import element_dtype
+from wgslice.errors import named
+from wgslice.integers import MAX_RANK, U32_MAX, check_within, integer, integers
+from wgslice.layout import Layout
+from wgslice.tensor import Tensor, allocate, check_fits, checked_offset
+from wgslice.transfer import upload
+
+if TYPE_CHECKING:
+    from wgslice.device import Buffer
+
+__all__ = ["asarray", "empty", "from_buffer", "zeros"]
+
+
+def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
+    """Upload an array.
+
+    Parameters
+    ----------
+    array : array_like or Tensor
+        Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
+        elements. A tensor on the same device is returned as it is.
+    device : Device, optional
+        `default_device()` by default; a tensor's own for a tensor.
+
+    Returns
+    -------
+    Tensor
+        Packed, in native byte order, in a buffer of its own.
+
+    Raises
+    ------
+    TypeError
+        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes.
+    ValueError
+        The rank is above 8, or the bytes are more than the device's largest buffer.
+    OutOfDeviceMemory
+        The device has no memory left.
+    """
+    if isinstance(array, Tensor):
+        if device in (None, array.device):
+            return array
+        array = array.numpy()
+    with named("asarray"):
+        values = np.asarray(array)
+        native = values.astype(element_dtype(values.dtype), order="C", copy=False)
+        tensor = allocate(checked_shape(native.shape), native.dtype, device or default_device())
+        if native.size:
+            upload(tensor.device, tensor.buffer, native.reshape(-1).view(np.uint8))
+    return tensor
+
+
+def empty(
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+) -> Tensor:
+    """Make a tensor to write into.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes, 0 to 8 of them, each at least 0.
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    device : Device, optional
+        `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own, with any content.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The shape or dtype is none, or the bytes are more than the device's largest buffer.
+    OutOfDeviceMemory
+        The device has no memory left.
+    """
+    with named("empty"):
+        return allocate(checked_shape(shape), element_dtype(dtype), device or default_device())
+
+
+def zeros(
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+) -> Tensor:
+    """Make a tensor of zeros. Otherwise as `empty`."""
+    with named("zeros"):
+        return allocate(checked_shape(shape), element_dtype(dtype), device or default_device())
+
+
+def from_buffer(
+    gpu_buffer: Buffer,
+    shape: SupportsIndex | Iterable[SupportsIndex],
+    dtype: DTypeLike,
+    *,
+    offset: SupportsIndex = 0,
+    strides: Iterable[SupportsIndex] | None = None,
+) -> Tensor:
+    """View a buffer that the caller owns, without a copy.
+
+    Parameters
+    ----------
+    gpu_buffer : wgpu.GPUBuffer
+        With usage STORAGE. Where it also has COPY_SRC and COPY_DST, contiguous copies and `numpy()` are
+        faster. Do not destroy it while tensors use it: dropping all references frees it.
+    shape : int or sequence of int
+        Sizes, 0 to 8 of them.
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    offset : int
+        Bytes from the start of the buffer to the element at index 0, a multiple of the item size.
+    strides : sequence of int, optional
+        Steps in elements; larger ones than packed are padding, 0 repeats elements, negative ones go
+        backwards. Packed row-major by default.
+
+    Returns
+    -------
+    Tensor
+        A view of the buffer, on the buffer's device.
+
+    Raises
+    ------
+    TypeError
+        `gpu_buffer` is no buffer, or the dtype has no fixed width of 1, 2, 4, 8 or 16 bytes.
+    ValueError
+        The buffer is too small, lacks STORAGE, is mapped or destroyed, or the offset is not aligned.
+    """
+    with named("from_buffer"):
+        device = device_of(gpu_buffer)
+        sizes, element = checked_shape(shape), element_dtype(dtype)
+        start = checked_offset(offset, element.itemsize)
+        if strides is None:
+            layout = Layout.packed(sizes, start)
+        else:
+            steps = integers("strides", strides)
+            if len(steps) != len(sizes):
+                raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: one of each is needed")
+            layout = Layout.of(sizes, steps, start)
+        device.check_usable(gpu_buffer)
+        check_fits(gpu_buffer, layout, element)
+        device.check_alive(gpu_buffer)
+        return Tensor(device, gpu_buffer, element, layout)
+
+
+def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Sizes as a user gives them: one integer or several."""
+    sizes = integers("shape", shape) if isinstance(shape, Iterable) else (integer("shape", shape),)
+    if len(sizes) > MAX_RANK:
+        raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
+    check_within("shape", sizes, 0, U32_MAX, "a u32")
+    return sizes

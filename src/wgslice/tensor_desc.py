@@ -1,0 +1,73 @@
+"""How a tensor lies in what is bound for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from numpy.typing import DTypeLike
+
+from wgslice.dtypes import DType, element_dtype
+from wgslice.errors import named
+from wgslice.integers import MAX_RANK, U32_MAX, check_within, integers
+from wgslice.layout import Layout
+
+__all__ = ["TensorDesc"]
+
+
+@dataclass(frozen=True, init=False)
+class TensorDesc:
+    """How a tensor lies in what is bound for it, as DirectML's buffer tensor descriptor says it.
+
+    Parameters
+    ----------
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    sizes : sequence of int
+        1 to 8 extents, u32, each at least 1.
+    strides : sequence of int, optional
+        Steps in elements, u32: larger than packed is padding, 0 repeats (inputs only). Packed row-major by
+        default. Directions belong to the window.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A rule above is broken.
+    """
+
+    dtype: DType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None
+
+    def __init__(
+        self,
+        dtype: DTypeLike,
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None = None,
+    ) -> None:
+        with named("TensorDesc"):
+            extents = integers("sizes", sizes)
+            steps = None if strides is None else integers("strides", strides)
+            if not 1 <= len(extents) <= MAX_RANK:
+                raise ValueError(
+                    f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}"
+                )
+            check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
+            if steps is not None:
+                if len(steps) != len(extents):
+                    raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
+                check_within("strides", steps, 0, U32_MAX, "a u32")
+            object.__setattr__(self, "dtype", element_dtype(dtype))
+            object.__setattr__(self, "sizes", extents)
+            object.__setattr__(self, "strides", steps)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the elements lie from the start of the binding."""
+        return Layout.packed(self.sizes) if self.strides is None else Layout.of(self.sizes, self.strides)
+
+    @property
+    def nbytes(self) -> int:
+        """Least bytes of a binding: to the end of the last element, rounded up to 4."""
+        return -(-self.layout.stop * self.dtype.itemsize // 4) * 4
