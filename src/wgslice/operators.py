@@ -153,27 +153,28 @@ def slice1(
 
     Examples
     --------
-    >>> x = asarray(numpy.arange(10))
-    >>> slice1(x, offsets=[2], sizes=[6], strides=[-2]).numpy()
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(10))
+    >>> wg.slice1(x, offsets=[2], sizes=[6], strides=[-2]).numpy()
     array([7, 5, 3])
     """
     with named("slice1"):
         check_tensor("x", x)
         window = Window.of(offsets, sizes, strides)
         window.check_inside(x.shape)
-        if output_sizes is not None:
-            taken = integers("output_sizes", output_sizes)
-        else:
-            taken = window.most_output_sizes if out is None else getattr(out, "shape", ())
         if out is not None:
             check_tensor("out", out)
             check_same_dtype(x.dtype, out.dtype)
-            if out.shape != taken:
-                raise ValueError(f"out has sizes {out.shape}: must be output_sizes, {taken}")
             check_disjoint(out.layout)
+        if output_sizes is not None:
+            taken = integers("output_sizes", output_sizes)
+        else:
+            taken = window.most_output_sizes if out is None else out.shape
         window.check_output(taken)
         if out is None:
             out = allocate(taken, x.dtype, x.device)
+        elif out.shape != taken:
+            raise ValueError(f"out has sizes {out.shape}: must be output_sizes, {taken}")
         source = Operand(x.buffer, x.layout.select(window.ranges(taken)))
         run_copy(x.device, x.dtype.itemsize, source, out.operand)
     return out

@@ -1,0 +1,145 @@
+"""The command line: `wgslice adapters`, `wgslice slice IN KEY -o OUT`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wgslice as wg
+
+__all__ = ["main", "parse_key"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit status: 0, 1 for a refusal, 2 for wrong usage."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # graphics drivers warn where it is unset
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args([guarded(word) for word in words])
+    try:
+        arguments.run(arguments)
+    except (ValueError, TypeError, IndexError, OSError, RuntimeError, MemoryError, ImportError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        print(f"wgslice: error: {reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    top = argparse.ArgumentParser(prog="wgslice", description="Slice tensors on any GPU.")
+    top.add_argument("--version", action="version", version=f"wgslice {wg.__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    listing = commands.add_parser("adapters", help="list what this machine has; * is the default")
+    listing.set_defaults(run=list_adapters)
+
+    slicing = commands.add_parser("slice", help="slice an array or image as NumPy does")
+    slicing.add_argument("input", metavar="IN", type=Path, help="a .npy file or an image")
+    slicing.add_argument("key", metavar="KEY", help='a NumPy index, such as "100:200, ::-1"')
+    slicing.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help=".npy or an image")
+    slicing.add_argument("--adapter", metavar="NAME", help="part of an adapter's name or backend")
+    slicing.set_defaults(run=slice_file)
+    return top
+
+
+def guarded(word: str) -> str:
+    """Bracket an index that begins with a minus sign, which argparse would take for an option."""
+    return f"[{word}]" if re.match(r"-\d", word) else word
+
+
+def list_adapters(_: argparse.Namespace) -> None:
+    """`wgslice adapters`: a line each."""
+    adapters = wg.adapters()
+    default = wg.choose_adapter(adapters, os.environ.get("WGSLICE_ADAPTER"))
+    for adapter in adapters:
+        mark = "*" if adapter is default else " "
+        print(f"{mark} {adapter}, {adapter.kind}{', software' * adapter.software}, {adapter.driver}")
+
+
+def slice_file(arguments: argparse.Namespace) -> None:
+    """`wgslice slice`: read, slice on the GPU, write."""
+    for path in (arguments.input, arguments.output):
+        if not path.suffix:
+            raise ValueError(f"{path}: the name must end in .npy or an image format such as .png")
+    key = parse_key(arguments.key)
+    array = read_array(arguments.input)
+    device = wg.Device.request(arguments.adapter) if arguments.adapter else wg.default_device()
+    write_array(arguments.output, wg.asarray(array, device)[key].numpy())
+
+
+def parse_key(text: str) -> tuple[Any, ...]:
+    """Turn the text of a NumPy basic index into the index: "1, ::-2, ..., None", brackets optional."""
+    inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1]
+    parts = [part.strip() for part in inner.split(",")]
+    if len(parts) > 1 and not parts[-1]:
+        parts.pop()  # a trailing comma, as in x[1,]
+    return tuple(parse_part(part, text) for part in parts)
+
+
+def parse_part(part: str, text: str) -> int | slice | Any:
+    """One dimension's part of an index."""
+    if part == "...":
+        return Ellipsis
+    if part in ("None", "newaxis", "np.newaxis"):
+        return None
+    fields = [field.strip() for field in part.split(":")]
+    if len(fields) > 3 or not all(re.fullmatch(r"[+-]?\d+", field) or not field for field in fields):
+        raise ValueError(
+            f"KEY {text!r}: {part!r} is no integer, slice start:stop:step, '...' or None"
+        )
+    if len(fields) == 1:
+        if not part:
+            raise ValueError(f"KEY {text!r}: nothing between two commas, or nothing at all")
+        return int(part)
+    return slice(*(int(field) if field else None for field in fields))
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """A .npy file or an image as an array."""
+    if path.suffix == ".npy":
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+        return array
+    with pillow().open(path) as image:
+        return np.asarray(image.convert("RGB") if image.mode == "P" else image)
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array in the format that the path's ending names."""
+    if path.suffix == ".npy":
+        np.save(path, array)
+        return
+    try:
+        image = pillow().fromarray(array)
+    except TypeError:
+        raise ValueError(
+            f"{path}: {array.dtype} of shape {array.shape} is no image; write a .npy file"
+        ) from None
+    try:
+        image.save(path)
+    except (OSError, ValueError):
+        path.unlink(missing_ok=True)  # what Pillow began
+        raise
+
+
+def pillow() -> Any:
+    """Pillow's Image module, or how to install it."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ImportError("images need Pillow: pip install 'wgslice[images]'") from None
+    return Image
+
+
+if __name__ == "__main__":
+    sys.exit(main())
