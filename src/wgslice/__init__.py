@@ -1,6 +1,6 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
-from wgslice.adapters import Adapter
+from wgslice.adapter import Adapter
 from wgslice.compiled import CompiledOperator
 from wgslice.creation import asarray, empty, from_buffer, zeros
 from wgslice.device import Device, adapters, default_device

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wgslice as wg
+from wgslice.adapter import choose_adapter
 
 __all__ = ["main", "parse_key"]
 
@@ -59,7 +60,7 @@ def guarded(word: str) -> str:
 def list_adapters(_: argparse.Namespace) -> None:
     """`wgslice adapters`: a line each."""
     adapters = wg.adapters()
-    default = wg.choose_adapter(adapters, os.environ.get("WGSLICE_ADAPTER"))
+    default = choose_adapter(adapters, os.environ.get("WGSLICE_ADAPTER"))
     for adapter in adapters:
         mark = "*" if adapter is default else " "
         print(f"{mark} {adapter}, {adapter.kind}{', software' * adapter.software}, {adapter.driver}")

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from wgslice.adapters import Adapter, choose_adapter, describe_adapter
+from wgslice.adapter import Adapter, choose_adapter, describe_adapter
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.kernels import WORKGROUP_SIZE, Kernel
 from wgslice.plan import Limits, Span
@@ -164,6 +164,15 @@ class Device:
     def create_staging(self, nbytes: int) -> Buffer:
         """Make a buffer to copy to and then map for reading, of `nbytes`, a multiple of 4."""
         return self._buffer(nbytes, MAP_READ | COPY_DST)
+
+    def check_encoder(self, encoder: CommandEncoder) -> None:
+        """Refuse what is no command encoder of this device."""
+        import wgpu
+
+        if not isinstance(encoder, wgpu.GPUCommandEncoder):
+            raise TypeError(f"encoder is of type {type(encoder).__name__}: must be a wgpu.GPUCommandEncoder")
+        if owner_of(encoder) is not self.wgpu_device:
+            raise ValueError(f"the command encoder is not of {self}: create it on that device")
 
     def check_usable(self, buffer: Buffer) -> None:
         """Refuse a buffer of another device, without STORAGE usage, or mapped."""

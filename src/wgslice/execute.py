@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wgslice.device import COPY_DST, COPY_SRC, Device, describe_buffer, owner_of
+from wgslice.device import COPY_DST, COPY_SRC, Device, describe_buffer
 from wgslice.layout import Layout
 from wgslice.plan import BufferCopy, Plan, Span, plan_copy, rebase
 from wgslice.uniforms import uniform_block
@@ -33,8 +33,7 @@ def record_copy(
     device: Device, encoder: CommandEncoder, itemsize: int, source: Operand, target: Operand
 ) -> None:
     """Record the copy into an encoder; a refused one records nothing."""
-    if owner_of(encoder) is not device.wgpu_device:
-        raise ValueError(f"the command encoder is not of {device}: create it on that device")
+    device.check_encoder(encoder)
     for operand in (source, target):
         device.check_usable(operand.buffer)
     if source.buffer is target.buffer:

@@ -11,7 +11,7 @@ from wgslice.errors import NoAdapterError
 
 __all__ = ["Adapter", "choose_adapter", "describe_adapter", "install_advice"]
 
-KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU")
+KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # all that wgpu tells apart
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
 
 
@@ -26,7 +26,7 @@ class Adapter:
     backend : str
         "Vulkan", "Metal", "D3D12" or "OpenGL".
     kind : str
-        "DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU" or "Unknown".
+        "DiscreteGPU", "IntegratedGPU", "CPU" or "Unknown".
     driver : str
         The driver's own description, often with its version; empty where it gives none.
     """
@@ -74,8 +74,7 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
 
 def rank(adapter: Adapter) -> tuple[int, bool]:
     """Real GPUs before software, native interfaces before OpenGL."""
-    kinds = (*KIND_ORDER, adapter.kind)
-    return kinds.index(adapter.kind), adapter.backend not in NATIVE_BACKENDS
+    return KIND_ORDER.index(adapter.kind), adapter.backend not in NATIVE_BACKENDS
 
 
 def install_advice() -> str:

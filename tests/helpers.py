@@ -1,0 +1,103 @@
+"""Buffers with known bytes, and what NumPy says a copy does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wgslice as wg
+from wgslice.layout import Layout
+
+Bytes = NDArray[np.uint8]
+
+STORAGE, COPY_SRC, COPY_DST = 0x80, 0x4, 0x8
+WIDTHS = (1, 2, 4, 8, 16)
+GUARD = 64  # bytes around each output that must not change
+
+
+class Window(NamedTuple):
+    """A Slice1 window as a test writes it."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    output_sizes: tuple[int, ...]
+
+
+def random_bytes(nbytes: int, seed: int = 0) -> Bytes:
+    """Every bit pattern: NaN payloads, denormals, negative zeros."""
+    return np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
+
+
+def whole_words(nbytes: int) -> int:
+    return -(-nbytes // 4) * 4
+
+
+def view_bytes(buffer: Bytes, layout: Layout, width: int) -> NDArray[np.void]:
+    """NumPy's view of a layout of elements that are nothing but bits."""
+    strides = [stride * width for stride in layout.strides]
+    return np.ndarray(layout.sizes, f"V{width}", buffer.data, layout.offset * width, strides)
+
+
+def numpy_window(array: NDArray[Any], window: Window) -> NDArray[Any]:
+    """The window in NumPy's words: cut it out, walk it, and keep the first elements."""
+    for axis, (offset, size, stride, count) in enumerate(zip(*window, strict=True)):
+        array = np.moveaxis(np.moveaxis(array, axis, 0)[offset : offset + size][::stride][:count], 0, axis)
+    return array
+
+
+def copied(source: Bytes, source_layout: Layout, target: Bytes, target_layout: Layout, width: int) -> Bytes:
+    """A copy of all of `target` after NumPy copied one layout into the other."""
+    result = target.copy()
+    view_bytes(result, target_layout, width)[...] = view_bytes(source, source_layout, width)
+    return result
+
+
+def make_buffer(device: wg.Device, content: Bytes, usage: int = STORAGE | COPY_SRC | COPY_DST) -> Any:
+    """A buffer of the caller's own."""
+    return device.wgpu_device.create_buffer_with_data(data=content, usage=usage)
+
+
+def read_buffer(device: wg.Device, buffer: Any) -> Bytes:
+    """All bytes of a buffer, also of one that cannot be copied from."""
+    return wg.from_buffer(buffer, buffer.size, np.uint8).numpy()
+
+
+def bits(array: NDArray[Any]) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def check_same(ours: NDArray[Any], numpys: NDArray[Any]) -> None:
+    """Same shape, same dtype, same bits."""
+    assert ours.shape == numpys.shape
+    assert ours.dtype == numpys.dtype
+    assert bits(ours) == bits(numpys)
+
+
+def check_bytes(ours: Bytes, expected: Bytes) -> None:
+    """Same bytes; says where the first differs."""
+    assert ours.size == expected.size
+    different = np.flatnonzero(ours != expected)
+    assert different.size == 0, f"{different.size} bytes differ, first at {different[0]} of {ours.size}"
+
+
+def all_windows(size: int) -> Iterable[Window]:
+    """Every 1-D window, stride and output size of a tensor of `size` elements."""
+    for offset in range(size):
+        for extent in range(1, size - offset + 1):
+            for stride in [s for s in range(-extent - 1, extent + 2) if s]:
+                for count in range(1, 2 + (extent - 1) // abs(stride)):
+                    yield Window((offset,), (extent,), (stride,), (count,))
+
+
+def elements_of(layout: Layout) -> NDArray[np.int64]:
+    """Where each index lies, by the definition of a layout."""
+    indices = np.indices(layout.sizes).reshape(layout.rank, -1) if layout.rank else np.zeros((0, 1), int)
+    return layout.offset + np.asarray(layout.strides, int) @ indices
+
+
+def packed_strides(sizes: Sequence[int]) -> list[int]:
+    return [int(np.prod(sizes[axis + 1 :], dtype=int)) for axis in range(len(sizes))]

@@ -1,0 +1,103 @@
+"""Hypothesis strategies for layouts and windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from hypothesis import strategies as st
+
+from helpers import WIDTHS, Window, elements_of
+from wgslice.layout import Layout
+
+MOST_ELEMENTS = 1500
+
+
+@dataclass(frozen=True)
+class Case:
+    """One Slice1 on buffers of the caller's own; layouts in elements of `width` bytes."""
+
+    width: int
+    input: Layout
+    window: Window
+    output: Layout
+    copyable: bool  # whether the buffers' usages allow buffer copies
+    seed: int
+
+    @property
+    def source(self) -> Layout:
+        """What is read, index by index of the output."""
+        starts = [
+            offset if stride > 0 else offset + size - 1
+            for offset, size, stride in zip(*self.window[:3], strict=True)
+        ]
+        strides = [a * b for a, b in zip(self.window.strides, self.input.strides, strict=True)]
+        start = sum(a * b for a, b in zip(starts, self.input.strides, strict=True))
+        return Layout.of(self.window.output_sizes, strides, self.input.offset + start)
+
+
+def distinct(layout: Layout) -> bool:
+    places = elements_of(layout)
+    return np.unique(places).size == places.size
+
+
+def sizes_of(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
+    most = {1: 200, 2: 30, 3: 10}.get(rank, 5)
+    dimension = st.one_of(st.integers(1, most), st.sampled_from([1, 3, 4]))
+    return st.tuples(*[dimension] * rank).filter(lambda sizes: prod(sizes) <= MOST_ELEMENTS)
+
+
+@st.composite
+def nested_strides(draw: st.DrawFn, sizes: tuple[int, ...], broadcast: bool) -> list[int]:
+    """Dimensions in any memory order, with any padding; some repeat where `broadcast`."""
+    strides = [0] * len(sizes)
+    extent = draw(st.integers(1, 4)) if draw(st.integers(0, 3)) == 0 else 1
+    keep_order = draw(st.booleans())
+    order = range(len(sizes) - 1, -1, -1) if keep_order else draw(st.permutations(range(len(sizes))))
+    padding = st.one_of(st.just(0), st.just(0), st.integers(0, 7))
+    for axis in order:
+        if broadcast and draw(st.integers(0, 9)) == 0:
+            continue
+        strides[axis] = extent
+        extent = extent * sizes[axis] + draw(padding)
+    return strides
+
+
+@st.composite
+def interleaved_strides(draw: st.DrawFn, sizes: tuple[int, ...]) -> list[int]:
+    """Strides of which none need exceed another's extent, yet no two elements meet."""
+    strides = st.lists(st.integers(1, 40), min_size=len(sizes), max_size=len(sizes))
+    return draw(strides.filter(lambda drawn: distinct(Layout.of(sizes, drawn))))
+
+
+@st.composite
+def windows(draw: st.DrawFn, sizes: tuple[int, ...]) -> Window:
+    """Any window of a tensor of `sizes`, of either direction, all or some of its output."""
+    offsets, extents, strides, counts = [], [], [], []
+    for size in sizes:
+        offset = draw(st.integers(0, size - 1)) if draw(st.booleans()) else 0
+        extent = draw(st.integers(1, size - offset)) if draw(st.booleans()) else size - offset
+        stride = draw(st.one_of(st.sampled_from([1, -1, 2, -2]), st.integers(-extent - 1, extent + 1)))
+        stride = stride or 1
+        most = 1 + (extent - 1) // abs(stride)
+        counts.append(draw(st.integers(1, most)) if draw(st.integers(0, 3)) == 0 else most)
+        offsets.append(offset)
+        extents.append(extent)
+        strides.append(stride)
+    return Window(tuple(offsets), tuple(extents), tuple(strides), tuple(counts))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Any Slice1 that the specification allows, small enough to try many."""
+    width = draw(st.sampled_from(WIDTHS))
+    sizes = draw(st.integers(1, 8).flatmap(sizes_of))
+    input = Layout.of(sizes, draw(nested_strides(sizes, broadcast=True)), draw(st.integers(0, 70)))
+    window = draw(windows(sizes))
+    if prod(window.output_sizes) <= 24 and len(sizes) <= 3 and draw(st.booleans()):
+        output_strides = draw(interleaved_strides(window.output_sizes))
+    else:
+        output_strides = draw(nested_strides(window.output_sizes, broadcast=False))
+    output = Layout.of(window.output_sizes, output_strides, draw(st.integers(0, 70)))
+    return Case(width, input, window, output, draw(st.booleans()), draw(st.integers(0, 2**32 - 1)))

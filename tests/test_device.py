@@ -1,0 +1,185 @@
+"""Devices and adapters: found, chosen, shared, lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import wgpu
+
+import wgslice as wg
+from helpers import check_same
+import wgslice.adapter as adapter_module
+from wgslice.adapter import choose_adapter, install_advice
+
+DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
+DISCRETE_GL = wg.Adapter("Radeon", "OpenGL", "DiscreteGPU", "Mesa")
+INTEGRATED = wg.Adapter("Iris", "Vulkan", "IntegratedGPU", "ANV")
+SOFTWARE = wg.Adapter("llvmpipe", "Vulkan", "CPU", "lavapipe")
+SOFTWARE_GL = wg.Adapter("llvmpipe", "OpenGL", "CPU", "Mesa")
+ODD = wg.Adapter("thing", "Vulkan", "Unknown", "")
+
+
+def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
+    assert device.adapter in wg.adapters()
+    for adapter in wg.adapters():
+        assert adapter.name
+        assert adapter.backend in ("Vulkan", "Metal", "D3D12", "OpenGL")
+        assert adapter.software == (adapter.kind == "CPU")
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        (None, DISCRETE),
+        ("", DISCRETE),
+        ("opengl", DISCRETE_GL),
+        ("OpenGL", DISCRETE_GL),
+        ("llvm", SOFTWARE),
+        ("llvmpipe via OpenGL", SOFTWARE_GL),
+        ("IRIS", INTEGRATED),
+        ("thing", ODD),
+    ],
+)
+def test_the_best_that_fits_is_chosen(query: str | None, best: wg.Adapter) -> None:
+    found = [SOFTWARE_GL, ODD, SOFTWARE, INTEGRATED, DISCRETE_GL, DISCRETE]
+    assert choose_adapter(found, query) is best
+    assert choose_adapter(found[::-1], query) is best
+
+
+def test_kinds_rank_before_backends() -> None:
+    assert choose_adapter([SOFTWARE, DISCRETE_GL]) is DISCRETE_GL
+    assert choose_adapter([SOFTWARE_GL, SOFTWARE]) is SOFTWARE
+    assert choose_adapter([SOFTWARE, ODD]) is ODD
+
+
+def test_a_missing_adapter_says_what_there_is_or_what_to_install() -> None:
+    with pytest.raises(wg.NoAdapterError, match=r"no adapter has 'voodoo' .*: Radeon via Vulkan; Iris via Vulkan"):
+        choose_adapter([DISCRETE, INTEGRATED], "voodoo")
+    with pytest.raises(wg.NoAdapterError, match="this machine has no WebGPU adapter: .*(install|driver)"):
+        choose_adapter([])
+    with pytest.raises(wg.NoAdapterError, match="'no such adapter'"):
+        wg.Device.request("no such adapter")
+
+
+@pytest.mark.parametrize(
+    ("system", "release", "advice"),
+    [
+        ("Linux", {"ID": "debian"}, "apt-get install --no-install-recommends mesa-vulkan-drivers"),
+        ("Linux", {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "apt-get install"),
+        ("Linux", {"ID": "fedora"}, "dnf install mesa-vulkan-drivers"),
+        ("Linux", {"ID": "arch"}, "pacman -S"),
+        ("Linux", {"ID": "unheard-of"}, "lavapipe"),
+        ("Darwin", {}, "Metal"),
+        ("Windows", {}, "Direct3D 12"),
+    ],
+)
+def test_the_advice_is_for_this_system(
+    monkeypatch: pytest.MonkeyPatch, system: str, release: dict[str, str], advice: str
+) -> None:
+    monkeypatch.setattr(adapter_module.platform, "system", lambda: system)
+    monkeypatch.setattr(adapter_module.platform, "freedesktop_os_release", lambda: release)
+    assert advice in install_advice()
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_default_device_is_made_once_and_obeys_the_environment(device: wg.Device) -> None:
+    code = """
+import threading, wgslice as wg
+found = []
+threads = [threading.Thread(target=lambda: found.append(wg.default_device())) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert len(found) == 4 and all(one is wg.default_device() for one in found)
+assert wg.asarray([1]).device is found[0]
+print(wg.default_device().adapter)
+"""
+    done = run_python(code, WGSLICE_ADAPTER=str(device.adapter).upper())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(device.adapter)
+    refused = run_python("import wgslice; wgslice.default_device()", WGSLICE_ADAPTER="voodoo")
+    assert "NoAdapterError: no adapter has 'voodoo' in its name or backend" in refused.stderr
+
+
+def test_wrap_takes_devices_only() -> None:
+    with pytest.raises(TypeError, match=r"Device.wrap takes a wgpu.GPUDevice, not str"):
+        wg.Device.wrap("device")
+    with pytest.raises(wg.NoAdapterError):
+        wg.Device.request("42")
+
+
+def test_an_adapter_of_the_list_can_be_requested(device: wg.Device) -> None:
+    (again,) = [adapter for adapter in wg.adapters() if adapter == device.adapter][:1]
+    other = wg.Device.request(again)
+    assert other is not device
+    assert other.adapter == device.adapter
+    assert repr(other) == f"Device({device.adapter})"
+
+
+def test_a_lost_device_says_so(device: wg.Device) -> None:
+    lost = wg.Device.request(device.adapter)
+    x = wg.asarray(np.arange(8), lost)
+    y = wg.empty(8, np.int64, lost)
+    lost.wgpu_device.destroy()
+    attempts: list[Any] = [
+        lambda: wg.asarray([1, 2], lost),
+        lambda: x.numpy(),
+        lambda: x[::-1].numpy(),
+        lambda: wg.slice1(x, [0], [8], out=y),
+        lambda: wg.slice1(x, [0], [8], [-1], out=y),
+        lost.synchronize,
+    ]
+    for attempt in attempts:
+        with pytest.raises(wg.DeviceLostError, match="the device is lost: request a new one"):
+            attempt()
+
+
+def test_no_memory_left_is_a_memory_error(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What wgpu raises then; software adapters promise memory that they do not have, so none is exhausted."""
+    full = wg.Device.request(device.adapter)
+
+    def create_buffer(**_: Any) -> None:
+        raise wgpu.GPUValidationError("In wgpuDeviceCreateBuffer\n  Not enough memory left.")
+
+    monkeypatch.setattr(full.wgpu_device, "create_buffer", create_buffer)
+    with pytest.raises(wg.OutOfDeviceMemory, match="no memory left .* drop tensors") as refusal:
+        wg.empty(8, np.uint8, full)
+    assert isinstance(refusal.value, MemoryError)
+
+
+def test_threads_may_share_a_device(device: wg.Device) -> None:
+    x = np.arange(1000, dtype=np.int32).reshape(10, 100)
+    tensor = wg.asarray(x, device)
+    failures: list[int] = []
+
+    def work(number: int) -> None:
+        for start in range(20):
+            key = np.s_[::-1, start + number :: 3]
+            if not np.array_equal(tensor[key].numpy(), x[key]):
+                failures.append(start)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_synchronize_waits_and_leaves_results_in_place(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(100_000), device)
+    y = x[::-1].copy()
+    device.synchronize()
+    device.synchronize()
+    check_same(y.numpy(), np.arange(100_000)[::-1].copy())

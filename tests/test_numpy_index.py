@@ -1,0 +1,88 @@
+"""NumPy's basic indexing: the same selection, or the same exception in the same words."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, basic_indices
+
+from helpers import elements_of
+from wgslice.dialects import numpy_index
+from wgslice.layout import Layout
+
+
+def check_same_index(sizes: tuple[int, ...], key: Any) -> None:
+    """The same elements as NumPy selects, or NumPy's exception."""
+    array = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
+    try:
+        expected = np.asarray(array[key])
+    except (IndexError, ValueError, TypeError) as error:
+        with pytest.raises(type(error)) as refusal:
+            numpy_index(key, sizes)
+        assert str(refusal.value) == str(error)
+        return
+    selected = Layout.packed(sizes).select(numpy_index(key, sizes))
+    assert selected.sizes == expected.shape
+    assert elements_of(selected).tolist() == expected.ravel().tolist()
+
+
+@given(st.data(), array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
+def test_any_basic_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
+    check_same_index(sizes, data.draw(basic_indices(sizes, allow_newaxis=True, max_dims=8)))
+
+
+bounds = st.none() | st.integers(-8, 8) | st.sampled_from([-(10**30), 10**30])
+parts = st.one_of(
+    st.integers(-7, 7),
+    st.builds(slice, bounds, bounds, bounds),
+    st.just(Ellipsis),
+    st.none(),
+    st.integers(-7, 7).map(np.int64),
+)
+
+
+@given(array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5), st.lists(parts, max_size=5).map(tuple))
+def test_any_index_right_or_wrong(sizes: tuple[int, ...], key: Any) -> None:
+    check_same_index(sizes, key)
+
+
+def test_every_slice_of_a_short_axis() -> None:
+    values = [None, *range(-5, 6)]
+    for start in values:
+        for stop in values:
+            for step in values:
+                check_same_index((4,), slice(start, stop, step))
+
+
+@pytest.mark.parametrize("key", [slice(1.0, 2), slice("a"), (slice(None), slice(0, 1, 2.5))])
+def test_slices_of_no_integers(key: Any) -> None:
+    check_same_index((3, 4), key)
+
+
+@pytest.mark.parametrize(
+    "key", [1.0, "a", [0, 1], np.array([0, 1]), True, np.bool_(False), np.array(True), (0, [1])]
+)
+def test_what_would_copy_or_is_no_index_is_refused(key: Any) -> None:
+    with pytest.raises(IndexError, match=r"^only integers, slices .* are valid indices here; axis \d got"):
+        numpy_index(key, (3, 4))
+
+
+def test_ranks_stop_at_eight() -> None:
+    assert len(numpy_index((None,) * 6, (2, 3))) == 8
+    with pytest.raises(IndexError, match=r"within \[0, 8\], indexing result would have 9"):
+        numpy_index((None,) * 7, (2, 3))
+
+
+def test_an_index_is_whatever_has_an_index() -> None:
+    class Third:
+        def __index__(self) -> int:
+            return 2
+
+    assert operator.index(Third()) == 2
+    assert numpy_index(Third(), (3,)) == (2,)
+    assert numpy_index(np.array(2), (3,)) == (2,)

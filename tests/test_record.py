@@ -1,0 +1,245 @@
+"""Recording into the caller's commands, and handles that must raise instead of aborting the process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import wgpu
+
+import wgslice as wg
+from helpers import COPY_DST, COPY_SRC, STORAGE, check_bytes, make_buffer, random_bytes, read_buffer
+
+CALLERS_SHADER = """
+@group(0) @binding(0) var<storage, read_write> words: array<u32>;
+@compute @workgroup_size(64) fn add_one(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&words)) { words[id.x] += 1u; }
+}
+@compute @workgroup_size(64) fn triple(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&words)) { words[id.x] *= 3u; }
+}
+"""
+
+
+def dispatch(wgpu_device: Any, encoder: Any, entry_point: str, buffer: Any) -> None:
+    """A dispatch of the caller's own, as a caller writes it."""
+    module = wgpu_device.create_shader_module(code=CALLERS_SHADER)
+    pipeline = wgpu_device.create_compute_pipeline(
+        layout="auto", compute={"module": module, "entry_point": entry_point}
+    )
+    group = wgpu_device.create_bind_group(
+        layout=pipeline.get_bind_group_layout(0), entries=[{"binding": 0, "resource": {"buffer": buffer}}]
+    )
+    compute_pass = encoder.begin_compute_pass()
+    compute_pass.set_pipeline(pipeline)
+    compute_pass.set_bind_group(0, group)
+    compute_pass.dispatch_workgroups(-(-buffer.size // 256))
+    compute_pass.end()
+
+
+@pytest.mark.parametrize("strides", [(1, -1), (1, 1)], ids=["kernel", "buffer copy"])
+def test_an_operator_between_two_dispatches_of_the_callers(device: wg.Device, strides: tuple[int, int]) -> None:
+    check_between_dispatches(device, device.wgpu_device, strides)
+
+
+def test_the_process_wide_device_of_wgpu_is_shared() -> None:
+    wgpu_device = wgpu.utils.get_default_device()
+    wrapped = wg.Device.wrap(wgpu_device)
+    assert wg.Device.wrap(wgpu_device) is wrapped
+    check_between_dispatches(wrapped, wgpu_device, (-1, -1))
+    buffer = wgpu_device.create_buffer_with_data(data=np.arange(6, dtype=np.int32), usage=STORAGE | COPY_SRC)
+    x = wg.from_buffer(buffer, (2, 3), np.int32)
+    assert x.device is wrapped
+    assert x[:, ::-1].numpy().tolist() == [[2, 1, 0], [5, 4, 3]]
+    assert bytes(wgpu_device.queue.read_buffer(wg.asarray([1, 2], wrapped).buffer, size=16)) == np.int64([1, 2]).tobytes()
+
+
+def check_between_dispatches(device: wg.Device, wgpu_device: Any, strides: tuple[int, int]) -> None:
+    """One is added to the input before, and the output is tripled after, all in one encoder."""
+    words = np.arange(40, dtype=np.uint32).reshape(8, 5)
+    usage = STORAGE | COPY_SRC | COPY_DST
+    source = wgpu_device.create_buffer_with_data(data=words, usage=usage)
+    target = wgpu_device.create_buffer_with_data(data=np.full(40, 7, np.uint32), usage=usage)
+    operator = device.compile(
+        wg.Slice1(
+            wg.TensorDesc("uint32", (8, 5)), wg.TensorDesc("uint32", (4, 5)), (2, 0), (4, 5), strides
+        )
+    )
+    encoder = wgpu_device.create_command_encoder()
+    dispatch(wgpu_device, encoder, "add_one", source)
+    operator.record(encoder, input=source, output=(target, 24))
+    dispatch(wgpu_device, encoder, "triple", target)
+    wgpu_device.queue.submit([encoder.finish()])
+    expected = np.full(40, 21, np.uint32)
+    expected[6:26] = 3 * (1 + words[2:6][:: strides[0], :: strides[1]]).ravel()
+    read = wgpu_device.queue.read_buffer(target)
+    check_bytes(np.frombuffer(read, np.uint8), expected.view(np.uint8))
+
+
+@pytest.fixture
+def operator(device: wg.Device) -> wg.CompiledOperator:
+    """Takes 8 uint16 (16 bytes), gives 4 (8 bytes)."""
+    return device.compile(
+        wg.Slice1(wg.TensorDesc("uint16", (8,)), wg.TensorDesc("uint16", (4,)), (0,), (8,), (-2,))
+    )
+
+
+def test_an_operator_runs_on_tensors_at_any_offset(device: wg.Device, operator: wg.CompiledOperator) -> None:
+    values = np.arange(100, dtype=np.uint16)
+    x, out = wg.asarray(values, device), wg.asarray(values, device)
+    for start in range(9):
+        assert operator(x[start : start + 8]).numpy().tolist() == [start + i for i in (7, 5, 3, 1)]
+        assert operator(x[start : start + 8], out=out[start : start + 4]).shape == (4,)
+        assert out.numpy()[start : start + 5].tolist() == [start + 7, start + 5, start + 3, start + 1, start + 4]
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(encoder, input=x[20:28], output=out[50:54])
+    device.wgpu_device.queue.submit([encoder.finish()])
+    assert out.numpy()[49:55].tolist() == [49, 27, 25, 23, 21, 54]
+
+
+def test_one_recording_of_many_operators(device: wg.Device, operator: wg.CompiledOperator) -> None:
+    values = np.arange(1024, dtype=np.uint16)
+    source, target = make_buffer(device, values.view(np.uint8)), make_buffer(device, random_bytes(1024))
+    encoder = device.wgpu_device.create_command_encoder()
+    for number in range(128):
+        operator.record(encoder, input=(source, 16 * number), output=(target, 8 * number))
+    device.wgpu_device.queue.submit([encoder.finish()])
+    assert read_buffer(device, target).view(np.uint16).tolist() == values.reshape(-1, 8)[:, ::-2].ravel().tolist()
+
+
+def test_buffers_may_be_dropped_between_recording_and_submitting(
+    device: wg.Device, operator: wg.CompiledOperator
+) -> None:
+    target = make_buffer(device, random_bytes(8))
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(encoder, input=make_buffer(device, np.arange(16, dtype=np.uint8)), output=target)
+    device.wgpu_device.queue.submit([encoder.finish()])
+    assert read_buffer(device, target).tolist() == [14, 15, 10, 11, 6, 7, 2, 3]
+
+
+def destroyed(device: wg.Device) -> Any:
+    buffer = make_buffer(device, random_bytes(64))
+    buffer.destroy()
+    return buffer
+
+
+def mapped(device: wg.Device) -> Any:
+    return device.wgpu_device.create_buffer(size=64, usage=STORAGE | COPY_SRC, mapped_at_creation=True)
+
+
+def foreign(device: wg.Device) -> Any:
+    return make_buffer(wg.Device.request(device.adapter), random_bytes(64))
+
+
+HOSTILE: dict[str, tuple[Callable[[wg.Device], Any], type[Exception], str]] = {
+    "of another device": (foreign, ValueError, "64 bytes is not on Device"),
+    "without STORAGE": (
+        lambda device: make_buffer(device, random_bytes(64), COPY_SRC | COPY_DST),
+        ValueError,
+        "lacks usage STORAGE",
+    ),
+    "too small": (lambda device: make_buffer(device, random_bytes(4)), ValueError, "4 bytes is too small"),
+    "destroyed": (destroyed, ValueError, "has been destroyed"),
+    "mapped": (mapped, ValueError, "is mapped.*: unmap it first"),
+    "misaligned": (
+        lambda device: (make_buffer(device, random_bytes(64)), 3),
+        ValueError,
+        "offset = 3 bytes: must be a multiple of the item size, 2",
+    ),
+    "too far": (lambda device: (make_buffer(device, random_bytes(64)), 62), ValueError, "too small"),
+    "before the start": (lambda device: (make_buffer(device, random_bytes(64)), -2), ValueError, "at least 0"),
+    "no buffer": (lambda device: np.zeros(8, np.uint16), TypeError, "must be a wgpu.GPUBuffer, not ndarray"),
+    "of a wrong dtype": (
+        lambda device: wg.asarray(np.zeros(8, np.int16), device),
+        TypeError,
+        "has dtype int16: compiled for uint16",
+    ),
+    "of wrong sizes": (
+        lambda device: wg.asarray(np.zeros(7, np.uint16), device),
+        ValueError,
+        r"has sizes \(7,\): compiled for",
+    ),
+    "of wrong strides": (
+        lambda device: wg.asarray(np.zeros(16, np.uint16), device)[::-2],
+        ValueError,
+        r"has sizes \(8,\)|has strides \(-2,\): compiled for \(1,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+@pytest.mark.parametrize("handle", HOSTILE)
+def test_a_hostile_handle_raises_and_records_nothing(
+    device: wg.Device, operator: wg.CompiledOperator, handle: str, side: str
+) -> None:
+    make, error, message = HOSTILE[handle]
+    poison = random_bytes(64, 5)
+    bystander = make_buffer(device, poison)
+    encoder = device.wgpu_device.create_command_encoder()
+    with pytest.raises(error, match=f"^Slice1: .*{message}|has been destroyed"):
+        operator.record(encoder, **{"input": bystander, "output": bystander, side: make(device)})
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(device, bystander), poison)
+
+
+@pytest.mark.parametrize("strides", [(1,), (2,)], ids=["buffer copy", "kernel"])
+@pytest.mark.parametrize("handle", ["of another device", "without STORAGE", "destroyed", "mapped"])
+def test_tensors_whose_buffers_went_bad(device: wg.Device, handle: str, strides: tuple[int]) -> None:
+    x = wg.asarray(np.arange(16, dtype=np.uint32), device)
+    _, error, message = HOSTILE[handle]
+    bad = wg.Tensor(device, HOSTILE[handle][0](device), x.dtype, x.layout)
+    y = wg.empty(16 // strides[0], np.uint32, device)
+    with pytest.raises(error, match=message):
+        wg.slice1(bad, [0], [16], strides, out=y)
+    with pytest.raises(error, match=message):
+        wg.slice1(x[: y.size], [0], [y.size], out=bad[: y.size])
+    with pytest.raises(error, match=message):
+        bad.numpy()
+    with pytest.raises(error, match=message):
+        bad[::-1].copy()
+    check_bytes(x.numpy().view(np.uint8), np.arange(16, dtype=np.uint32).view(np.uint8))
+
+
+def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
+    for handle in ("without STORAGE", "destroyed", "mapped"):
+        make, error, message = HOSTILE[handle]
+        with pytest.raises(error, match=f"^from_buffer: .*{message}"):
+            wg.from_buffer(make(device), 8, np.uint16)
+    with pytest.raises(TypeError, match="^from_buffer: a buffer must be a wgpu.GPUBuffer, not bytes"):
+        wg.from_buffer(b"12345678", 8, np.uint8)
+
+
+def test_one_buffer_on_both_sides_is_refused(device: wg.Device, operator: wg.CompiledOperator) -> None:
+    buffer = make_buffer(device, random_bytes(64))
+    encoder = device.wgpu_device.create_command_encoder()
+    with pytest.raises(ValueError, match="Slice1: input and output share the buffer of 64 bytes"):
+        operator.record(encoder, input=(buffer, 0), output=(buffer, 32))
+    x = wg.from_buffer(buffer, (8,), np.uint16)
+    with pytest.raises(ValueError, match=re.escape("copy() the input first")):
+        operator(x, out=wg.from_buffer(buffer, (4,), np.uint16, offset=32))
+
+
+def test_encoders_that_cannot_be_recorded_into(device: wg.Device, operator: wg.CompiledOperator) -> None:
+    source, target = make_buffer(device, random_bytes(64)), make_buffer(device, random_bytes(64))
+    other = wg.Device.request(device.adapter).wgpu_device.create_command_encoder()
+    with pytest.raises(ValueError, match="Slice1: the command encoder is not of Device"):
+        operator.record(other, input=source, output=target)
+    with pytest.raises(TypeError, match="Slice1: encoder is of type NoneType: must be a wgpu.GPUCommandEncoder"):
+        operator.record(None, input=source, output=target)
+    finished = device.wgpu_device.create_command_encoder()
+    finished.finish()
+    with pytest.raises(wgpu.GPUValidationError):
+        operator.record(finished, input=source, output=target)
+    check_bytes(read_buffer(device, target), random_bytes(64))
+
+
+def test_calls_with_what_is_no_tensor(device: wg.Device, operator: wg.CompiledOperator) -> None:
+    with pytest.raises(TypeError, match=r"Slice1: x is of type ndarray: must be a Tensor; asarray\(x\) makes one"):
+        operator(np.zeros(8, np.uint16))  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(TypeError, match="Slice1: out is of type ndarray"):
+        operator(wg.zeros(8, np.uint16, device), out=np.zeros(4, np.uint16))  # type: ignore[arg-type]  # refused
+    with pytest.raises(TypeError, match="Device.compile takes a descriptor such as Slice1, not str"):
+        device.compile("Slice1")  # type: ignore[arg-type]  # what is refused

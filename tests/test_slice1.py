@@ -1,0 +1,246 @@
+"""Slice1 through the public interface, bit for bit against NumPy, every byte of the output buffer."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import wgslice as wg
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    GUARD,
+    STORAGE,
+    WIDTHS,
+    all_windows,
+    check_bytes,
+    check_same,
+    copied,
+    make_buffer,
+    numpy_window,
+    random_bytes,
+    read_buffer,
+    view_bytes,
+    whole_words,
+)
+from strategies import Case, cases
+from wgslice.layout import Layout
+
+DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
+ALL_DTYPES = [
+    *("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
+    *("float64", "int64", "uint64", "bool", "complex64", "complex128"),
+    *("datetime64[ns]", "timedelta64[us]"),
+    *(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4),
+]
+EXAMPLE = {"offsets": (0, 0, 0, 1), "sizes": (1, 1, 4, 3)}
+EXAMPLES = [((1, 1, 2, 2), [[2, 4], [10, 12]]), ((1, 1, -2, 2), [[14, 16], [6, 8]])]
+
+
+@pytest.mark.parametrize(("strides", "expected"), EXAMPLES)
+def test_the_worked_examples(device: wg.Device, strides: tuple[int, ...], expected: list[list[int]]) -> None:
+    x = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
+    result = np.float32([[expected]])
+    check_same(wg.slice1(wg.asarray(x, device), **EXAMPLE, strides=strides).numpy(), result)
+    operator = device.compile(
+        wg.Slice1(
+            input=wg.TensorDesc("float32", (1, 1, 4, 4)),
+            output=wg.TensorDesc("float32", (1, 1, 2, 2)),
+            strides=strides,
+            **EXAMPLE,
+        )
+    )
+    check_same(operator(wg.asarray(x, device)).numpy(), result)
+
+
+def check_recorded(device: wg.Device, case: Case) -> None:
+    """Record the case on buffers of the caller's and compare every byte of the output buffer."""
+    width = case.width
+    dtype = DTYPES[width]
+    usage = STORAGE | COPY_SRC * case.copyable | COPY_DST * case.copyable
+    source = random_bytes(whole_words(case.input.stop * width), case.seed)
+    target = random_bytes(whole_words(case.output.stop * width) + GUARD, case.seed + 1)
+    operator = device.compile(
+        wg.Slice1(
+            wg.TensorDesc(dtype, case.input.sizes, case.input.strides),
+            wg.TensorDesc(dtype, case.output.sizes, case.output.strides),
+            *case.window[:3],
+        )
+    )
+    output = make_buffer(device, target, usage)
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(
+        encoder,
+        input=(make_buffer(device, source, usage), case.input.offset * width),
+        output=(output, case.output.offset * width),
+    )
+    device.wgpu_device.queue.submit([encoder.finish()])
+    expected = target.copy()
+    read = numpy_window(view_bytes(source, case.input, width), case.window)
+    view_bytes(expected, case.output, width)[...] = read
+    check_bytes(read_buffer(device, output), expected)
+
+
+@settings(max_examples=400)
+@given(case=cases())
+def test_any_slice1_recorded_on_the_callers_buffers(device: wg.Device, case: Case) -> None:
+    check_recorded(device, case)
+
+
+@settings(max_examples=200)
+@given(case=cases())
+def test_any_slice1_on_tensors_writes_its_elements_and_nothing_else(device: wg.Device, case: Case) -> None:
+    dtype, width = DTYPES[case.width], case.width
+    source = random_bytes(whole_words(case.input.stop * width), case.seed)
+    target = random_bytes(whole_words(case.output.stop * width) + GUARD, case.seed + 1)
+    x = wg.from_buffer(
+        make_buffer(device, source),
+        case.input.sizes,
+        dtype,
+        offset=case.input.offset * width,
+        strides=case.input.strides,
+    )
+    backwards = [-stride for stride in case.output.strides]  # an output may run backwards too
+    target_layout = Layout.of(case.output.sizes, backwards, case.output.stop - 1)
+    output = make_buffer(device, target)
+    out = wg.from_buffer(
+        output, target_layout.sizes, dtype, offset=target_layout.offset * width, strides=backwards
+    )
+    window, output_sizes = case.window[:3], case.window.output_sizes
+    assert wg.slice1(x, *window, out=out) is out
+    check_bytes(read_buffer(device, output), copied(source, case.source, target, target_layout, width))
+    fresh = wg.slice1(x, *window, output_sizes=output_sizes)
+    assert fresh.is_packed
+    assert fresh.buffer is not x.buffer
+    check_same(fresh.numpy(), np.ascontiguousarray(view_bytes(source, case.source, width)).view(dtype).reshape(output_sizes))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_window_of_a_short_vector(device: wg.Device, width: int) -> None:
+    """All of them recorded into one encoder, side by side in one poisoned output buffer."""
+    encoder = device.wgpu_device.create_command_encoder()
+    sources = {size: random_bytes(whole_words((size + 3) * width), size) for size in range(1, 6)}
+    inputs = {size: make_buffer(device, content) for size, content in sources.items()}
+    windows = [(size, window) for size in sources for window in all_windows(size)]
+    room = sum(window.output_sizes[0] + 1 for _, window in windows)
+    expected = random_bytes(whole_words((room + 1) * width), 99)
+    output = make_buffer(device, expected)
+    position = 1
+    for number, (size, window) in enumerate(windows):
+        shift = number % 4
+        operator = device.compile(
+            wg.Slice1(
+                wg.TensorDesc(DTYPES[width], (size,)),
+                wg.TensorDesc(DTYPES[width], window.output_sizes),
+                *window[:3],
+            )
+        )
+        operator.record(encoder, input=(inputs[size], shift * width), output=(output, position * width))
+        vector = view_bytes(sources[size], Layout.packed((size,), shift), width)
+        view_bytes(expected, Layout.packed(window.output_sizes, position), width)[...] = numpy_window(vector, window)
+        position += window.output_sizes[0] + 1
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(device, output), expected)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
+def test_every_dtype_at_every_rank(device: wg.Device, dtype: Any) -> None:
+    dtype = np.dtype(dtype)
+    for rank in range(1, 9):
+        sizes = (3, 2, 4, 1, 2, 3, 2, 5)[-rank:]
+        x = random_bytes(int(np.prod(sizes)) * dtype.itemsize, rank).view(dtype).reshape(sizes)
+        strides = tuple(itertools.islice(itertools.cycle([-2, 1, -1, 3]), rank))
+        expected = x[tuple(slice(None, None, stride) for stride in strides)]
+        result = wg.slice1(wg.asarray(x, device), (0,) * rank, sizes, strides)
+        assert result.dtype == dtype
+        check_same(result.numpy(), np.ascontiguousarray(expected))
+
+
+def test_signalling_nans_denormals_and_negative_zeros_survive(device: wg.Device) -> None:
+    patterns = np.uint32([0x7F800001, 0xFFBFFFFF, 0x7FC12345, 0x00000001, 0x807FFFFF, 0x80000000, 0x3F800000])
+    x = wg.asarray(patterns.view(np.float32), device)
+    result = wg.slice1(x, [0], [7], [-2]).numpy()
+    assert result.view(np.uint32).tolist() == patterns[::-2].tolist()
+
+
+def test_fewer_outputs_than_the_window_allows(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(10, dtype=np.int16), device)
+    assert wg.slice1(x, [2], [6], [-2]).numpy().tolist() == [7, 5, 3]
+    assert wg.slice1(x, [2], [6], [-2], output_sizes=[2]).numpy().tolist() == [7, 5]
+    out = wg.empty(1, np.int16, device)
+    assert wg.slice1(x, [2], [6], [-2], out=out).numpy().tolist() == [7]
+
+
+def test_a_stride_beyond_the_window_takes_one_element(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(10, dtype=np.uint8), device)
+    assert wg.slice1(x, [2], [3], [2**31 - 1]).numpy().tolist() == [2]
+    assert wg.slice1(x, [2], [3], [-(2**31)]).numpy().tolist() == [4]
+
+
+def test_a_padded_output_is_made_as_described(device: wg.Device) -> None:
+    x = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    operator = device.compile(
+        wg.Slice1(
+            wg.TensorDesc("uint8", (3, 4)), wg.TensorDesc("uint8", (3, 2), (5, 1)), (0, 1), (3, 2), (-1, 1)
+        )
+    )
+    y = operator(wg.asarray(x, device))
+    assert y.strides == (5, 1)
+    check_same(y.numpy(), np.ascontiguousarray(x[::-1, 1:3]))
+
+
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"offsets": (0, 5)}, wg.WindowError, r"offsets\[1\] \+ sizes\[1\] = 5 \+ 6 = 11"),
+    ({"strides": (0, 1)}, wg.WindowError, r"strides\[0\] = 0"),
+    ({"sizes": (0, 6)}, wg.WindowError, r"sizes\[0\] = 0"),
+    ({"output_sizes": (5, 6)}, wg.WindowError, r"output sizes\[0\] = 5: must be 1 to 4"),
+    ({"output_sizes": (0, 6)}, wg.WindowError, r"output sizes\[0\] = 0"),
+    ({"output_sizes": (4,)}, wg.WindowError, "rank 1"),
+    ({"output_sizes": (4.0, 6)}, TypeError, r"output_sizes\[0\] = 4.0"),
+    ({"output_sizes": (3, 6)}, ValueError, r"out has sizes \(4, 6\): must be output_sizes, \(3, 6\)"),
+    ({"offsets": (0,), "sizes": (1,)}, wg.WindowError, "rank 1 on an input of rank 2"),
+    ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
+    ({"out": np.zeros((4, 6))}, TypeError, "out is of type ndarray"),
+    ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
+    ({"out": (5, 6)}, wg.WindowError, r"output sizes\[0\] = 5: must be 1 to 4"),
+    ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ({"out": "x"}, ValueError, "share the buffer of 96 bytes"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), REFUSED)
+def test_a_refused_call_touches_no_output(
+    device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device)
+    poison = random_bytes(5 * 6 * 4, 3)
+    buffer = make_buffer(device, poison)
+    outs = {
+        "int32": lambda: wg.from_buffer(buffer, (4, 6), np.int32),
+        "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
+        "x": lambda: x,
+        (5, 6): lambda: wg.from_buffer(buffer, (5, 6), np.float32),
+        None: lambda: wg.from_buffer(buffer, (4, 6), np.float32),
+    }
+    arguments = {"x": x, "offsets": (0, 0), "sizes": (4, 6), **changes}
+    out = changes.get("out")
+    arguments["out"] = out if isinstance(out, np.ndarray) else outs[out]()
+    with pytest.raises(error, match=f"^slice1: .*{message}"):
+        wg.slice1(**arguments)
+    check_bytes(read_buffer(device, buffer), poison)
+    assert x.numpy().tolist() == np.arange(24).reshape(4, 6).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_more_bytes_than_a_binding(device: wg.Device, dtype: Any) -> None:
+    """Both sides beyond the largest storage binding, unaligned and reversed; where a buffer holds them."""
+    binding_nbytes = min(device.limits.binding_nbytes, 2**28)
+    rows = binding_nbytes // np.dtype(dtype).itemsize // 4096 + 3
+    x = np.arange(rows * 4099, dtype=np.uint32).astype(dtype).reshape(rows, 4099)
+    y = wg.slice1(wg.asarray(x, device), (1, 1), (rows - 1, 4098), (-1, 1))
+    assert np.array_equal(y.numpy(), x[:0:-1, 1:])

@@ -1,0 +1,231 @@
+"""Tensors: made from anything, indexed as NumPy indexes, read back bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, basic_indices
+
+import wgslice as wg
+from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_bytes
+
+DTYPES = ["bool", "int8", "uint16", "float16", "float32", "int64", "complex64", "complex128", "datetime64[s]"]
+
+
+def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
+    """Any bits of a dtype; bool has two values only."""
+    dtype = np.dtype(dtype)
+    raw = random_bytes(int(np.prod(shape, dtype=int)) * dtype.itemsize, seed)
+    return (raw & 1 if dtype == bool else raw).view(dtype).reshape(shape)
+
+
+@settings(max_examples=200)
+@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=4))
+def test_chained_views_are_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
+    array = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))
+    x = wg.asarray(array, device)
+    buffer = x.buffer
+    for _ in range(data.draw(st.integers(0, 3))):
+        key = data.draw(basic_indices(array.shape, allow_newaxis=array.ndim < 8, max_dims=8))
+        array, x = np.asarray(array[key]), x[key]
+    assert x.buffer is buffer
+    assert (x.shape, x.size, x.ndim, x.nbytes) == (array.shape, array.size, array.ndim, array.nbytes)
+    check_same(x.numpy(), array)
+    copied = x.copy()
+    assert copied.is_packed
+    assert copied.buffer is not buffer
+    check_same(copied.numpy(), array)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (0,), (2, 0, 3), (3, 5), (2, 1, 2, 1, 2, 1, 2, 3)])
+def test_an_array_comes_back_as_it_went(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
+    array = random_array(shape, dtype)
+    back = wg.asarray(array, device).numpy()
+    check_same(back, array)
+    assert back.flags.writeable
+    assert back.flags.c_contiguous
+    assert back.base is None or back.base.base is None
+
+
+def test_any_memory_layout_and_byte_order_goes_up(device: wg.Device) -> None:
+    array = random_array((5, 6, 7), "float32")
+    for view in (array.T, array[::-1, ::2], np.asfortranarray(array), np.broadcast_to(array[0], (3, 6, 7))):
+        check_same(wg.asarray(view, device).numpy(), np.ascontiguousarray(view))
+    swapped = array.astype(">f4")
+    tensor = wg.asarray(swapped, device)
+    assert tensor.dtype == np.float32
+    assert tensor.dtype.isnative
+    assert np.array_equal(tensor.numpy().view(np.uint32), swapped.astype("=f4").view(np.uint32))
+    readonly = array.copy()
+    readonly.flags.writeable = False
+    check_same(wg.asarray(readonly, device).numpy(), array)
+
+
+def test_asarray_takes_what_numpy_takes(device: wg.Device) -> None:
+    check_same(wg.asarray([[1, 2], [3, 4]], device).numpy(), np.array([[1, 2], [3, 4]]))
+    check_same(wg.asarray(2.5, device).numpy(), np.array(2.5))
+    x = wg.asarray([1, 2, 3], device)
+    assert wg.asarray(x) is x
+    assert wg.asarray(x, device) is x
+    other = wg.Device.request(device.adapter)
+    moved = wg.asarray(x[::-1], other)
+    assert moved.device is other
+    assert moved.numpy().tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (["text"], TypeError, "asarray: dtype <U4: text and records"),
+        ([object()], TypeError, "asarray: dtype object: Python objects"),
+        (np.zeros(3, "V7"), TypeError, "asarray: dtype .*V7.*: text and records"),
+        (np.zeros(2, "f4,i2"), TypeError, "asarray: .*text and records"),
+        (np.zeros((1,) * 9), ValueError, r"asarray: shape .* has rank 9: the rank must be 0 to 8"),
+    ],
+)
+def test_what_no_tensor_holds_is_refused(
+    device: wg.Device, value: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        wg.asarray(value, device)
+
+
+def test_wide_floats_are_refused_where_no_width_fits(device: wg.Device) -> None:
+    wide = np.dtype(np.clongdouble)
+    if wide.itemsize in (8, 16):
+        pytest.skip("this platform's clongdouble has a width that fits")
+    with pytest.raises(TypeError, match=f"an element has 1, 2, 4, 8 or 16 bytes, this one {wide.itemsize}"):
+        wg.empty(3, wide, device)
+
+
+def test_an_array_protocol_as_numpy_2_defines_it(device: wg.Device) -> None:
+    array = random_array((3, 4), "int16")
+    x = wg.asarray(array, device)[:, ::-1]
+    check_same(np.asarray(x), np.ascontiguousarray(array[:, ::-1]))
+    assert np.asarray(x, dtype=np.int64).dtype == np.int64
+    assert np.array(x, copy=True).tolist() == array[:, ::-1].tolist()
+    with pytest.raises(ValueError, match="cannot become an array without a copy"):
+        np.array(x, copy=False)
+
+
+def test_attributes_and_protocols_of_a_tensor(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(24, dtype=np.uint16).reshape(2, 3, 4), device)
+    y = x[1, ::-1, 2:]
+    assert (len(y), y.shape, y.strides, y.offset) == (3, (3, 2), (-4, 1), (12 + 8 + 2) * 2)
+    assert (y.dtype, y.ndim, y.size, y.nbytes, y.is_packed) == (np.uint16, 2, 6, 12, False)
+    assert y.device is device
+    assert x.is_packed
+    assert x[1].is_packed
+    assert repr(y) == f"Tensor(shape=(3, 2), dtype=uint16, strides=(-4, 1), device={device.adapter})"
+    assert "packed" in repr(x)
+    assert [row.numpy().tolist() for row in y] == [[22, 23], [18, 19], [14, 15]]
+    with pytest.raises(TypeError, match="unsized"):
+        len(x[0, 0, 0])
+    with pytest.raises(TypeError, match="0-d"):
+        iter(x[0, 0, 0])
+    with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 with size 2"):
+        x[2]
+
+
+@pytest.mark.parametrize("axes", [None, 0, -1, (0, 2), [], (1,)])
+def test_reverse_is_flip(device: wg.Device, axes: Any) -> None:
+    array = random_array((3, 4, 5), "uint8")
+    x = wg.asarray(array, device)
+    flipped = wg.reverse(x, axes)
+    assert flipped.buffer is x.buffer
+    check_same(flipped.numpy(), np.ascontiguousarray(np.flip(array, axes if axes != [] else ())))
+
+
+def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
+    x = wg.asarray(np.zeros((3, 4)), device)
+    with pytest.raises(np.exceptions.AxisError, match="reverse: axis 2 is out of bounds for array of dimension 2"):
+        wg.reverse(x, 2)
+    with pytest.raises(ValueError, match=r"reverse: axes = \(0, -2\): an axis is repeated"):
+        wg.reverse(x, (0, -2))
+    with pytest.raises(TypeError, match=r"reverse: axes = 1.5: must be an integer"):
+        wg.reverse(x, 1.5)  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(TypeError, match="reverse: x is of type ndarray: must be a Tensor"):
+        wg.reverse(np.zeros(3))  # type: ignore[arg-type]  # what is refused
+
+
+def test_zeros_and_empty(device: wg.Device) -> None:
+    check_same(wg.zeros((2, 3), "float16", device).numpy(), np.zeros((2, 3), np.float16))
+    x = wg.empty(5, np.int64, device)
+    assert (x.shape, x.dtype, x.is_packed) == ((5,), np.int64, True)
+    assert wg.empty((), "u1", device).shape == ()
+    for shape, error, message in [
+        ((2, -1), ValueError, r"empty: shape\[1\] = -1: must be a u32"),
+        ((2**32,), ValueError, r"empty: shape\[0\] = 4294967296"),
+        ((1,) * 9, ValueError, "empty: shape .* has rank 9"),
+        ((2.0,), TypeError, r"empty: shape\[0\] = 2.0: must be an integer"),
+        ("ab", TypeError, r"empty: shape\[0\] = 'a'"),
+    ]:
+        with pytest.raises(error, match=message):
+            wg.empty(shape, np.uint8, device)  # type: ignore[arg-type]  # what is refused
+
+
+def test_beyond_the_largest_buffer_says_the_limit(device: wg.Device) -> None:
+    limit = device.largest_buffer_nbytes
+    with pytest.raises(ValueError, match=f"empty: a buffer of .* bytes: .* allows at most {limit}"):
+        wg.empty((2**20, limit // 2**20 + 2**20), np.uint8, device)
+
+
+def test_from_buffer_views_the_callers_memory(device: wg.Device) -> None:
+    content = random_bytes(64)
+    buffer = make_buffer(device, content)
+    x = wg.from_buffer(buffer, (2, 3), np.uint16, offset=6, strides=(10, -1))
+    assert x.buffer is buffer
+    assert x.device is device
+    elements = content.view(np.uint16)
+    assert x.numpy().tolist() == [[elements[3 + 10 * i - j] for j in range(3)] for i in range(2)]
+    repeated = wg.from_buffer(buffer, (3, 2), np.uint8, offset=1, strides=(0, 1))
+    assert repeated.numpy().tolist() == [content[1:3].tolist()] * 3
+    assert wg.from_buffer(buffer, 8, np.float64).shape == (8,)
+    assert wg.from_buffer(buffer, (), np.uint8, offset=63).numpy() == content[63]
+    assert wg.from_buffer(buffer, (0, 9), np.uint8, offset=64).numpy().shape == (0, 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"shape": (17,)}, ValueError, "too small: float32 of sizes .17,.* need 68"),
+        ({"shape": (2,), "offset": 60}, ValueError, "too small: .* from byte offset 60 need 68"),
+        ({"shape": (2,), "offset": 2}, ValueError, "offset = 2 bytes: must be a multiple of the item size, 4"),
+        ({"shape": (2,), "offset": -4}, ValueError, "offset = -4 bytes: .* at least 0"),
+        ({"shape": (2,), "strides": (-1,)}, ValueError, "reaches 4 bytes before the start"),
+        ({"shape": (2, 2), "strides": (9, 9)}, ValueError, "too small: .* need 76"),
+        ({"shape": (2, 2), "strides": (1,)}, ValueError, "1 strides for 2 dimensions"),
+        ({"shape": (2,), "strides": (1.5,)}, TypeError, r"strides\[0\] = 1.5"),
+        ({"shape": (2,), "dtype": object}, TypeError, "Python objects"),
+        ({"shape": (-2,)}, ValueError, r"shape\[0\] = -2"),
+    ],
+)
+def test_from_buffer_refuses_what_leaves_the_buffer(
+    device: wg.Device, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    buffer = make_buffer(device, random_bytes(64))
+    with pytest.raises(error, match=f"from_buffer: .*{message}"):
+        wg.from_buffer(buffer, **{"dtype": np.float32, **arguments})
+
+
+@pytest.mark.parametrize("usage", [STORAGE, STORAGE | COPY_SRC, STORAGE | COPY_DST])
+def test_buffers_need_no_copy_usages(device: wg.Device, usage: int) -> None:
+    content = random_bytes(256)
+    x = wg.from_buffer(make_buffer(device, content, usage), 256, np.uint8)
+    assert bits(x.numpy()) == bits(content)
+    assert bits(x[3:201].numpy()) == bits(content[3:201])
+    out = wg.from_buffer(make_buffer(device, random_bytes(256, 1), usage), 256, np.uint8)
+    assert bits(wg.slice1(x, [0], [256], out=out).numpy()) == bits(content)
+
+
+def test_a_large_odd_sized_tensor_goes_up_and_comes_back(device: wg.Device) -> None:
+    array = random_bytes(3_000_001)
+    x = wg.asarray(array, device)
+    check_same(x.numpy(), array)
+    check_same(x[1:].numpy(), array[1:])
+    check_same(x[2_999_998:].numpy(), array[2_999_998:])
