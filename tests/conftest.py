@@ -23,6 +23,6 @@ settings.load_profile("wgslice")
 requested = [name.strip() for name in os.environ.get("WGSLICE_TEST_ADAPTERS", "").split(";") if name.strip()]
 
 
-@pytest.fixture(scope="session", params=requested or [None], ids=requested or ["best"])
+@pytest.fixture(scope="session", params=requested or [""], ids=requested or ["best"])
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)

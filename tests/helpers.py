@@ -61,7 +61,7 @@ def make_buffer(device: wg.Device, content: Bytes, usage: int = STORAGE | COPY_S
     return device.wgpu_device.create_buffer_with_data(data=content, usage=usage)
 
 
-def read_buffer(device: wg.Device, buffer: Any) -> Bytes:
+def read_buffer(buffer: Any) -> Bytes:
     """All bytes of a buffer, also of one that cannot be copied from."""
     return wg.from_buffer(buffer, buffer.size, np.uint8).numpy()
 
@@ -96,7 +96,8 @@ def all_windows(size: int) -> Iterable[Window]:
 def elements_of(layout: Layout) -> NDArray[np.int64]:
     """Where each index lies, by the definition of a layout."""
     indices = np.indices(layout.sizes).reshape(layout.rank, -1) if layout.rank else np.zeros((0, 1), int)
-    return layout.offset + np.asarray(layout.strides, int) @ indices
+    places: NDArray[np.int64] = layout.offset + np.asarray(layout.strides, int) @ indices
+    return places
 
 
 def packed_strides(sizes: Sequence[int]) -> list[int]:

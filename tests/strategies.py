@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from helpers import WIDTHS, Window, elements_of
 from hypothesis import strategies as st
 
-from helpers import WIDTHS, Window, elements_of
 from wgslice.layout import Layout
 
 MOST_ELEMENTS = 1500

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import wgpu
+from helpers import check_same
 
 import wgslice as wg
-from helpers import check_same
-import wgslice.adapter as adapter_module
 from wgslice.adapter import choose_adapter, install_advice
 
 DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
@@ -58,9 +57,11 @@ def test_kinds_rank_before_backends() -> None:
 
 
 def test_a_missing_adapter_says_what_there_is_or_what_to_install() -> None:
-    with pytest.raises(wg.NoAdapterError, match=r"no adapter has 'voodoo' .*: Radeon via Vulkan; Iris via Vulkan"):
+    with pytest.raises(
+        wg.NoAdapterError, match=r"no adapter has 'voodoo' .*: Radeon via Vulkan; Iris via Vulkan"
+    ):
         choose_adapter([DISCRETE, INTEGRATED], "voodoo")
-    with pytest.raises(wg.NoAdapterError, match="this machine has no WebGPU adapter: .*(install|driver)"):
+    with pytest.raises(wg.NoAdapterError, match=r"this machine has no WebGPU adapter: .*(install|driver)"):
         choose_adapter([])
     with pytest.raises(wg.NoAdapterError, match="'no such adapter'"):
         wg.Device.request("no such adapter")
@@ -81,8 +82,8 @@ def test_a_missing_adapter_says_what_there_is_or_what_to_install() -> None:
 def test_the_advice_is_for_this_system(
     monkeypatch: pytest.MonkeyPatch, system: str, release: dict[str, str], advice: str
 ) -> None:
-    monkeypatch.setattr(adapter_module.platform, "system", lambda: system)
-    monkeypatch.setattr(adapter_module.platform, "freedesktop_os_release", lambda: release)
+    monkeypatch.setattr("platform.system", lambda: system)
+    monkeypatch.setattr("platform.freedesktop_os_release", lambda: release)
     assert advice in install_advice()
 
 
@@ -90,7 +91,11 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
     import os
 
     return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -153,7 +158,7 @@ def test_no_memory_left_is_a_memory_error(device: wg.Device, monkeypatch: pytest
         raise wgpu.GPUValidationError("In wgpuDeviceCreateBuffer\n  Not enough memory left.")
 
     monkeypatch.setattr(full.wgpu_device, "create_buffer", create_buffer)
-    with pytest.raises(wg.OutOfDeviceMemory, match="no memory left .* drop tensors") as refusal:
+    with pytest.raises(wg.OutOfDeviceMemory, match=r"no memory left .* drop tensors") as refusal:
         wg.empty(8, np.uint8, full)
     assert isinstance(refusal.value, MemoryError)
 

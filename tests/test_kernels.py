@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-
-import wgslice as wg
 from helpers import (
     GUARD,
     WIDTHS,
@@ -23,7 +20,10 @@ from helpers import (
     read_buffer,
     whole_words,
 )
+from hypothesis import given, settings
 from strategies import Case, cases
+
+import wgslice as wg
 from wgslice.execute import record_plan
 from wgslice.kernels import Kernel
 from wgslice.layout import Layout
@@ -68,7 +68,7 @@ def run_on_gpu(device: wg.Device, plan: Plan, source: Bytes, target: Bytes) -> B
     encoder = device.wgpu_device.create_command_encoder()
     record_plan(device, encoder, plan, (make_buffer(device, source), 0), (buffer, 0))
     device.wgpu_device.queue.submit([encoder.finish()])
-    return read_buffer(device, buffer)
+    return read_buffer(buffer)
 
 
 @given(cases())
@@ -135,11 +135,17 @@ def test_each_kernel_at_the_edges_of_its_conditions(device: wg.Device, kernel: K
 
 def test_enum_files_entry_points_and_twins_have_one_name() -> None:
     names = {kernel.value for kernel in Kernel}
-    assert {path.name.removesuffix(".wgsl") for path in files("wgslice.wgsl").iterdir() if path.name.endswith(".wgsl")} == names
+    assert {
+        path.name.removesuffix(".wgsl")
+        for path in files("wgslice.wgsl").iterdir()
+        if path.name.endswith(".wgsl")
+    } == names
     assert {twin.__name__ for twin in twins.values()} == names
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
-        assert re.findall(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)", wgsl(kernel)) == [kernel.value]
+        assert re.findall(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)", wgsl(kernel)) == [
+            kernel.value
+        ]
         assert twins[kernel].__name__ == kernel.value
 
 

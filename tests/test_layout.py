@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers import elements_of, packed_strides
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from helpers import elements_of, packed_strides
 from strategies import Case, cases, distinct
+
 from wgslice.layout import Layout, coalesce
 
 small_layouts = st.integers(0, 4).flatmap(

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import WIDTHS
 from hypothesis import given
 from hypothesis import strategies as st
-
-from helpers import WIDTHS
 from strategies import Case, cases
+
 from wgslice.kernels import WORKGROUP_SIZE, Kernel, words_spanned
 from wgslice.layout import Layout
 from wgslice.plan import BufferCopy, Dispatch, Limits, Plan, plan_copy, rebase
@@ -72,7 +72,9 @@ def test_widened_pixels_merge_again() -> None:
     ("itemsize", "size", "offset", "copied"),
     [(4, 3, 7, True), (1, 8, 4, True), (1, 8, 2, False), (1, 7, 4, False), (2, 6, 2, True), (2, 6, 1, False)],
 )
-def test_contiguous_whole_words_are_a_buffer_copy(itemsize: int, size: int, offset: int, copied: bool) -> None:
+def test_contiguous_whole_words_are_a_buffer_copy(
+    itemsize: int, size: int, offset: int, copied: bool
+) -> None:
     (step,) = plan(Layout.packed((size,), offset), itemsize=itemsize).steps
     assert isinstance(step, BufferCopy) is copied
     (step,) = plan(Layout.packed((size,)), Layout.packed((size,), offset), itemsize).steps
@@ -170,7 +172,9 @@ def test_a_copy_has_fewer_than_two_to_the_32_elements() -> None:
     most = Layout.of((2**32 - 1,), (0,))
     assert plan_copy(most, Layout.packed(most.sizes), 1, LIMITS).nbytes == 2**32 - 1
     one_more = Layout.of((2**16, 2**16), (0, 0))
-    with pytest.raises(ValueError, match=r"4294967296 elements of sizes \(65536, 65536\).* at most 4294967295"):
+    with pytest.raises(
+        ValueError, match=r"4294967296 elements of sizes \(65536, 65536\).* at most 4294967295"
+    ):
         plan_copy(one_more, Layout.packed(one_more.sizes), 1, LIMITS)
 
 
@@ -181,7 +185,7 @@ def test_nothing_to_copy_is_no_step() -> None:
 def test_a_plan_says_what_runs_and_why() -> None:
     crop = plan(Layout.of((10, 8), (100, 1), 205))
     assert str(crop).splitlines() == [
-        "copy of 320 bytes: items of 4 bytes, moved 4 at a time",
+        "copy of 320 bytes, items of 4, moved 4 at a time",
         "  merged sizes (10, 8)",
         "  source strides (100, 1) from 205",
         "  target strides (8, 1) from 0",

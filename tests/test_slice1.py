@@ -8,9 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-
-import wgslice as wg
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -28,7 +25,10 @@ from helpers import (
     view_bytes,
     whole_words,
 )
+from hypothesis import given, settings
 from strategies import Case, cases
+
+import wgslice as wg
 from wgslice.layout import Layout
 
 DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
@@ -38,14 +38,14 @@ ALL_DTYPES = [
     *("datetime64[ns]", "timedelta64[us]"),
     *(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4),
 ]
-EXAMPLE = {"offsets": (0, 0, 0, 1), "sizes": (1, 1, 4, 3)}
+EXAMPLE: dict[str, Any] = {"offsets": (0, 0, 0, 1), "sizes": (1, 1, 4, 3)}
 EXAMPLES = [((1, 1, 2, 2), [[2, 4], [10, 12]]), ((1, 1, -2, 2), [[14, 16], [6, 8]])]
 
 
 @pytest.mark.parametrize(("strides", "expected"), EXAMPLES)
 def test_the_worked_examples(device: wg.Device, strides: tuple[int, ...], expected: list[list[int]]) -> None:
     x = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
-    result = np.float32([[expected]])
+    result = np.array([[expected]], np.float32)
     check_same(wg.slice1(wg.asarray(x, device), **EXAMPLE, strides=strides).numpy(), result)
     operator = device.compile(
         wg.Slice1(
@@ -83,7 +83,7 @@ def check_recorded(device: wg.Device, case: Case) -> None:
     expected = target.copy()
     read = numpy_window(view_bytes(source, case.input, width), case.window)
     view_bytes(expected, case.output, width)[...] = read
-    check_bytes(read_buffer(device, output), expected)
+    check_bytes(read_buffer(output), expected)
 
 
 @settings(max_examples=400)
@@ -113,11 +113,14 @@ def test_any_slice1_on_tensors_writes_its_elements_and_nothing_else(device: wg.D
     )
     window, output_sizes = case.window[:3], case.window.output_sizes
     assert wg.slice1(x, *window, out=out) is out
-    check_bytes(read_buffer(device, output), copied(source, case.source, target, target_layout, width))
+    check_bytes(read_buffer(output), copied(source, case.source, target, target_layout, width))
     fresh = wg.slice1(x, *window, output_sizes=output_sizes)
     assert fresh.is_packed
     assert fresh.buffer is not x.buffer
-    check_same(fresh.numpy(), np.ascontiguousarray(view_bytes(source, case.source, width)).view(dtype).reshape(output_sizes))
+    check_same(
+        fresh.numpy(),
+        np.ascontiguousarray(view_bytes(source, case.source, width)).view(dtype).reshape(output_sizes),
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -142,10 +145,12 @@ def test_every_window_of_a_short_vector(device: wg.Device, width: int) -> None:
         )
         operator.record(encoder, input=(inputs[size], shift * width), output=(output, position * width))
         vector = view_bytes(sources[size], Layout.packed((size,), shift), width)
-        view_bytes(expected, Layout.packed(window.output_sizes, position), width)[...] = numpy_window(vector, window)
+        view_bytes(expected, Layout.packed(window.output_sizes, position), width)[...] = numpy_window(
+            vector, window
+        )
         position += window.output_sizes[0] + 1
     device.wgpu_device.queue.submit([encoder.finish()])
-    check_bytes(read_buffer(device, output), expected)
+    check_bytes(read_buffer(output), expected)
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
@@ -162,7 +167,9 @@ def test_every_dtype_at_every_rank(device: wg.Device, dtype: Any) -> None:
 
 
 def test_signalling_nans_denormals_and_negative_zeros_survive(device: wg.Device) -> None:
-    patterns = np.uint32([0x7F800001, 0xFFBFFFFF, 0x7FC12345, 0x00000001, 0x807FFFFF, 0x80000000, 0x3F800000])
+    patterns = np.array(
+        [0x7F800001, 0xFFBFFFFF, 0x7FC12345, 0x00000001, 0x807FFFFF, 0x80000000, 0x3F800000], np.uint32
+    )
     x = wg.asarray(patterns.view(np.float32), device)
     result = wg.slice1(x, [0], [7], [-2]).numpy()
     assert result.view(np.uint32).tolist() == patterns[::-2].tolist()
@@ -220,7 +227,7 @@ def test_a_refused_call_touches_no_output(
     x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device)
     poison = random_bytes(5 * 6 * 4, 3)
     buffer = make_buffer(device, poison)
-    outs = {
+    outs: dict[Any, Any] = {
         "int32": lambda: wg.from_buffer(buffer, (4, 6), np.int32),
         "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
         "x": lambda: x,
@@ -232,7 +239,7 @@ def test_a_refused_call_touches_no_output(
     arguments["out"] = out if isinstance(out, np.ndarray) else outs[out]()
     with pytest.raises(error, match=f"^slice1: .*{message}"):
         wg.slice1(**arguments)
-    check_bytes(read_buffer(device, buffer), poison)
+    check_bytes(read_buffer(buffer), poison)
     assert x.numpy().tolist() == np.arange(24).reshape(4, 6).tolist()
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
-from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_bytes
 
 DTYPES = ["bool", "int8", "uint16", "float16", "float32", "int64", "complex64", "complex128", "datetime64[s]"]
 
@@ -20,7 +20,7 @@ def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
     """Any bits of a dtype; bool has two values only."""
     dtype = np.dtype(dtype)
     raw = random_bytes(int(np.prod(shape, dtype=int)) * dtype.itemsize, seed)
-    return (raw & 1 if dtype == bool else raw).view(dtype).reshape(shape)
+    return (raw & 1 if dtype.kind == "b" else raw).view(dtype).reshape(shape)
 
 
 @settings(max_examples=200)
@@ -117,7 +117,7 @@ def test_attributes_and_protocols_of_a_tensor(device: wg.Device) -> None:
     x = wg.asarray(np.arange(24, dtype=np.uint16).reshape(2, 3, 4), device)
     y = x[1, ::-1, 2:]
     assert (len(y), y.shape, y.strides, y.offset) == (3, (3, 2), (-4, 1), (12 + 8 + 2) * 2)
-    assert (y.dtype, y.ndim, y.size, y.nbytes, y.is_packed) == (np.uint16, 2, 6, 12, False)
+    assert (y.dtype.name, y.ndim, y.size, y.nbytes, y.is_packed) == ("uint16", 2, 6, 12, False)
     assert y.device is device
     assert x.is_packed
     assert x[1].is_packed
@@ -143,20 +143,22 @@ def test_reverse_is_flip(device: wg.Device, axes: Any) -> None:
 
 def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
     x = wg.asarray(np.zeros((3, 4)), device)
-    with pytest.raises(np.exceptions.AxisError, match="reverse: axis 2 is out of bounds for array of dimension 2"):
+    with pytest.raises(
+        np.exceptions.AxisError, match="reverse: axis 2 is out of bounds for array of dimension 2"
+    ):
         wg.reverse(x, 2)
     with pytest.raises(ValueError, match=r"reverse: axes = \(0, -2\): an axis is repeated"):
         wg.reverse(x, (0, -2))
     with pytest.raises(TypeError, match=r"reverse: axes = 1.5: must be an integer"):
-        wg.reverse(x, 1.5)  # type: ignore[arg-type]  # what is refused
+        wg.reverse(x, cast("Any", 1.5))
     with pytest.raises(TypeError, match="reverse: x is of type ndarray: must be a Tensor"):
-        wg.reverse(np.zeros(3))  # type: ignore[arg-type]  # what is refused
+        wg.reverse(cast("Any", np.zeros(3)))
 
 
 def test_zeros_and_empty(device: wg.Device) -> None:
     check_same(wg.zeros((2, 3), "float16", device).numpy(), np.zeros((2, 3), np.float16))
     x = wg.empty(5, np.int64, device)
-    assert (x.shape, x.dtype, x.is_packed) == ((5,), np.int64, True)
+    assert (x.shape, x.dtype.name, x.is_packed) == ((5,), "int64", True)
     assert wg.empty((), "u1", device).shape == ()
     for shape, error, message in [
         ((2, -1), ValueError, r"empty: shape\[1\] = -1: must be a u32"),
@@ -166,7 +168,7 @@ def test_zeros_and_empty(device: wg.Device) -> None:
         ("ab", TypeError, r"empty: shape\[0\] = 'a'"),
     ]:
         with pytest.raises(error, match=message):
-            wg.empty(shape, np.uint8, device)  # type: ignore[arg-type]  # what is refused
+            wg.empty(cast("Any", shape), np.uint8, device)
 
 
 def test_beyond_the_largest_buffer_says_the_limit(device: wg.Device) -> None:
@@ -195,7 +197,11 @@ def test_from_buffer_views_the_callers_memory(device: wg.Device) -> None:
     [
         ({"shape": (17,)}, ValueError, "too small: float32 of sizes .17,.* need 68"),
         ({"shape": (2,), "offset": 60}, ValueError, "too small: .* from byte offset 60 need 68"),
-        ({"shape": (2,), "offset": 2}, ValueError, "offset = 2 bytes: must be a multiple of the item size, 4"),
+        (
+            {"shape": (2,), "offset": 2},
+            ValueError,
+            "offset = 2 bytes: must be a multiple of the item size, 4",
+        ),
         ({"shape": (2,), "offset": -4}, ValueError, "offset = -4 bytes: .* at least 0"),
         ({"shape": (2,), "strides": (-1,)}, ValueError, "reaches 4 bytes before the start"),
         ({"shape": (2, 2), "strides": (9, 9)}, ValueError, "too small: .* need 76"),

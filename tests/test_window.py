@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import all_windows, numpy_window
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import windows
 
 import wgslice as wg
-from helpers import all_windows, numpy_window
-from strategies import windows
 from wgslice.window import Window
 
 U32, I32 = 2**32 - 1, 2**31 - 1
@@ -48,7 +48,9 @@ def legal(**changed: Any) -> dict[str, Any]:
     return {**arguments, **changed}
 
 
-def desc(sizes: tuple[int, ...], strides: tuple[int, ...] | None = None, dtype: str = "float32") -> wg.TensorDesc:
+def desc(
+    sizes: tuple[int, ...], strides: tuple[int, ...] | None = None, dtype: str = "float32"
+) -> wg.TensorDesc:
     return wg.TensorDesc(dtype, sizes, strides)
 
 

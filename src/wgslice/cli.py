@@ -96,9 +96,7 @@ def parse_part(part: str, text: str) -> int | slice | Any:
         return None
     fields = [field.strip() for field in part.split(":")]
     if len(fields) > 3 or not all(re.fullmatch(r"[+-]?\d+", field) or not field for field in fields):
-        raise ValueError(
-            f"KEY {text!r}: {part!r} is no integer, slice start:stop:step, '...' or None"
-        )
+        raise ValueError(f"KEY {text!r}: {part!r} is no integer, slice start:stop:step, '...' or None")
     if len(fields) == 1:
         if not part:
             raise ValueError(f"KEY {text!r}: nothing between two commas, or nothing at all")
@@ -109,7 +107,10 @@ def parse_part(part: str, text: str) -> int | slice | Any:
 def read_array(path: Path) -> NDArray[Any]:
     """A .npy file or an image as an array."""
     if path.suffix == ".npy":
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
+        try:
+            array: NDArray[Any] = np.load(path, allow_pickle=False)
+        except ValueError:
+            raise ValueError(f"{path}: no .npy file, or one of Python objects") from None
         return array
     with pillow().open(path) as image:
         return np.asarray(image.convert("RGB") if image.mode == "P" else image)

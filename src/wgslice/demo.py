@@ -59,8 +59,8 @@ def load_photo() -> Array:
     """Matplotlib's sample photograph of Grace Hopper (public domain), cut to an odd width."""
     from matplotlib import cbook, image
 
-    with cbook.get_sample_data("grace_hopper.jpg") as file:
-        pixels: Array = image.imread(file, format="jpg")
+    path: Any = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
+    pixels: Array = image.imread(path)
     odd_width = pixels.shape[1] - 1 + pixels.shape[1] % 2
     return np.ascontiguousarray(pixels[:, :odd_width])
 
@@ -69,7 +69,7 @@ def examples(photo: Array) -> list[Example]:
     """The five slices; a negative stride starts at the end of its window."""
     height, width, _ = photo.shape
     whole, origin = photo.shape, (0, 0, 0)
-    floats = np.float32(photo) / np.float32(255)
+    floats = photo.astype(np.float32) / np.float32(255)
     return [
         Example(
             "crop", photo, (31, 77, 0), (300, 301, 3), (1, 1, 1), "x[31:331, 77:378]", np.s_[31:331, 77:378]

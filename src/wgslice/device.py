@@ -1,4 +1,4 @@
-"""A GPU device: adapters, buffers, pipelines, transfers. The only module that imports wgpu."""
+"""A GPU device: its adapter, its limits, its buffers and their checks. The only module that imports wgpu."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from wgslice.adapter import Adapter, choose_adapter, describe_adapter
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
-from wgslice.kernels import WORKGROUP_SIZE, Kernel
+from wgslice.pipelines import Pipelines
 from wgslice.plan import Limits, Span
 
 if TYPE_CHECKING:
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Device", "adapters", "default_device", "device_of"]
 
 # Values of the WebGPU specification, which wgpu.BufferUsage repeats.
-MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 0x1, 0x4, 0x8, 0x40, 0x80
-COMPUTE_STAGE = 0x4
+MAP_READ, COPY_SRC, COPY_DST, STORAGE = 0x1, 0x4, 0x8, 0x80
 
 LARGEST_BINDING_NBYTES = 2**31  # so that 32-bit indices of elements, words and invocations never wrap around
 
@@ -82,10 +80,7 @@ class Device:
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
         )
-        self.bind_group_layout = self._layout("uniform", "read-only-storage", "storage")
-        self.probe_layout = self._layout("read-only-storage")
-        self.pipeline = lru_cache(maxsize=None)(self._pipeline)  # one for each kernel and width
-        self.uniform_buffer = lru_cache(maxsize=1024)(self._uniform_buffer)
+        self.pipelines = Pipelines(wgpu_device)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -192,43 +187,14 @@ class Device:
         process. Making a bind group looks too, and raises.
         """
         with translated_errors():
-            self.wgpu_device.create_bind_group(
-                layout=self.probe_layout, entries=[binding(0, buffer, Span(0, 4))]
-            )
+            self.pipelines.probe(buffer)
 
     def bind_group(
         self, uniform: bytes, source: tuple[Buffer, Span], target: tuple[Buffer, Span]
     ) -> wgpu.GPUBindGroup:
-        """The three bindings that every kernel has."""
-        block = self.uniform_buffer(uniform)
-        entries = [binding(0, block, Span(0, block.size)), binding(1, *source), binding(2, *target)]
+        """Bind a uniform block and both sides of a copy; refuses destroyed buffers."""
         with translated_errors():
-            return self.wgpu_device.create_bind_group(layout=self.bind_group_layout, entries=entries)
-
-    def _layout(self, *types: str) -> wgpu.GPUBindGroupLayout:
-        return self.wgpu_device.create_bind_group_layout(
-            entries=[
-                {"binding": number, "visibility": COMPUTE_STAGE, "buffer": {"type": type_}}
-                for number, type_ in enumerate(types)
-            ]
-        )
-
-    def _pipeline(self, kernel: Kernel, width_nbytes: int) -> wgpu.GPUComputePipeline:
-        source = files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
-        device = self.wgpu_device
-        return device.create_compute_pipeline(
-            layout=device.create_pipeline_layout(bind_group_layouts=[self.bind_group_layout]),
-            compute={
-                "module": device.create_shader_module(label=kernel.value, code=source),
-                "entry_point": kernel.value,
-                "constants": {"workgroup_size": WORKGROUP_SIZE, "element_nbytes": width_nbytes},
-            },
-        )
-
-    def _uniform_buffer(self, uniform: bytes) -> Buffer:
-        """A buffer that holds a block for good, so that any number of recordings can share it."""
-        with translated_errors():
-            return self.wgpu_device.create_buffer_with_data(data=uniform, usage=UNIFORM)
+            return self.pipelines.bind_group(uniform, source, target)
 
     def _buffer(self, nbytes: int, usage: int) -> Buffer:
         if nbytes > self.largest_buffer_nbytes:
@@ -286,12 +252,6 @@ def describe_buffer(buffer: Buffer) -> str:
     """A buffer as errors call it."""
     label = f" {buffer.label!r}" if buffer.label else ""
     return f"the buffer{label} of {buffer.size} bytes"
-
-
-def binding(number: int, buffer: Buffer, span: Span) -> dict[str, Any]:
-    """One entry of a bind group."""
-    resource = {"buffer": buffer, "offset": span.offset_nbytes, "size": span.nbytes}
-    return {"binding": number, "resource": resource}
 
 
 @contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 from wgslice.integers import MAX_RANK
 
 __all__ = ["numpy_index"]
 
 
-def numpy_index(key: object, sizes: Sequence[int]) -> tuple[int | range | None, ...]:
+def numpy_index(key: Any, sizes: Sequence[int]) -> tuple[int | range | None, ...]:
     """NumPy basic indexing: what `key` selects of a tensor of `sizes`, dimension by dimension.
 
     An int drops its dimension, a range keeps it, a None adds one. Errors have NumPy's types and words.
@@ -36,12 +37,12 @@ def numpy_index(key: object, sizes: Sequence[int]) -> tuple[int | range | None, 
     return selection
 
 
-def select_axis(item: object, axis: int, size: int) -> int | range:
+def select_axis(item: Any, axis: int, size: int) -> int | range:
     """One dimension's part of a NumPy index."""
     if isinstance(item, slice):
         return range(*item.indices(size))
     try:
-        index = operator.index(item)  # type: ignore[arg-type]  # what is no integer raises
+        index = operator.index(item)
     except TypeError:
         index = None
     if index is None or isinstance(item, bool):

@@ -74,7 +74,9 @@ def record_plan(
                 placed(source, step.source_binding),
                 placed(target, step.target_binding),
             )
-            dispatches.append((device.pipeline(step.kernel, step.width_nbytes), bind_group, step.workgroups))
+            dispatches.append(
+                (device.pipelines.pipeline(step.kernel, step.width_nbytes), bind_group, step.workgroups)
+            )
     if dispatches:
         compute_pass = encoder.begin_compute_pass()
         for pipeline, bind_group, workgroups in dispatches:

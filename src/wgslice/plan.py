@@ -92,7 +92,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [
-            f"copy of {self.nbytes} bytes: items of {self.itemsize} bytes, moved {self.width_nbytes} at a time",
+            f"copy of {self.nbytes} bytes, items of {self.itemsize}, moved {self.width_nbytes} at a time",
             f"  merged sizes {self.target.sizes}",
             f"  source strides {self.source.strides} from {self.source.offset}",
             f"  target strides {self.target.strides} from {self.target.offset}",

@@ -177,8 +177,9 @@ def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
     needed = -(-layout.stop * dtype.itemsize // 4) * 4
     if needed > buffer.size:
         raise ValueError(
-            f"{describe_buffer(buffer)} is too small: {dtype} of sizes {layout.sizes}, strides {layout.strides} "
-            f"from byte offset {layout.offset * dtype.itemsize} need {needed}, in whole words of 4 bytes"
+            f"{describe_buffer(buffer)} is too small: {dtype} of sizes {layout.sizes}, "
+            f"strides {layout.strides} from byte offset {layout.offset * dtype.itemsize} need {needed}, "
+            "in whole words of 4 bytes"
         )
 
 

@@ -1,0 +1,70 @@
+"""What kernels run with: their bindings, pipelines and uniform blocks, made once for a device."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from wgslice.kernels import WORKGROUP_SIZE, Kernel
+from wgslice.plan import Span
+
+__all__ = ["Pipelines"]
+
+# Values of the WebGPU specification, which wgpu.BufferUsage and wgpu.ShaderStage repeat.
+UNIFORM_USAGE = 0x40
+COMPUTE_STAGE = 0x4
+
+
+class Pipelines:
+    """Pipelines by kernel and width, uniform blocks by value, and the bind groups that join them to buffers.
+
+    It works on a wgpu.GPUDevice, whose objects are Any here: `device` alone imports wgpu.
+    """
+
+    def __init__(self, wgpu_device: Any) -> None:
+        self.wgpu_device = wgpu_device
+        self.layout = self._layout("uniform", "read-only-storage", "storage")
+        self.probe_layout = self._layout("read-only-storage")
+        self.pipeline = lru_cache(maxsize=None)(self._pipeline)  # few: one for each kernel and width
+        self.uniform_buffer = lru_cache(maxsize=1024)(self._uniform_buffer)
+
+    def bind_group(self, uniform: bytes, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
+        """Bind what every kernel has."""
+        block = self.uniform_buffer(uniform)
+        entries = [entry(0, block, Span(0, block.size)), entry(1, *source), entry(2, *target)]
+        return self.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
+
+    def probe(self, buffer: Any) -> None:
+        """Bind a buffer to nothing: what is wrong with it raises here, and would abort in a submission."""
+        self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=[entry(0, buffer, Span(0, 4))])
+
+    def _layout(self, *types: str) -> Any:
+        return self.wgpu_device.create_bind_group_layout(
+            entries=[
+                {"binding": number, "visibility": COMPUTE_STAGE, "buffer": {"type": type_}}
+                for number, type_ in enumerate(types)
+            ]
+        )
+
+    def _pipeline(self, kernel: Kernel, width_nbytes: int) -> Any:
+        source = files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
+        device = self.wgpu_device
+        return device.create_compute_pipeline(
+            layout=device.create_pipeline_layout(bind_group_layouts=[self.layout]),
+            compute={
+                "module": device.create_shader_module(label=kernel.value, code=source),
+                "entry_point": kernel.value,
+                "constants": {"workgroup_size": WORKGROUP_SIZE, "element_nbytes": width_nbytes},
+            },
+        )
+
+    def _uniform_buffer(self, uniform: bytes) -> Any:
+        """Make a buffer that holds a block for good, so that any number of recordings can share it."""
+        return self.wgpu_device.create_buffer_with_data(data=uniform, usage=UNIFORM_USAGE)
+
+
+def entry(number: int, buffer: Any, span: Span) -> dict[str, Any]:
+    """One entry of a bind group."""
+    resource = {"buffer": buffer, "offset": span.offset_nbytes, "size": span.nbytes}
+    return {"binding": number, "resource": resource}

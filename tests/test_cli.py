@@ -1,0 +1,151 @@
+"""The command line: what it writes, and one line for every bad argument."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import check_same, random_bytes
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import wgslice as wg
+from wgslice.cli import main, parse_key
+
+PHOTO = random_bytes(31 * 21 * 3).reshape(21, 31, 3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an array and an image in it, to work in."""
+    monkeypatch.chdir(tmp_path)
+    np.save("volume.npy", np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6))
+    Image.fromarray(PHOTO).save("photo.png")
+    return tmp_path
+
+
+def test_adapters_marks_the_default(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    assert main(["adapters"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(wg.adapters())
+    (default,) = [line for line in lines if line.startswith("* ")]
+    assert default.startswith(f"* {device.adapter}, {device.adapter.kind}")
+
+
+def test_an_array_is_sliced(device: wg.Device, folder: Path) -> None:
+    adapter = str(device.adapter)
+    assert main(["slice", "volume.npy", "1:, ::-2, None, 3", "-o", "out.npy", "--adapter", adapter]) == 0
+    check_same(np.load("out.npy"), np.ascontiguousarray(np.load("volume.npy")[1:, ::-2, None, 3]))
+
+
+def test_an_image_is_sliced_from_and_to_images_and_arrays(folder: Path) -> None:
+    assert main(["slice", "photo.png", "2:20:3, ::-1, ::-1", "-o", "out.png"]) == 0
+    with Image.open("out.png") as image:
+        check_same(np.asarray(image), np.ascontiguousarray(PHOTO[2:20:3, ::-1, ::-1]))
+    assert main(["slice", "photo.png", "..., 0", "-o", "out.npy"]) == 0
+    check_same(np.load("out.npy"), np.ascontiguousarray(PHOTO[..., 0]))
+    Image.fromarray(PHOTO).convert("P").save("palette.png")
+    assert main(["slice", "palette.png", "0, 0", "-o", "pixel.npy"]) == 0
+    assert np.load("pixel.npy").shape == (3,)
+
+
+def test_an_index_may_begin_with_a_minus(folder: Path) -> None:
+    for key in ("-2:, -1", "[-2:, -1]"):
+        assert main(["slice", "volume.npy", key, "-o", "out.npy"]) == 0
+        check_same(np.load("out.npy"), np.load("volume.npy")[-2:, -1])
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["volume.npy", "5", "-o", "o.npy"], "index 5 is out of bounds for axis 0 with size 4"),
+    (["volume.npy", "0,0,0,0", "-o", "o.npy"], "too many indices for array"),
+    (["volume.npy", "..., ...", "-o", "o.npy"], "an index can only have a single ellipsis"),
+    (["volume.npy", "::0", "-o", "o.npy"], "slice step cannot be zero"),
+    (["volume.npy", "1.5", "-o", "o.npy"], "KEY '1.5': '1.5' is no integer, slice"),
+    (["volume.npy", "a:b", "-o", "o.npy"], "KEY 'a:b': 'a:b' is no integer"),
+    (["volume.npy", "1:2:3:4", "-o", "o.npy"], "'1:2:3:4' is no integer"),
+    (["volume.npy", "__import__('os')", "-o", "o.npy"], "is no integer"),
+    (["volume.npy", "1,,2", "-o", "o.npy"], "nothing between two commas"),
+    (["volume.npy", "", "-o", "o.npy"], "nothing at all"),
+    (["missing.npy", "0", "-o", "o.npy"], "No such file or directory: 'missing.npy'"),
+    (["missing.png", "0", "-o", "o.npy"], "missing.png"),
+    (["text.npy", "0", "-o", "o.npy"], "text.npy: no .npy file"),
+    (["text.png", "0", "-o", "o.npy"], "cannot identify image file"),
+    (["objects.npy", "0", "-o", "o.npy"], "objects.npy: no .npy file, or one of Python objects"),
+    (["volume.npy", "0", "-o", "o"], "o: the name must end in .npy or an image format"),
+    (["volume", "0", "-o", "o.npy"], "volume: the name must end in .npy"),
+    (["photo.png", "0:2", "-o", "o.xyz"], "unknown file extension: .xyz"),
+    (["volume.npy", "0:2", "-o", "o.png"], "o.png: int16 of shape (2, 5, 6) is no image; write a .npy file"),
+    (["volume.npy", "0", "-o", "nowhere/o.npy"], "No such file or directory: 'nowhere/o.npy'"),
+    (["volume.npy", "0", "-o", "o.npy", "--adapter", "voodoo"], "no adapter has 'voodoo' in its name"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_a_bad_argument_is_one_line_and_status_1(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    for name in ("text.npy", "text.png"):
+        Path(name).write_text("this is text")
+    np.save("objects.npy", np.array([object()]), allow_pickle=True)
+    before = sorted(path.name for path in folder.iterdir())
+    assert main(["slice", *arguments]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
+    assert line.startswith("wgslice: error: ")
+    assert message in line
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["slice"], ["slice", "a.npy", "0"], ["polish"], ["slice", "--what"]]
+)
+def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+    assert "usage: wgslice" in capsys.readouterr().err
+
+
+def test_images_without_pillow_say_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert main(["slice", "photo.png", "0", "-o", "o.npy"]) == 1
+    assert capsys.readouterr().err == "wgslice: error: images need Pillow: pip install 'wgslice[images]'\n"
+
+
+def test_the_installed_command_runs(folder: Path) -> None:
+    command = [str(Path(sys.executable).with_name("wgslice")), "slice", "volume.npy", "-1", "-o", "out.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    check_same(np.load("out.npy"), np.load("volume.npy")[-1])
+
+
+bounds = st.none() | st.integers(-(2**40), 2**40)
+parts = st.one_of(st.integers(), st.builds(slice, bounds, bounds, bounds), st.just(Ellipsis), st.none())
+
+
+def written(part: Any) -> str:
+    if isinstance(part, slice):
+        return ":".join("" if bound is None else str(bound) for bound in (part.start, part.stop, part.step))
+    return "..." if part is Ellipsis else str(part)
+
+
+@given(st.lists(parts, min_size=1, max_size=5).map(tuple), st.sampled_from(["{}", "[{}]", " [ {} ] "]))
+def test_keys_are_read_back_as_they_are_written(key: tuple[Any, ...], form: str) -> None:
+    assert parse_key(form.format(", ".join(map(written, key)))) == key
+
+
+def test_keys_in_their_shorter_forms() -> None:
+    assert parse_key("1:2") == (slice(1, 2),)
+    assert parse_key("1,") == (1,)
+    assert parse_key("newaxis,np.newaxis,+3") == (None, None, 3)

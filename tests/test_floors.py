@@ -1,0 +1,93 @@
+"""The structure: who imports whom, where wgpu is imported, and how large the rooms are."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import wgslice
+
+SOURCE = Path(wgslice.__file__).parent
+
+FLOORS = [
+    ["errors", "integers", "dtypes", "window", "layout"],
+    ["dialects", "tensor_desc"],
+    ["kernels", "plan"],
+    ["uniforms", "reference", "adapter", "pipelines"],
+    ["device"],
+    ["transfer", "execute"],
+    ["tensor", "creation", "views", "compiled", "operators"],
+    ["cli", "demo"],
+]
+ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported
+CLIENTS = FLOORS[-1]  # import the package's public names, and nobody imports them
+
+
+def imports(path: Path) -> list[str]:
+    """Every module that a file imports, anywhere in it."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            found.append(str(node.module))
+    return found
+
+
+def modules() -> dict[str, Path]:
+    return {path.stem: path for path in SOURCE.glob("*.py") if path.stem != "__init__"}
+
+
+def test_every_module_has_a_floor() -> None:
+    assert sorted(modules()) == sorted(ORDER)
+
+
+def test_modules_import_from_below_only() -> None:
+    for name, path in modules().items():
+        for imported in imports(path):
+            if imported == "wgslice":
+                assert name in CLIENTS, f"{name} imports the package"
+            elif imported.startswith("wgslice."):
+                below = ORDER[: ORDER.index(name)]
+                assert imported.removeprefix("wgslice.") in below, f"{name} imports {imported}"
+                assert imported.removeprefix("wgslice.") not in CLIENTS, f"{name} imports {imported}"
+
+
+def test_the_check_sees_a_breach(tmp_path: Path) -> None:
+    breach = tmp_path / "layout.py"
+    breach.write_text("def f():\n    from wgslice.device import Device\n")
+    assert imports(breach) == ["wgslice.device"]
+    assert "device" not in ORDER[: ORDER.index("layout")]
+
+
+def test_only_device_imports_wgpu() -> None:
+    importers = [
+        name for name, path in modules().items() if any(i.split(".")[0] == "wgpu" for i in imports(path))
+    ]
+    assert importers == ["device"]
+
+
+def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
+    allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
+    extras = {"cli": {"PIL"}, "demo": {"matplotlib"}}
+    for name, path in modules().items():
+        roots = {imported.split(".")[0] for imported in imports(path)}
+        assert roots <= allowed | extras.get(name, set()), name
+
+
+def test_the_bootstrap_needs_the_standard_library_only() -> None:
+    script = Path(__file__).parents[1] / "run"
+    assert {imported.split(".")[0] for imported in imports(script)} <= set(sys.stdlib_module_names)
+
+
+def test_rooms_stay_small() -> None:
+    for name, path in modules().items():
+        text = path.read_text("utf-8")
+        assert len(text.splitlines()) <= 300, f"{name} has {len(text.splitlines())} lines"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())
+                length = (node.end_lineno or 0) - node.lineno + 1 - docstring
+                assert length <= 45, f"{name}.{node.name} has {length} lines without its docstring"

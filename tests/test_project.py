@@ -1,0 +1,152 @@
+"""The project's own files: README, packages, bootstrap, changelog."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import wgslice as wg
+from wgslice.cli import main
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One program from top to bottom; lines that end in `# -> value` are checked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    program = blocks("python")
+    assert program
+    names: dict[str, Any] = {"default_device": lambda: device}
+    checked = 0
+    for number, block in enumerate(program):
+        exec(compile(block, f"README.md, block {number}", "exec"), names)
+        for expression, value in re.findall(r"^(\S.*?)\s+# -> (.+)$", block, re.MULTILINE):
+            result = eval(
+                expression.split("print(")[-1].removesuffix(")") if "print(" in expression else expression,
+                names,
+            )
+            shown = result.tolist() if isinstance(result, np.ndarray) else result
+            assert str(shown) == value, f"{expression} is {shown}, the README says {value}"
+            checked += 1
+    assert checked >= 5
+
+
+def test_the_readmes_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    photo = np.arange(300 * 401 * 3, dtype=np.uint32).astype(np.uint8).reshape(300, 401, 3)
+    Image.fromarray(photo).save("photo.png")
+    np.save("volume.npy", np.zeros((64, 64, 64), np.uint16))
+    lines = [line for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
+    commands = [shlex.split(line[2:], comments=True) for line in lines]
+    own = [command[1:] for command in commands if command[0] == "wgslice"]
+    assert len(own) >= 3
+    for command in own:
+        assert main(command) == 0
+    verbs = {command[2] for command in commands if command[:2] == ["python3", "run"]}
+    assert verbs == {"demo", "test", "lint"}
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert f"## {wg.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
+    copy = tmp_path / "project"
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "out")
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    for part in ("wheel", "sdist"):
+        build = f"import setuptools.build_meta, sys; setuptools.build_meta.build_{part}(sys.argv[1])"
+        subprocess.run(
+            [sys.executable, "-c", build, str(tmp_path)], cwd=copy, check=True, capture_output=True
+        )
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as source:
+        shipped = {name.partition("/")[2] for name in source.getnames()}
+    for kernel in (ROOT / "wgsl").glob("*.wgsl"):
+        assert f"wgslice/wgsl/{kernel.name}" in packed
+        assert f"wgsl/{kernel.name}" in shipped
+    assert {"wgslice/py.typed", "wgslice/plan.py", "wgslice/wgsl/__init__.py"} <= packed
+
+
+@pytest.fixture
+def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The bootstrap as a module, with its folders elsewhere."""
+    loader = SourceFileLoader("run_script", str(ROOT / "run"))
+    spec = spec_from_loader("run_script", loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader.exec_module(module)
+    monkeypatch.setattr(module, "UNPACKED", tmp_path / ".adapter")
+    return module
+
+
+def test_the_bootstrap_names_its_verbs() -> None:
+    shown = subprocess.run(
+        [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
+    )
+    assert all(verb in shown.stdout for verb in ("demo", "test", "lint"))
+    for arguments in ([], ["polish"], ["demo", "--fast"]):
+        done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
+        assert done.returncode == 2
+
+
+def test_an_unpacked_driver_is_found(run_script: Any, tmp_path: Path) -> None:
+    assert "VK_DRIVER_FILES" not in run_script.with_unpacked({})
+    libraries = tmp_path / ".adapter/usr/lib/x86_64-linux-gnu"
+    manifests = tmp_path / ".adapter/usr/share/vulkan/icd.d"
+    libraries.mkdir(parents=True)
+    manifests.mkdir(parents=True)
+    (libraries / "libvulkan_lvp.so").touch()
+    manifest = manifests / "lvp_icd.json"
+    manifest.write_text(json.dumps({"ICD": {"library_path": "/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so"}}))
+    run_script.point_to_unpacked(manifest)
+    assert json.loads(manifest.read_text())["ICD"]["library_path"] == str(libraries / "libvulkan_lvp.so")
+    environment = run_script.with_unpacked({"LD_LIBRARY_PATH": "/mine", "HOME": "/home/me"})
+    assert environment["LD_LIBRARY_PATH"] == os.pathsep.join([str(libraries), "/mine"])
+    assert environment["VK_DRIVER_FILES"] == str(manifest)
+    assert environment["HOME"] == "/home/me"
+    assert run_script.with_unpacked({"VK_DRIVER_FILES": "/my.json"})["VK_DRIVER_FILES"] == "/my.json"
+
+
+def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    provided: list[list[str]] = []
+
+    def get_adapters(backends: list[str], environment: dict[str, str]) -> dict[str, str]:
+        provided.append(list(backends))
+        return environment
+
+    monkeypatch.setattr(run_script, "get_adapters", get_adapters)
+    monkeypatch.setattr(run_script, "list_adapters", lambda _: [("llvmpipe", "OpenGL")])
+    monkeypatch.setattr(run_script.shutil, "which", lambda _: "/usr/bin/apt-get")
+    assert run_script.choose_test_adapters({})["WGSLICE_TEST_ADAPTERS"] == "Vulkan; OpenGL"
+    assert provided == [["Vulkan"]]
+    monkeypatch.setattr(run_script, "list_adapters", lambda _: [("M3", "Metal"), ("WARP", "D3D12")])
+    monkeypatch.setattr(run_script.shutil, "which", lambda _: None)
+    assert run_script.choose_test_adapters({})["WGSLICE_TEST_ADAPTERS"] == "M3 via Metal; WARP via D3D12"
+    monkeypatch.setattr(run_script, "list_adapters", lambda _: [])
+    assert run_script.choose_test_adapters({})["WGSLICE_TEST_ADAPTERS"] == "any"

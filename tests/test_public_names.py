@@ -1,0 +1,101 @@
+"""The public interface: its names, its docstrings, its types."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wgslice as wg
+from wgslice import operators
+
+NAMES = [
+    *("Adapter", "CompiledOperator", "Device", "Slice1", "Tensor", "TensorDesc"),
+    *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
+    *("adapters", "asarray", "default_device", "empty", "from_buffer", "reverse", "slice1", "zeros"),
+]
+SIGNATURES = {
+    wg.asarray: "(array, device=None)",
+    wg.empty: "(shape, dtype, device=None)",
+    wg.zeros: "(shape, dtype, device=None)",
+    wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
+    wg.slice1: "(x, offsets, sizes, strides=None, *, output_sizes=None, out=None)",
+    wg.reverse: "(x, axes=None)",
+    wg.adapters: "()",
+    wg.default_device: "()",
+    wg.Slice1: "(input, output, offsets, sizes, strides=None)",
+    wg.TensorDesc: "(dtype, sizes, strides=None)",
+    wg.Device.request: "(adapter=None)",
+    wg.Device.wrap: "(wgpu_device)",
+    wg.Device.compile: "(self, descriptor)",
+    wg.Device.synchronize: "(self)",
+    wg.CompiledOperator.__call__: "(self, x, out=None)",
+    wg.CompiledOperator.record: "(self, encoder, *, input, output)",
+}
+ATTRIBUTES = ["shape", "dtype", "ndim", "size", "nbytes", "device", "buffer", "is_packed", "copy", "numpy"]
+
+
+def bare(signature: inspect.Signature) -> str:
+    """A signature without its annotations."""
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+
+
+def test_the_public_names_are_these() -> None:
+    assert wg.__all__ == sorted(NAMES)
+    for name in NAMES:
+        assert getattr(wg, name).__name__ == name
+
+
+@pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)
+def test_signatures(function: Any) -> None:
+    assert bare(inspect.signature(function)) == SIGNATURES[function]
+
+
+def test_a_tensor_has_its_attributes() -> None:
+    for name in ATTRIBUTES:
+        assert hasattr(wg.Tensor, name)
+
+
+def test_errors_are_pythons_own_kinds() -> None:
+    assert issubclass(wg.WindowError, ValueError)
+    assert issubclass(wg.OutOfDeviceMemory, MemoryError)
+    assert issubclass(wg.NoAdapterError, RuntimeError)
+    assert issubclass(wg.DeviceLostError, RuntimeError)
+
+
+@pytest.mark.parametrize("documented", SIGNATURES, ids=lambda function: function.__qualname__)
+def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
+    docstring = inspect.getdoc(documented) or ""
+    parameters = [name for name in inspect.signature(documented).parameters if name != "self"]
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", docstring, re.DOTALL | re.MULTILINE)
+    named = re.findall(r"^(\w[\w, ]*) : ", section[1], re.MULTILINE) if section else []
+    if documented is wg.zeros:
+        assert "Otherwise as `empty`" in docstring
+        return
+    assert [name for names in named for name in names.split(", ")] == parameters
+
+
+def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    results = doctest.testmod(operators, raise_on_error=False)
+    assert results.attempted >= 3
+    assert results.failed == 0
+
+
+def test_the_package_is_typed() -> None:
+    assert files("wgslice").joinpath("py.typed").is_file()
+
+
+def test_versions_agree() -> None:
+    from importlib.metadata import version
+
+    assert version("wgslice") == wg.__version__
+    assert np.dtype(np.uint8).itemsize == 1
