@@ -31,6 +31,13 @@ def test_the_machine_lists_its_adapters(device: wg.Device) -> None:
         assert adapter.software == (adapter.kind == "CPU")
 
 
+def test_adapters_are_enumerated_once() -> None:
+    """Two enumerations of OpenGL adapters would share a context under two locks, and abort in threads."""
+    first, second = wg.adapters(), wg.adapters()
+    assert first is not second
+    assert all(one.handle is other.handle for one, other in zip(first, second, strict=True))
+
+
 @pytest.mark.parametrize(
     ("query", "best"),
     [

@@ -48,7 +48,16 @@ def adapters() -> list[Adapter]:
     """
     import wgpu
 
-    return [describe_adapter(handle) for handle in wgpu.gpu.enumerate_adapters_sync()]
+    with process_lock:
+        if not found_adapters:
+            found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
+        return list(found_adapters)
+
+
+# Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and their devices,
+# used in two threads, abort the process (wgpu-native 29, "BadAccess").
+found_adapters: list[Adapter] = []
+process_lock = threading.RLock()
 
 
 class Device:
@@ -68,7 +77,6 @@ class Device:
     """
 
     wrapped: ClassVar[WeakValueDictionary[wgpu.GPUDevice, Device]] = WeakValueDictionary()
-    wrapping = threading.Lock()
 
     def __init__(self, wgpu_device: wgpu.GPUDevice) -> None:
         self.wgpu_device = wgpu_device
@@ -120,7 +128,7 @@ class Device:
 
         if not isinstance(wgpu_device, wgpu.GPUDevice):
             raise TypeError(f"Device.wrap takes a wgpu.GPUDevice, not {type(wgpu_device).__name__}")
-        with cls.wrapping:
+        with process_lock:
             device = cls.wrapped.get(wgpu_device)
             if device is None:
                 device = cls.wrapped[wgpu_device] = cls(wgpu_device)
@@ -220,11 +228,8 @@ def default_device() -> Device:
     NoAdapterError
         This machine has no adapter, or none that fits WGSLICE_ADAPTER.
     """
-    with default_lock:
+    with process_lock:
         return make_default_device()
-
-
-default_lock = threading.Lock()
 
 
 @lru_cache(maxsize=1)
