@@ -32,7 +32,7 @@ fn copy_words(source_element: u32, target_element: u32) {
 }
 
 fn copy_part_of_word(source_element: u32, target_element: u32) {
-    let lanes = 4u / element_nbytes; // elements a word
+    let lanes = max(4u / element_nbytes, 1u); // elements a word; never 0, which compilers refuse as a divisor
     let bits = 8u * element_nbytes;
     let value = extractBits(source_words[source_element / lanes], source_element % lanes * bits, bits);
     let shift = target_element % lanes * bits;
