@@ -29,9 +29,9 @@ struct Found {
 }
 
 fn find(target_element: u32) -> Found {
-    var rest = target_element - copy.target_offset; // elements before the offset wrap to huge ones
+    var rest = target_element - copy.target_offset; // before the offset it wraps around, beyond every size
     var source_element = copy.source_offset;
-    var inside = target_element >= copy.target_offset;
+    var inside = true;
     for (var d = 0u; d < copy.rank; d++) {
         let i = d / 4u;
         let j = d % 4u;

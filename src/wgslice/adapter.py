@@ -96,7 +96,6 @@ def install_advice() -> str:
         "rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
         "suse": "sudo zypper install libvulkan_lvp libvulkan1",
         "arch": "sudo pacman -S vulkan-swrast vulkan-icd-loader",
-        "alpine": "sudo apk add mesa-vulkan-swrast vulkan-loader",
     }
     for family, command in commands.items():
         if family in families:

@@ -27,7 +27,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args([guarded(word) for word in words])
     try:
         arguments.run(arguments)
-    except (ValueError, TypeError, IndexError, OSError, RuntimeError, MemoryError, ImportError) as error:
+    except (
+        ValueError,
+        TypeError,
+        IndexError,
+        OSError,
+        RuntimeError,
+        MemoryError,
+        ImportError,
+        EOFError,
+    ) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"wgslice: error: {reason}", file=sys.stderr)
         return 1
@@ -54,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 
 def guarded(word: str) -> str:
     """Bracket an index that begins with a minus sign, which argparse would take for an option."""
-    return f"[{word}]" if re.match(r"-\d", word) else word
+    return f"[{word}]" if re.fullmatch(r"-\d+\s*([:,].*)?", word) else word
 
 
 def list_adapters(_: argparse.Namespace) -> None:
@@ -108,30 +117,38 @@ def read_array(path: Path) -> NDArray[Any]:
     """A .npy file or an image as an array."""
     if path.suffix == ".npy":
         try:
-            array: NDArray[Any] = np.load(path, allow_pickle=False)
-        except ValueError:
-            raise ValueError(f"{path}: no .npy file, or one of Python objects") from None
+            array: Any = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError):
+            array = None
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"{path}: no .npy file, or one of Python objects")
         return array
     with pillow().open(path) as image:
-        return np.asarray(image.convert("RGB") if image.mode == "P" else image)
+        if image.mode == "P":
+            image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+        return np.asarray(image)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array in the format that the path's ending names."""
-    if path.suffix == ".npy":
-        np.save(path, array)
-        return
+    """Write an array in the format that the path's ending names; what was there stays if that fails."""
+    with tempfile.TemporaryDirectory(prefix=".wgslice-", dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        if path.suffix == ".npy":
+            np.save(part, array)
+        else:
+            write_image(part, array, path)
+        part.replace(path)
+
+
+def write_image(part: Path, array: NDArray[Any], path: Path) -> None:
+    """Write an array as an image to `part`, on its way to `path`."""
     try:
         image = pillow().fromarray(array)
     except TypeError:
         raise ValueError(
             f"{path}: {array.dtype} of shape {array.shape} is no image; write a .npy file"
         ) from None
-    try:
-        image.save(path)
-    except (OSError, ValueError):
-        path.unlink(missing_ok=True)  # what Pillow began
-        raise
+    image.save(part)
 
 
 def pillow() -> Any:
@@ -140,6 +157,7 @@ def pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise ImportError("images need Pillow: pip install 'wgslice[images]'") from None
+    Image.MAX_IMAGE_PIXELS = None  # whole slides are large, and the user's own
     return Image
 
 

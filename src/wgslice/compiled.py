@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
-from wgslice.device import Device, device_of
+from wgslice.device import Device, check_buffer_type
 from wgslice.errors import named
-from wgslice.execute import Operand, record_copy, run_copy
+from wgslice.execute import Operand, compile_plan, record_copy, run_copy
 from wgslice.layout import Layout
 from wgslice.plan import Plan, plan_copy
 from wgslice.tensor import Tensor, check_fits, check_tensor, checked_offset
@@ -28,8 +28,8 @@ class CompiledOperator:
     device : Device
         Where it runs.
     plan : Plan
-        What runs, and why, for bindings whose byte offsets are multiples of the device's binding alignment.
-        Other offsets get a plan of their own from the same planner.
+        What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST, bound at multiples of
+        the device's binding alignment. Other bindings get a plan of their own from the same planner.
     """
 
     def __init__(
@@ -40,7 +40,9 @@ class CompiledOperator:
         self.input = input
         self.output = output
         self.source = source  # what is read of the input, index by index of the output
-        self.plan: Plan = plan_copy(source, output.layout, input.dtype.itemsize, device.limits)
+        with named(name):
+            self.plan: Plan = plan_copy(source, output.layout, input.dtype.itemsize, device.limits)
+            compile_plan(device, self.plan)
 
     def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
         """Run on a tensor.
@@ -60,7 +62,9 @@ class CompiledOperator:
         Raises
         ------
         TypeError, ValueError
-            A tensor is not as described, not on this device, or both share a buffer.
+            A tensor is not as described, not on this device, destroyed or mapped, or both share a buffer.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left for the output, or is gone.
         """
         with named(self.name):
             check_tensor("x", x)
@@ -90,6 +94,15 @@ class CompiledOperator:
         TypeError, ValueError
             A binding is too small, misaligned, destroyed, mapped, of another device or without STORAGE; a
             tensor is not as described; both share a buffer. Nothing is recorded then.
+        DeviceLostError
+            The device is gone.
+        wgpu.GPUValidationError
+            The encoder is finished, or has a pass open.
+
+        Notes
+        -----
+        wgpu aborts the process when a submitted buffer has been destroyed or mapped after it was recorded, or
+        when a command buffer is submitted twice. Dropping all references to a buffer is safe at any time.
         """
         with named(self.name):
             source = self._bound("input", self.input, input)
@@ -105,8 +118,10 @@ class CompiledOperator:
         if isinstance(binding, Tensor):
             check_described(side, desc, binding)
             return binding.operand
+        if isinstance(binding, tuple) and len(binding) != 2:
+            raise TypeError(f"{side} is a tuple of {len(binding)}: must be a buffer and its byte offset")
         buffer, offset = binding if isinstance(binding, tuple) else (binding, 0)
-        device_of(buffer)  # refuses what is no buffer
+        check_buffer_type(buffer)
         layout = desc.layout.shifted(checked_offset(offset, desc.dtype.itemsize))
         check_fits(buffer, layout, desc.dtype)
         return Operand(buffer, layout)

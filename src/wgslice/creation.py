@@ -54,7 +54,7 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
     with named("asarray"):
         values = np.asarray(array)
         native = values.astype(element_dtype(values.dtype), order="C", copy=False)
-        tensor = allocate(checked_shape(native.shape), native.dtype, device or default_device())
+        tensor = allocate(checked_shape(native.shape), native.dtype, checked_device(device))
         if native.size:
             upload(tensor.device, tensor.buffer, native.reshape(-1).view(np.uint8))
     return tensor
@@ -87,15 +87,37 @@ def empty(
         The device has no memory left.
     """
     with named("empty"):
-        return allocate(checked_shape(shape), element_dtype(dtype), device or default_device())
+        return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
 
 
 def zeros(
     shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
 ) -> Tensor:
-    """Make a tensor of zeros. Otherwise as `empty`."""
+    """Make a tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes, 0 to 8 of them, each at least 0.
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    device : Device, optional
+        `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The shape or dtype is none, or the bytes are more than the device's largest buffer.
+    OutOfDeviceMemory
+        The device has no memory left.
+    """
     with named("zeros"):
-        return allocate(checked_shape(shape), element_dtype(dtype), device or default_device())
+        return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
 
 
 def from_buffer(
@@ -131,9 +153,12 @@ def from_buffer(
     Raises
     ------
     TypeError
-        `gpu_buffer` is no buffer, or the dtype has no fixed width of 1, 2, 4, 8 or 16 bytes.
+        `gpu_buffer` is no buffer, a number no integer, or the dtype not one of 1, 2, 4, 8 or 16 bytes.
     ValueError
-        The buffer is too small, lacks STORAGE, is mapped or destroyed, or the offset is not aligned.
+        The layout leaves the buffer, whose last word must be whole, at either end; the buffer lacks STORAGE,
+        is mapped or destroyed; the offset is no multiple of the item size; strides and sizes differ in number.
+    DeviceLostError
+        The buffer's device is gone.
     """
     with named("from_buffer"):
         device = device_of(gpu_buffer)
@@ -159,3 +184,14 @@ def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, 
         raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
     check_within("shape", sizes, 0, U32_MAX, "a u32")
     return sizes
+
+
+def checked_device(device: Device | None) -> Device:
+    """The default device for None."""
+    if device is None:
+        return default_device()
+    if not isinstance(device, Device):
+        raise TypeError(
+            f"device is of type {type(device).__name__}: must be a Device; Device.request and Device.wrap make one"
+        )
+    return device

@@ -7,13 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from wgslice.adapter import Adapter, choose_adapter, describe_adapter
-from wgslice.errors import DeviceLostError, OutOfDeviceMemory
+from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory
 from wgslice.pipelines import Pipelines
-from wgslice.plan import Limits, Span
+from wgslice.plan import Limits
 
 if TYPE_CHECKING:
     import wgpu
@@ -26,7 +25,7 @@ __all__ = ["Device", "adapters", "default_device", "device_of"]
 # Values of the WebGPU specification, which wgpu.BufferUsage repeats.
 MAP_READ, COPY_SRC, COPY_DST, STORAGE = 0x1, 0x4, 0x8, 0x80
 
-LARGEST_BINDING_NBYTES = 2**31  # so that 32-bit indices of elements, words and invocations never wrap around
+WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
@@ -45,9 +44,15 @@ def adapters() -> list[Adapter]:
     -------
     list of Adapter
         In wgpu's order; empty where there is none.
+
+    Raises
+    ------
+    RuntimeError
+        This is a forked child of a process that has used a GPU.
     """
     import wgpu
 
+    check_process()
     with process_lock:
         if not found_adapters:
             found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
@@ -58,6 +63,18 @@ def adapters() -> list[Adapter]:
 # used in two threads, abort the process (wgpu-native 29, "BadAccess").
 found_adapters: list[Adapter] = []
 process_lock = threading.RLock()
+gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
+
+
+def check_process() -> None:
+    """Refuse GPU work in a forked child, where drivers hang: their threads stayed in the parent."""
+    if not gpu_process_ids:
+        gpu_process_ids.append(os.getpid())
+    elif gpu_process_ids[0] != os.getpid():
+        raise RuntimeError(
+            "a GPU cannot be used in a forked child of a process that has used one: start the child with "
+            "multiprocessing.set_start_method('spawn')"
+        )
 
 
 class Device:
@@ -76,19 +93,20 @@ class Device:
         What plans are made for.
     """
 
-    wrapped: ClassVar[WeakValueDictionary[wgpu.GPUDevice, Device]] = WeakValueDictionary()
-
     def __init__(self, wgpu_device: wgpu.GPUDevice) -> None:
         self.wgpu_device = wgpu_device
         self.adapter = describe_adapter(wgpu_device.adapter)
         limits = wgpu_device.limits
         self.largest_buffer_nbytes: int = limits["max-buffer-size"]
         self.limits = Limits(
-            binding_nbytes=min(limits["max-storage-buffer-binding-size"], LARGEST_BINDING_NBYTES),
+            binding_nbytes=limits["max-storage-buffer-binding-size"],
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
         )
-        self.pipelines = Pipelines(wgpu_device)
+        if self.limits.workgroups == 0:
+            raise NoAdapterError(f"{self.adapter} runs no compute shaders: choose another adapter")
+        with translated_errors():
+            self.pipelines = Pipelines(wgpu_device)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -104,11 +122,17 @@ class Device:
         ------
         NoAdapterError
             No adapter fits; the message says what this machine has, or what to install.
+        TypeError
+            `adapter` is neither a string nor one of `adapters()`.
         """
-        if not isinstance(adapter, Adapter):
+        if adapter is None or isinstance(adapter, str):
             adapter = choose_adapter(adapters(), adapter)
-        handle: wgpu.GPUAdapter = adapter.handle
-        return cls.wrap(handle.request_device_sync())
+        if getattr(adapter, "handle", None) is None:
+            raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")
+        check_process()
+        with translated_errors():
+            wgpu_device = adapter.handle.request_device_sync()
+        return cls.wrap(wgpu_device)
 
     @classmethod
     def wrap(cls, wgpu_device: wgpu.GPUDevice) -> Device:
@@ -122,16 +146,25 @@ class Device:
         Returns
         -------
         Device
-            The same one for the same `wgpu_device`, as long as it is in use.
+            The same one for the same `wgpu_device`, as long as that lives.
+
+        Raises
+        ------
+        TypeError
+            It is no wgpu.GPUDevice.
+        DeviceLostError
+            It is lost.
         """
         import wgpu
 
         if not isinstance(wgpu_device, wgpu.GPUDevice):
             raise TypeError(f"Device.wrap takes a wgpu.GPUDevice, not {type(wgpu_device).__name__}")
+        check_process()
         with process_lock:
-            device = cls.wrapped.get(wgpu_device)
+            device: Device | None = getattr(wgpu_device, WRAPPED, None)
             if device is None:
-                device = cls.wrapped[wgpu_device] = cls(wgpu_device)
+                device = cls(wgpu_device)
+                setattr(wgpu_device, WRAPPED, device)  # so that both live equally long
             return device
 
     def compile(self, descriptor: Descriptor[Compiled_co]) -> Compiled_co:
@@ -153,12 +186,19 @@ class Device:
         return descriptor.compile(self)
 
     def synchronize(self) -> None:
-        """Wait until all work submitted so far is done."""
+        """Wait until all work submitted so far is done.
+
+        Raises
+        ------
+        DeviceLostError
+            The device is gone.
+        """
         staging = self.create_staging(4)
         encoder = self.wgpu_device.create_command_encoder()
         encoder.clear_buffer(staging)  # a buffer in use is mapped when its last use is done
-        self.wgpu_device.queue.submit([encoder.finish()])
-        staging.map_sync("READ")
+        with translated_errors():
+            self.wgpu_device.queue.submit([encoder.finish()])
+            staging.map_sync("READ")
 
     def create_buffer(self, nbytes: int) -> Buffer:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
@@ -179,6 +219,7 @@ class Device:
 
     def check_usable(self, buffer: Buffer) -> None:
         """Refuse a buffer of another device, without STORAGE usage, or mapped."""
+        check_process()
         if owner_of(buffer) is not self.wgpu_device:
             raise ValueError(
                 f"{describe_buffer(buffer)} is not on {self}: move the data to that device first"
@@ -197,14 +238,8 @@ class Device:
         with translated_errors():
             self.pipelines.probe(buffer)
 
-    def bind_group(
-        self, uniform: bytes, source: tuple[Buffer, Span], target: tuple[Buffer, Span]
-    ) -> wgpu.GPUBindGroup:
-        """Bind a uniform block and both sides of a copy; refuses destroyed buffers."""
-        with translated_errors():
-            return self.pipelines.bind_group(uniform, source, target)
-
     def _buffer(self, nbytes: int, usage: int) -> Buffer:
+        check_process()
         if nbytes > self.largest_buffer_nbytes:
             raise ValueError(
                 f"a buffer of {nbytes} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
@@ -239,12 +274,17 @@ def make_default_device() -> Device:
 
 
 def device_of(buffer: Buffer) -> Device:
-    """The device that a caller's buffer belongs to; a TypeError for what is no buffer."""
+    """The device that a caller's buffer belongs to."""
+    check_buffer_type(buffer)
+    return Device.wrap(owner_of(buffer))
+
+
+def check_buffer_type(buffer: Buffer) -> None:
+    """Refuse what is no buffer."""
     import wgpu
 
     if not isinstance(buffer, wgpu.GPUBuffer):
         raise TypeError(f"a buffer must be a wgpu.GPUBuffer, not {type(buffer).__name__}")
-    return Device.wrap(owner_of(buffer))
 
 
 def owner_of(handle: Buffer | CommandEncoder) -> wgpu.GPUDevice:

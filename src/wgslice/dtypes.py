@@ -14,9 +14,10 @@ DType = np.dtype[np.generic]
 
 def element_dtype(dtype: DTypeLike) -> DType:
     """`dtype` in native byte order, or a TypeError that says why it cannot be an element."""
-    native = np.dtype(dtype).newbyteorder("=")
-    if native.hasobject:
-        raise TypeError(f"dtype {native}: Python objects do not live on a GPU")
+    given = np.dtype(dtype)
+    if given.hasobject:
+        raise TypeError(f"dtype {given}: Python objects do not live on a GPU")
+    native = given.newbyteorder("=")
     if native.type in (np.str_, np.bytes_, np.void):
         raise TypeError(f"dtype {native}: text and records are no elements; view them as integers")
     if native.itemsize not in type_widths:

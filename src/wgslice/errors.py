@@ -32,7 +32,7 @@ def named(operator: str) -> Iterator[None]:
     try:
         yield
     except AxisError as error:  # prints its attributes, not its arguments
-        raise AxisError(f"{operator}: {error}") from None
+        raise AxisError(error.axis, error.ndim, operator) from None
     except (ValueError, TypeError) as error:
         error.args = (f"{operator}: {error}",)
         raise

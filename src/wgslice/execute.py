@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wgslice.device import COPY_DST, COPY_SRC, Device, describe_buffer
+from wgslice.device import COPY_DST, COPY_SRC, Device, describe_buffer, translated_errors
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopy, Plan, Span, plan_copy, rebase
+from wgslice.plan import BufferCopy, Dispatch, Plan, Span, plan_copy, rebase
 from wgslice.uniforms import uniform_block
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
 
-__all__ = ["Operand", "record_copy", "run_copy"]
+__all__ = ["Operand", "compile_plan", "record_copy", "run_copy"]
 
 
 class Operand(NamedTuple):
@@ -26,7 +26,8 @@ def run_copy(device: Device, itemsize: int, source: Operand, target: Operand) ->
     """Copy on the GPU, without waiting for it."""
     encoder = device.wgpu_device.create_command_encoder()
     record_copy(device, encoder, itemsize, source, target)
-    device.wgpu_device.queue.submit([encoder.finish()])
+    with translated_errors():
+        device.wgpu_device.queue.submit([encoder.finish()])
 
 
 def record_copy(
@@ -56,34 +57,58 @@ def record_plan(
     target: tuple[Buffer, int],
 ) -> None:
     """Record a plan's steps between two buffers, from a base in bytes in each."""
-    dispatches = []
+    with translated_errors():
+        dispatches = [
+            (
+                device.pipelines.pipeline(step.kernel, step.width_nbytes),
+                device.pipelines.bind_group(
+                    uniform_block(step),
+                    placed(source, step.source_binding),
+                    placed(target, step.target_binding),
+                ),
+                step.workgroups,
+            )
+            for step in plan.steps
+            if isinstance(step, Dispatch)
+        ]
+        if dispatches:
+            compute_pass = encoder.begin_compute_pass()
+            for pipeline, bind_group, workgroups in dispatches:
+                compute_pass.set_pipeline(pipeline)
+                compute_pass.set_bind_group(0, bind_group)
+                compute_pass.dispatch_workgroups(*workgroups)
+            compute_pass.end()
     for step in plan.steps:
         if isinstance(step, BufferCopy):
-            device.check_alive(source[0])
-            device.check_alive(target[0])
-            encoder.copy_buffer_to_buffer(
-                source[0],
-                source[1] + step.source_offset_nbytes,
-                target[0],
-                target[1] + step.target_offset_nbytes,
-                step.nbytes,
-            )
-        else:
-            bind_group = device.bind_group(
-                uniform_block(step),
-                placed(source, step.source_binding),
-                placed(target, step.target_binding),
-            )
-            dispatches.append(
-                (device.pipelines.pipeline(step.kernel, step.width_nbytes), bind_group, step.workgroups)
-            )
-    if dispatches:
-        compute_pass = encoder.begin_compute_pass()
-        for pipeline, bind_group, workgroups in dispatches:
-            compute_pass.set_pipeline(pipeline)
-            compute_pass.set_bind_group(0, bind_group)
-            compute_pass.dispatch_workgroups(*workgroups)
-        compute_pass.end()
+            record_buffer_copy(device, encoder, step, source, target)
+
+
+def record_buffer_copy(
+    device: Device,
+    encoder: CommandEncoder,
+    step: BufferCopy,
+    source: tuple[Buffer, int],
+    target: tuple[Buffer, int],
+) -> None:
+    """Record a buffer copy, whose buffers nothing else has checked."""
+    device.check_alive(source[0])
+    device.check_alive(target[0])
+    with translated_errors():
+        encoder.copy_buffer_to_buffer(
+            source[0],
+            source[1] + step.source_offset_nbytes,
+            target[0],
+            target[1] + step.target_offset_nbytes,
+            step.nbytes,
+        )
+
+
+def compile_plan(device: Device, plan: Plan) -> None:
+    """Make the pipelines of a plan, so that its first run does not wait for them."""
+    with translated_errors():
+        for step in plan.steps:
+            if isinstance(step, Dispatch):
+                device.pipelines.pipeline(step.kernel, step.width_nbytes)
 
 
 def placed(place: tuple[Buffer, int], span: Span) -> tuple[Buffer, Span]:

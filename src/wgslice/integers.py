@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
-__all__ = ["MAX_RANK", "U32_MAX", "check_within", "integer", "integers"]
+__all__ = ["MAX_RANK", "U32_MAX", "check_within", "integer", "integers", "whole_words"]
 
 MAX_RANK = 8
 U32_MAX = 2**32 - 1
@@ -36,3 +36,8 @@ def check_within(name: str, values: Sequence[int], lowest: int, highest: int, ki
     for axis, value in enumerate(values):
         if not lowest <= value <= highest:
             raise ValueError(f"{name}[{axis}] = {value}: must be {kind}, {lowest} to {highest}")
+
+
+def whole_words(nbytes: int) -> int:
+    """`nbytes` rounded up to the 4 bytes of a word, the unit of bindings and buffer copies."""
+    return -(-nbytes // 4) * 4

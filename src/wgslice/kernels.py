@@ -32,5 +32,5 @@ def choose_kernel(target: Layout, width_nbytes: int) -> tuple[Kernel, int, str]:
         return Kernel.SLICE1, target.size, "narrow elements of interleaved rows, atomics"
     words = words_spanned(target, width_nbytes)
     if words > target.size:
-        return Kernel.SLICE1, target.size, "narrow elements, fewer than words between them, atomics"
+        return Kernel.SLICE1, target.size, "narrow elements, fewer than the words they lie in, atomics"
     return Kernel.ASSEMBLE, words, "narrow elements, one invocation a word of the target"

@@ -8,6 +8,8 @@ from math import gcd, prod
 
 __all__ = ["Layout", "coalesce"]
 
+MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -117,11 +119,15 @@ class Layout:
 
     @property
     def overlaps(self) -> bool:
-        """Whether two indices lie on the same element."""
+        """Whether two indices lie on the same element. Exact, or a ValueError where that takes too long."""
+        if self.is_nested or self.size == 0:
+            return False
+        if self.size > self.stop - self.lowest:
+            return True
         steps = [
             (abs(stride), size - 1) for size, stride in zip(self.sizes, self.strides, strict=True) if size > 1
         ]
-        return not self.is_nested and self.size > 0 and meets(sorted(steps, reverse=True))
+        return meets(sorted(steps, reverse=True))
 
 
 def meets(steps: list[tuple[int, int]]) -> bool:
@@ -131,24 +137,31 @@ def meets(steps: list[tuple[int, int]]) -> bool:
     branch ends where the smaller strides together cannot return to 0, or no multiple of their greatest
     common divisor does.
     """
+    tried = 0
 
     def search(position: int, total: int, moved: bool) -> bool:
+        nonlocal tried
         if position == len(steps):
             return moved and total == 0
         stride, most = steps[position]
         rest = steps[position + 1 :]
-        reach = sum(rest_stride * rest_most for rest_stride, rest_most in rest)
-        divisor = gcd(*(rest_stride for rest_stride, _ in rest))
         if stride == 0:
             return True
+        reach = sum(rest_stride * rest_most for rest_stride, rest_most in rest)
+        divisor = gcd(*(rest_stride for rest_stride, _ in rest))
         lowest = max(-most, -((total + reach) // stride))
         highest = min(most, (reach - total) // stride)
         first = lowest if moved else max(lowest, 0)  # of d and -d, one is enough
         for d in range(first, highest + 1):
+            tried += 1
+            if tried > MOST_TRIES:
+                raise ValueError(
+                    f"strides {tuple(stride for stride, _ in steps)} interleave too irregularly to tell whether "
+                    "two elements share bytes: let each exceed the extent of the dimensions with smaller ones"
+                )
             value = total + d * stride
-            if (value % divisor == 0 if divisor else value == 0) and search(
-                position + 1, value, moved or d != 0
-            ):
+            back = value % divisor == 0 if divisor else value == 0
+            if back and search(position + 1, value, moved or d != 0):
                 return True
         return False
 

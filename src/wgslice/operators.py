@@ -53,9 +53,7 @@ class Slice1:
 
     input: TensorDesc
     output: TensorDesc
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
+    window: Window
 
     def __init__(
         self,
@@ -74,16 +72,29 @@ class Slice1:
             check_same_dtype(input.dtype, output.dtype)
             window.check_output(output.sizes)
             check_disjoint(output.layout)
-            object.__setattr__(self, "input", input)
-            object.__setattr__(self, "output", output)
-            object.__setattr__(self, "offsets", window.offsets)
-            object.__setattr__(self, "sizes", window.sizes)
-            object.__setattr__(self, "strides", window.strides)
+        object.__setattr__(self, "input", input)
+        object.__setattr__(self, "output", output)
+        object.__setattr__(self, "window", window)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First element of the window."""
+        return self.window.offsets
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extent of the window in elements."""
+        return self.window.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step within the window in elements."""
+        return self.window.strides
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
-        ranges = Window(self.offsets, self.sizes, self.strides).ranges(self.output.sizes)
-        return CompiledOperator(device, "Slice1", self.input, self.output, self.input.layout.select(ranges))
+        source = self.input.layout.select(self.window.ranges(self.output.sizes))
+        return CompiledOperator(device, "Slice1", self.input, self.output, source)
 
 
 def check_same_dtype(input: DType, output: DType) -> None:
@@ -145,7 +156,9 @@ def slice1(
         `x` or `out` is no tensor, the dtypes differ, or a number is no integer.
     ValueError
         `out` has other sizes than `output_sizes`, two elements on the same bytes, another device, or shares
-        its buffer with `x`.
+        its buffer with `x`; a buffer is destroyed or mapped; the output has more than 2^32 - 1 elements.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the output, or is gone.
 
     Notes
     -----

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -12,8 +11,10 @@ from wgslice.plan import Span
 __all__ = ["Pipelines"]
 
 # Values of the WebGPU specification, which wgpu.BufferUsage and wgpu.ShaderStage repeat.
-UNIFORM_USAGE = 0x40
+UNIFORM = 0x40
 COMPUTE_STAGE = 0x4
+
+MOST_UNIFORM_BUFFERS = 1024  # of 112 bytes each; then all are made anew
 
 
 class Pipelines:
@@ -26,18 +27,26 @@ class Pipelines:
         self.wgpu_device = wgpu_device
         self.layout = self._layout("uniform", "read-only-storage", "storage")
         self.probe_layout = self._layout("read-only-storage")
-        self.pipeline = lru_cache(maxsize=None)(self._pipeline)  # few: one for each kernel and width
-        self.uniform_buffer = lru_cache(maxsize=1024)(self._uniform_buffer)
+        self.pipelines: dict[tuple[Kernel, int], Any] = {}
+        self.uniform_buffers: dict[bytes, Any] = {}
+
+    def pipeline(self, kernel: Kernel, width_nbytes: int) -> Any:
+        """Compile a kernel for elements of a width, the first time."""
+        key = kernel, width_nbytes
+        if key not in self.pipelines:
+            self.pipelines[key] = self._pipeline(kernel, width_nbytes)
+        return self.pipelines[key]
 
     def bind_group(self, uniform: bytes, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
         """Bind what every kernel has."""
-        block = self.uniform_buffer(uniform)
+        block = self._uniform_buffer(uniform)
         entries = [entry(0, block, Span(0, block.size)), entry(1, *source), entry(2, *target)]
         return self.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
 
     def probe(self, buffer: Any) -> None:
         """Bind a buffer to nothing: what is wrong with it raises here, and would abort in a submission."""
-        self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=[entry(0, buffer, Span(0, 4))])
+        entries = [entry(0, buffer, Span(0, 4))]
+        self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
 
     def _layout(self, *types: str) -> Any:
         return self.wgpu_device.create_bind_group_layout(
@@ -60,8 +69,14 @@ class Pipelines:
         )
 
     def _uniform_buffer(self, uniform: bytes) -> Any:
-        """Make a buffer that holds a block for good, so that any number of recordings can share it."""
-        return self.wgpu_device.create_buffer_with_data(data=uniform, usage=UNIFORM_USAGE)
+        """Hold a block for good in a buffer, so that any number of recordings can share it."""
+        buffer = self.uniform_buffers.get(uniform)
+        if buffer is None:
+            if len(self.uniform_buffers) >= MOST_UNIFORM_BUFFERS:
+                self.uniform_buffers.clear()
+            buffer = self.wgpu_device.create_buffer_with_data(data=uniform, usage=UNIFORM)
+            self.uniform_buffers[uniform] = buffer
+        return buffer
 
 
 def entry(number: int, buffer: Any, span: Span) -> dict[str, Any]:

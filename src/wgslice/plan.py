@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
-from wgslice.integers import U32_MAX
+from wgslice.integers import U32_MAX, whole_words
 from wgslice.kernels import WORKGROUP_SIZE, Kernel, choose_kernel
 from wgslice.layout import Layout, coalesce
 
@@ -15,6 +15,9 @@ __all__ = ["BufferCopy", "Dispatch", "Limits", "Plan", "Span", "plan_copy", "reb
 
 WIDEST_NBYTES = 16  # one vec4<u32>
 STEPS_PRINTED = 8
+
+# No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
+LARGEST_BINDING_NBYTES = 2**31
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,9 @@ def split(
     source: Layout, target: Layout, width_nbytes: int, limits: Limits
 ) -> Iterator[tuple[Layout, Layout]]:
     """Halve the longest dimension of a side that no binding holds, until every piece's sides fit in one."""
+    most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES)
     for side in (source, target):
-        if span_of(side, width_nbytes, limits).nbytes > limits.binding_nbytes:
+        if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
             reaches = [abs(reach) for reach in side.reaches]
             axis = reaches.index(max(reaches))
             for piece in zip(source.halves(axis), target.halves(axis), strict=True):
@@ -176,8 +180,7 @@ def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
     """The binding that holds a layout: from an aligned offset to the end of its last word."""
     alignment = limits.binding_alignment_nbytes
     start = layout.lowest * width_nbytes // alignment * alignment
-    stop = -(-layout.stop * width_nbytes // 4) * 4
-    return Span(start, stop - start)
+    return Span(start, whole_words(layout.stop * width_nbytes) - start)
 
 
 def dispatch(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Dispatch:

@@ -59,7 +59,7 @@ def assemble(block: np.void, width_nbytes: int, source_words: Words, target_word
     target_elements = first + np.arange(block["count"] * lanes, dtype=np.uint32)
     rest = target_elements - block["target_offset"]
     source_elements = np.full_like(rest, block["source_offset"])
-    inside = target_elements >= block["target_offset"]
+    inside = np.ones_like(rest, bool)
     for d in range(block["rank"]):
         c, rest = np.divmod(rest, block["target_strides"][d])
         inside &= c < block["sizes"][d]

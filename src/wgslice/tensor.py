@@ -12,7 +12,7 @@ from wgslice.device import COPY_SRC, Device, describe_buffer
 from wgslice.dialects import numpy_index
 from wgslice.dtypes import DType
 from wgslice.execute import Operand, run_copy
-from wgslice.integers import integer
+from wgslice.integers import integer, whole_words
 from wgslice.layout import Layout
 from wgslice.transfer import download
 
@@ -94,7 +94,7 @@ class Tensor:
         return Operand(self.buffer, self.layout)
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Make a view, by NumPy's basic indexing."""
+        """Make a view, by NumPy's basic indexing; errors are NumPy's."""
         layout = self.layout.select(numpy_index(key, self.shape))
         return Tensor(self.device, self.buffer, self.dtype, layout)
 
@@ -108,6 +108,11 @@ class Tensor:
             raise TypeError("iteration over a 0-d tensor")
         return (self[index] for index in range(len(self)))
 
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError("the truth value of a tensor with more than one element is ambiguous")
+        return bool(self.numpy())
+
     def copy(self) -> Tensor:
         """Copy on the GPU.
 
@@ -115,6 +120,13 @@ class Tensor:
         -------
         Tensor
             Packed, in a buffer of its own. The work is submitted, not waited for.
+
+        Raises
+        ------
+        ValueError
+            The buffer has been destroyed, or is mapped.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left for the copy, or is gone.
         """
         copied = allocate(self.shape, self.dtype, self.device)
         run_copy(self.device, self.dtype.itemsize, self.operand, copied.operand)
@@ -133,8 +145,8 @@ class Tensor:
         ------
         ValueError
             The buffer has been destroyed, or is mapped.
-        DeviceLostError
-            The device is gone.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left to read through, or is gone.
         """
         array = np.empty(self.shape, self.dtype)
         if array.size:
@@ -174,7 +186,7 @@ def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
             f"the layout reaches {-layout.lowest * dtype.itemsize} bytes before the start of "
             f"{describe_buffer(buffer)}: raise the offset"
         )
-    needed = -(-layout.stop * dtype.itemsize // 4) * 4
+    needed = whole_words(layout.stop * dtype.itemsize)
     if needed > buffer.size:
         raise ValueError(
             f"{describe_buffer(buffer)} is too small: {dtype} of sizes {layout.sizes}, "

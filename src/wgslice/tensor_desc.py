@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
-from wgslice.integers import MAX_RANK, U32_MAX, check_within, integers
+from wgslice.integers import MAX_RANK, U32_MAX, check_within, integers, whole_words
 from wgslice.layout import Layout
 
 __all__ = ["TensorDesc"]
@@ -34,11 +34,14 @@ class TensorDesc:
     ------
     TypeError, ValueError
         A rule above is broken.
+
+    Notes
+    -----
+    Descriptors of the same dtype that place the same indices on the same elements are equal.
     """
 
     dtype: DType
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...] | None
+    layout: Layout
 
     def __init__(
         self,
@@ -47,27 +50,38 @@ class TensorDesc:
         strides: Iterable[SupportsIndex] | None = None,
     ) -> None:
         with named("TensorDesc"):
-            extents = integers("sizes", sizes)
-            steps = None if strides is None else integers("strides", strides)
-            if not 1 <= len(extents) <= MAX_RANK:
-                raise ValueError(
-                    f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}"
-                )
-            check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
-            if steps is not None:
-                if len(steps) != len(extents):
-                    raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
-                check_within("strides", steps, 0, U32_MAX, "a u32")
             object.__setattr__(self, "dtype", element_dtype(dtype))
-            object.__setattr__(self, "sizes", extents)
-            object.__setattr__(self, "strides", steps)
+            object.__setattr__(self, "layout", described_layout(sizes, strides))
 
     @property
-    def layout(self) -> Layout:
-        """Where the elements lie from the start of the binding."""
-        return Layout.packed(self.sizes) if self.strides is None else Layout.of(self.sizes, self.strides)
+    def sizes(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.layout.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps in elements; 0 in dimensions of size 1."""
+        return self.layout.strides
 
     @property
     def nbytes(self) -> int:
         """Least bytes of a binding: to the end of the last element, rounded up to 4."""
-        return -(-self.layout.stop * self.dtype.itemsize // 4) * 4
+        return whole_words(self.layout.stop * self.dtype.itemsize)
+
+    def __repr__(self) -> str:
+        return f"TensorDesc({self.dtype.name!r}, {self.sizes}, {self.strides})"
+
+
+def described_layout(sizes: Iterable[SupportsIndex], strides: Iterable[SupportsIndex] | None) -> Layout:
+    """The layout that a descriptor's sizes and strides say, by its rules."""
+    extents = integers("sizes", sizes)
+    if not 1 <= len(extents) <= MAX_RANK:
+        raise ValueError(f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}")
+    check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
+    if strides is None:
+        return Layout.packed(extents)
+    steps = integers("strides", strides)
+    if len(steps) != len(extents):
+        raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
+    check_within("strides", steps, 0, U32_MAX, "a u32")
+    return Layout.of(extents, steps)
