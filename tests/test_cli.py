@@ -69,6 +69,7 @@ BAD: list[tuple[list[str], str]] = [
     (["volume.npy", "..., ...", "-o", "o.npy"], "an index can only have a single ellipsis"),
     (["volume.npy", "::0", "-o", "o.npy"], "slice step cannot be zero"),
     (["volume.npy", "1.5", "-o", "o.npy"], "KEY '1.5': '1.5' is no integer, slice"),
+    (["volume.npy", "٣", "-o", "o.npy"], "is no integer"),
     (["volume.npy", "a:b", "-o", "o.npy"], "KEY 'a:b': 'a:b' is no integer"),
     (["volume.npy", "1:2:3:4", "-o", "o.npy"], "'1:2:3:4' is no integer"),
     (["volume.npy", "__import__('os')", "-o", "o.npy"], "is no integer"),
@@ -76,14 +77,17 @@ BAD: list[tuple[list[str], str]] = [
     (["volume.npy", "", "-o", "o.npy"], "nothing at all"),
     (["missing.npy", "0", "-o", "o.npy"], "No such file or directory: 'missing.npy'"),
     (["missing.png", "0", "-o", "o.npy"], "missing.png"),
-    (["text.npy", "0", "-o", "o.npy"], "text.npy: no .npy file"),
+    (["text.npy", "0", "-o", "o.npy"], "text.npy: cannot be read as a .npy file of numbers"),
     (["text.png", "0", "-o", "o.npy"], "cannot identify image file"),
-    (["objects.npy", "0", "-o", "o.npy"], "objects.npy: no .npy file, or one of Python objects"),
+    (
+        ["objects.npy", "0", "-o", "o.npy"],
+        "objects.npy: cannot be read as a .npy file of numbers: Object arrays",
+    ),
     (["volume.npy", "0", "-o", "o"], "o: the name must end in .npy or an image format"),
     (["volume", "0", "-o", "o.npy"], "volume: the name must end in .npy"),
     (["photo.png", "0:2", "-o", "o.xyz"], "unknown file extension: .xyz"),
     (["volume.npy", "0:2", "-o", "o.png"], "o.png: int16 of shape (2, 5, 6) is no image; write a .npy file"),
-    (["volume.npy", "0", "-o", "nowhere/o.npy"], "No such file or directory: 'nowhere/o.npy'"),
+    (["volume.npy", "0", "-o", "nowhere/o.npy"], "No such file or directory"),
     (["volume.npy", "0", "-o", "o.npy", "--adapter", "voodoo"], "no adapter has 'voodoo' in its name"),
 ]
 
@@ -120,7 +124,7 @@ def test_images_without_pillow_say_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert main(["slice", "photo.png", "0", "-o", "o.npy"]) == 1
-    assert capsys.readouterr().err == "wgslice: error: images need Pillow: pip install 'wgslice[images]'\n"
+    assert capsys.readouterr().err == "wgslice: error: images need Pillow: pip install pillow\n"
 
 
 def test_the_installed_command_runs(folder: Path) -> None:

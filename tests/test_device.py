@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import sys
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,8 @@ import wgpu
 from helpers import check_same
 
 import wgslice as wg
+import wgslice.device as device_module
+from wgslice import pipelines
 from wgslice.adapter import choose_adapter, install_advice
 
 DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
@@ -95,8 +100,6 @@ def test_the_advice_is_for_this_system(
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    import os
-
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **environment},
@@ -139,6 +142,92 @@ def test_an_adapter_of_the_list_can_be_requested(device: wg.Device) -> None:
     assert repr(other) == f"Device({device.adapter})"
 
 
+DOUBLE_STEP = wg.Slice1(wg.TensorDesc("int64", (8,)), wg.TensorDesc("int64", (4,)), (0,), (8,), (2,))
+
+
+def test_a_lost_default_device_is_replaced(device: wg.Device) -> None:
+    code = """
+import wgslice as wg
+first = wg.default_device()
+first.wgpu_device.destroy()
+second = wg.default_device()
+assert second is not first and second is wg.default_device()
+print(wg.asarray([1, 2, 3])[::-1].numpy().tolist())
+"""
+    done = run_python(code, WGSLICE_ADAPTER=str(device.adapter))
+    assert done.stdout.strip() == "[3, 2, 1]", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_is_told_to_spawn(device: wg.Device) -> None:
+    code = """
+import os, wgslice as wg
+x = wg.asarray([1, 2, 3])
+x[::-1].numpy()
+if os.fork() == 0:
+    for attempt in (lambda: x[::-1].numpy(), lambda: wg.asarray([1]), wg.adapters, wg.Device.request):
+        try:
+            attempt()
+        except RuntimeError as error:
+            print(error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    done = run_python(code, WGSLICE_ADAPTER=str(device.adapter))
+    refusals = done.stdout.splitlines()
+    assert len(refusals) == 4, done.stderr
+    assert all("forked child" in refusal and "spawn" in refusal for refusal in refusals)
+
+
+@pytest.mark.parametrize("adapter", [3, b"vulkan", wg.Adapter("a", "Vulkan", "CPU", "")])
+def test_an_adapter_is_a_name_or_of_the_list(adapter: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"Device.request: adapter = .*: must be a name or one of adapters\(\)"
+    ):
+        wg.Device.request(adapter)
+
+
+def test_devices_of_little_are_refused_or_planned_for(device: wg.Device) -> None:
+    """A program may have asked its device for less than the adapter has."""
+    handle = device.adapter.handle
+    few = {"max-compute-workgroups-per-dimension": 4, "max-storage-buffer-binding-size": 1024}
+    x = np.arange(5000, dtype=np.int16)
+    small = wg.Device.wrap(handle.request_device_sync(required_limits=few))
+    assert small.limits.workgroups == 4
+    check_same(wg.asarray(x, small)[::-3].numpy(), x[::-3].copy())
+    too_little = handle.request_device_sync(required_limits={"max-storage-buffer-binding-size": 512})
+    with pytest.raises(wg.NoAdapterError, match="bindings of 512 bytes: at least 1 and 1024 are needed"):
+        wg.Device.wrap(too_little)
+
+
+def test_compiling_compiles(device: wg.Device) -> None:
+    fresh = wg.Device.request(device.adapter)
+    assert not fresh.pipelines.pipelines
+    fresh.compile(DOUBLE_STEP)
+    assert len(fresh.pipelines.pipelines) == 1
+
+
+def test_a_device_lives_as_long_as_the_wgpu_device(device: wg.Device) -> None:
+    wgpu_device = device.adapter.handle.request_device_sync()
+    first = id(wg.Device.wrap(wgpu_device))
+    gc.collect()
+    assert id(wg.Device.wrap(wgpu_device)) == first
+    released = weakref.ref(wgpu_device)
+    del wgpu_device
+    gc.collect()
+    assert released() is None
+
+
+def test_buffer_usages_are_wgpus() -> None:
+    for module, names in (
+        (device_module, ["MAP_READ", "COPY_SRC", "COPY_DST", "STORAGE"]),
+        (pipelines, ["UNIFORM"]),
+    ):
+        for name in names:
+            assert getattr(module, name) == getattr(wgpu.BufferUsage, name)
+    assert pipelines.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
+
+
 def test_a_lost_device_says_so(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
     x = wg.asarray(np.arange(8), lost)
@@ -151,6 +240,10 @@ def test_a_lost_device_says_so(device: wg.Device) -> None:
         lambda: wg.slice1(x, [0], [8], out=y),
         lambda: wg.slice1(x, [0], [8], [-1], out=y),
         lost.synchronize,
+        lambda: wg.from_buffer(x.buffer, 8, np.int64),
+        lambda: lost.compile(DOUBLE_STEP).record(
+            lost.wgpu_device.create_command_encoder(), input=x.buffer, output=y.buffer
+        ),
     ]
     for attempt in attempts:
         with pytest.raises(wg.DeviceLostError, match="the device is lost: request a new one"):

@@ -46,6 +46,28 @@ def test_overlaps_at_its_edges(sizes: tuple[int, ...], strides: tuple[int, ...],
     assert Layout.of(sizes, strides).overlaps is overlaps
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout.of((2**32 - 1,) * 2, (2**32 - 1, 2**32 - 2)),
+        Layout.of(
+            (10,) * 8,
+            (2724573685, 2418525393, 3242996796, 2653940617, 4275361147, 4078033059, 4175761505, 3777918614),
+        ),
+    ],
+)
+def test_what_takes_too_long_to_decide_is_refused(layout: Layout) -> None:
+    with pytest.raises(
+        ValueError, match="interleave too irregularly to tell whether two elements share bytes"
+    ):
+        layout.overlaps  # noqa: B018 -- the property decides
+
+
+def test_more_elements_than_places_overlap() -> None:
+    assert Layout.of((10,) * 8, (1,) * 8).overlaps
+    assert Layout.of((10, 10), (3, 1)).overlaps
+
+
 @given(small_layouts)
 def test_lowest_and_stop_enclose_all_elements(layout: Layout) -> None:
     places = elements_of(layout)

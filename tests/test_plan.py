@@ -178,6 +178,28 @@ def test_a_copy_has_fewer_than_two_to_the_32_elements() -> None:
         plan_copy(one_more, Layout.packed(one_more.sizes), 1, LIMITS)
 
 
+@given(st.integers(1, 2**35), st.sampled_from(WIDTHS), st.integers(1, 3), st.integers(1, 3))
+def test_no_count_of_a_step_wraps_around_32_bits(
+    elements: int, itemsize: int, source_stride: int, target_stride: int
+) -> None:
+    """However large the limits: words, elements and invocations that a step can reach stay below 2^32."""
+    boundless = Limits(binding_nbytes=2**60, binding_alignment_nbytes=32, workgroups=65535)
+    source = Layout.of((min(elements, 2**32 - 1),), (source_stride,))
+    target = Layout.of(source.sizes, (target_stride,))
+    for step in plan_copy(source, target, itemsize, boundless, buffer_copy=False).steps:
+        assert isinstance(step, Dispatch)
+        x, y = step.workgroups
+        assert x * y * WORKGROUP_SIZE < 2**32
+        assert max(step.source.stop, step.target.stop) * step.width_nbytes <= 2**31
+
+
+@pytest.mark.parametrize(("elements", "pieces"), [(256, 1), (257, 2), (512, 2), (514, 4)])
+def test_more_elements_than_a_grid_are_split(elements: int, pieces: int) -> None:
+    narrow = replace(LIMITS, workgroups=2)  # 2 x 2 x 64 invocations
+    repeated = Layout.of((elements,), (0,))
+    assert len(plan(repeated, limits=narrow).steps) == pieces
+
+
 def test_nothing_to_copy_is_no_step() -> None:
     assert plan(Layout.packed((3, 0))).steps == ()
 

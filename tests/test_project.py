@@ -34,10 +34,10 @@ def blocks(language: str) -> list[str]:
 def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One program from top to bottom; lines that end in `# -> value` are checked."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
     program = blocks("python")
     assert program
-    names: dict[str, Any] = {"default_device": lambda: device}
+    names: dict[str, Any] = {}
     checked = 0
     for number, block in enumerate(program):
         exec(compile(block, f"README.md, block {number}", "exec"), names)
@@ -50,6 +50,7 @@ def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
             assert str(shown) == value, f"{expression} is {shown}, the README says {value}"
             checked += 1
     assert checked >= 5
+    assert str(names["operator"].plan) + "\n" in blocks("text")
 
 
 def test_the_readmes_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -116,10 +117,11 @@ def test_the_bootstrap_names_its_verbs() -> None:
 
 
 def test_an_unpacked_driver_is_found(run_script: Any, tmp_path: Path) -> None:
-    assert "VK_DRIVER_FILES" not in run_script.with_unpacked({})
+    assert run_script.with_unpacked({"HOME": "/home/me"}) == {"HOME": "/home/me"}
     libraries = tmp_path / ".adapter/usr/lib/x86_64-linux-gnu"
     manifests = tmp_path / ".adapter/usr/share/vulkan/icd.d"
     libraries.mkdir(parents=True)
+    assert "VK_DRIVER_FILES" not in run_script.with_unpacked({}), "would hide the system's drivers"
     manifests.mkdir(parents=True)
     (libraries / "libvulkan_lvp.so").touch()
     manifest = manifests / "lvp_icd.json"
@@ -133,20 +135,45 @@ def test_an_unpacked_driver_is_found(run_script: Any, tmp_path: Path) -> None:
     assert run_script.with_unpacked({"VK_DRIVER_FILES": "/my.json"})["VK_DRIVER_FILES"] == "/my.json"
 
 
+class Machine:
+    """A machine to run on: its adapters, and what apt would add."""
+
+    def __init__(
+        self, run_script: Any, monkeypatch: pytest.MonkeyPatch, found: list[tuple[str, str]]
+    ) -> None:
+        self.found = found
+        self.installed: list[list[str]] = []
+        self.debian = True
+        monkeypatch.setattr(run_script, "list_adapters", lambda _: self.found)
+        monkeypatch.setattr(run_script, "has_apt", lambda: self.debian)
+        monkeypatch.setattr(run_script, "apt_install", self.install)
+        monkeypatch.setattr(run_script, "call", lambda *_: 1)
+
+    def install(self, packages: list[str]) -> bool:
+        self.installed.append(packages)
+        self.found = [("llvmpipe", "Vulkan"), ("llvmpipe", "OpenGL")]
+        return True
+
+
 def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    provided: list[list[str]] = []
+    machine = Machine(run_script, monkeypatch, [("llvmpipe", "OpenGL")])
+    assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "Vulkan; OpenGL"
+    assert machine.installed == [["mesa-vulkan-drivers"]]
+    machine.debian, machine.found = False, [("M3", "Metal"), ("WARP", "D3D12")]
+    assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "M3 via Metal; WARP via D3D12"
+    machine.found = []
+    assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "any"
 
-    def get_adapters(backends: list[str], environment: dict[str, str]) -> dict[str, str]:
-        provided.append(list(backends))
-        return environment
 
-    monkeypatch.setattr(run_script, "get_adapters", get_adapters)
-    monkeypatch.setattr(run_script, "list_adapters", lambda _: [("llvmpipe", "OpenGL")])
-    monkeypatch.setattr(run_script.shutil, "which", lambda _: "/usr/bin/apt-get")
-    assert run_script.choose_test_adapters({})["WGSLICE_TEST_ADAPTERS"] == "Vulkan; OpenGL"
-    assert provided == [["Vulkan"]]
-    monkeypatch.setattr(run_script, "list_adapters", lambda _: [("M3", "Metal"), ("WARP", "D3D12")])
-    monkeypatch.setattr(run_script.shutil, "which", lambda _: None)
-    assert run_script.choose_test_adapters({})["WGSLICE_TEST_ADAPTERS"] == "M3 via Metal; WARP via D3D12"
-    monkeypatch.setattr(run_script, "list_adapters", lambda _: [])
-    assert run_script.choose_test_adapters({})["WGSLICE_TEST_ADAPTERS"] == "any"
+def test_the_demo_takes_any_adapter_and_installs_one_where_there_is_none(
+    run_script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(run_script, monkeypatch, [("Iris", "OpenGL")])
+    run_script.find_adapters(["Vulkan"], any_will_do=True)
+    assert machine.installed == []
+    machine.found = []
+    run_script.find_adapters(["Vulkan"], any_will_do=True)
+    assert machine.installed == [["mesa-vulkan-drivers"]]
+    machine.found, machine.debian = [], False
+    with pytest.raises(SystemExit, match="1"):
+        run_script.find_adapters(["Vulkan"], any_will_do=True)

@@ -77,14 +77,11 @@ def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
     parameters = [name for name in inspect.signature(documented).parameters if name != "self"]
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", docstring, re.DOTALL | re.MULTILINE)
     named = re.findall(r"^(\w[\w, ]*) : ", section[1], re.MULTILINE) if section else []
-    if documented is wg.zeros:
-        assert "Otherwise as `empty`" in docstring
-        return
     assert [name for names in named for name in names.split(", ")] == parameters
 
 
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
     results = doctest.testmod(operators, raise_on_error=False)
     assert results.attempted >= 3
     assert results.failed == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -244,10 +245,26 @@ def test_a_refused_call_touches_no_output(
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_more_bytes_than_a_binding(device: wg.Device, dtype: Any) -> None:
-    """Both sides beyond the largest storage binding, unaligned and reversed; where a buffer holds them."""
-    binding_nbytes = min(device.limits.binding_nbytes, 2**28)
+def test_more_bytes_than_a_binding(device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
+    """Both sides beyond the binding that WebGPU promises, unaligned and reversed."""
+    binding_nbytes = min(device.limits.binding_nbytes, 2**27)
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=binding_nbytes))
     rows = binding_nbytes // np.dtype(dtype).itemsize // 4096 + 3
     x = np.arange(rows * 4099, dtype=np.uint32).astype(dtype).reshape(rows, 4099)
-    y = wg.slice1(wg.asarray(x, device), (1, 1), (rows - 1, 4098), (-1, 1))
+    window = (1, 1), (rows - 1, 4098), (-1, 1)
+    y = wg.slice1(wg.asarray(x, device), *window)
     assert np.array_equal(y.numpy(), x[:0:-1, 1:])
+    described = wg.TensorDesc(dtype, x.shape), wg.TensorDesc(dtype, y.shape)
+    assert len(device.compile(wg.Slice1(*described, *window)).plan.steps) > 1
+
+
+def test_what_no_buffer_holds_is_refused_at_compile(device: wg.Device) -> None:
+    small = wg.TensorDesc("uint8", (1,))
+    huge = wg.TensorDesc("uint8", (2**32 - 1,), (2**31,))
+    wide = wg.TensorDesc("uint8", (2**32 - 1,), (0,))
+    with pytest.raises(
+        ValueError, match=r"Slice1: input sizes .* need \d+ bytes: a buffer of .* has at most"
+    ):
+        device.compile(wg.Slice1(huge, small, (0,), (1,)))
+    with pytest.raises(ValueError, match="Slice1: output sizes"):
+        device.compile(wg.Slice1(wide, huge, (0,), (2**32 - 1,)))

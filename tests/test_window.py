@@ -114,6 +114,8 @@ def test_an_output_on_itself_is_refused() -> None:
         (("float32", (4, 4), (2**32, 1)), ValueError, r"strides\[0\] = 4294967296"),
         (("float32", (4, 4), (1,)), ValueError, "1 strides for 2 sizes"),
         (("object", (4,)), TypeError, "Python objects"),
+        ((None, (4,)), TypeError, "dtype None: name one"),
+        ((">f4", (4,)), TypeError, "dtype >f4: must be in this machine's byte order"),
         (("S4", (4,)), TypeError, "text and records"),
         (("i4,i4", (4,)), TypeError, "text and records"),
         (("float32", (4.0,)), TypeError, r"sizes\[0\] = 4.0"),
@@ -136,6 +138,14 @@ def test_a_tensor_desc_says_what_is_wrong(arguments: Any, error: type[Exception]
 )
 def test_a_tensor_desc_knows_its_least_bytes(sizes: Any, strides: Any, dtype: str, nbytes: int) -> None:
     assert wg.TensorDesc(dtype, sizes, strides).nbytes == nbytes
+
+
+def test_descriptors_of_the_same_places_are_equal() -> None:
+    packed = wg.TensorDesc("uint32", (2, 1, 3))
+    assert packed == wg.TensorDesc(np.uint32, [2, 1, 3], (3, 999, 1))
+    assert packed != wg.TensorDesc("uint32", (2, 1, 3), (4, 0, 1))
+    assert packed != wg.TensorDesc("int32", (2, 1, 3))
+    assert repr(packed) == "TensorDesc('uint32', (2, 1, 3), (3, 0, 1))"
 
 
 def test_the_extreme_legal_values_are_legal() -> None:

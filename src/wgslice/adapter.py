@@ -63,7 +63,8 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
     """The best of `adapters`; with a query the best whose name or backend contains it, case ignored."""
     if not adapters:
         raise NoAdapterError(f"this machine has no WebGPU adapter: {install_advice()}")
-    fitting = [adapter for adapter in adapters if (query or "").lower() in str(adapter).lower()]
+    wanted = (query or "").strip().lower()
+    fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if not fitting:
         raise NoAdapterError(
             f"no adapter has {query!r} in its name or backend; this machine has: "

@@ -82,7 +82,7 @@ def slice_file(arguments: argparse.Namespace) -> None:
             raise ValueError(f"{path}: the name must end in .npy or an image format such as .png")
     key = parse_key(arguments.key)
     array = read_array(arguments.input)
-    device = wg.Device.request(arguments.adapter) if arguments.adapter else wg.default_device()
+    device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
     write_array(arguments.output, wg.asarray(array, device)[key].numpy())
 
 
@@ -104,7 +104,7 @@ def parse_part(part: str, text: str) -> int | slice | Any:
     if part in ("None", "newaxis", "np.newaxis"):
         return None
     fields = [field.strip() for field in part.split(":")]
-    if len(fields) > 3 or not all(re.fullmatch(r"[+-]?\d+", field) or not field for field in fields):
+    if len(fields) > 3 or not all(re.fullmatch(r"[+-]?[0-9]+", field) or not field for field in fields):
         raise ValueError(f"KEY {text!r}: {part!r} is no integer, slice start:stop:step, '...' or None")
     if len(fields) == 1:
         if not part:
@@ -115,25 +115,34 @@ def parse_part(part: str, text: str) -> int | slice | Any:
 
 def read_array(path: Path) -> NDArray[Any]:
     """A .npy file or an image as an array."""
-    if path.suffix == ".npy":
-        try:
-            array: Any = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError):
-            array = None
-        if not isinstance(array, np.ndarray):
-            raise ValueError(f"{path}: no .npy file, or one of Python objects")
-        return array
+    if path.suffix.lower() == ".npy":
+        return load_npy(path)
     with pillow().open(path) as image:
-        if image.mode == "P":
-            image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+        if image.mode in ("P", "PA"):  # colours by number
+            image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
+        elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):  # no array says which of these it holds
+            image = image.convert("RGB")
         return np.asarray(image)
+
+
+def load_npy(path: Path) -> NDArray[Any]:
+    """An array of numbers from a .npy file."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:  # whatever NumPy's parsers meet in a damaged file
+        raise ValueError(f"{path}: cannot be read as a .npy file of numbers: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path}: is an archive of several arrays, not a .npy file")
+    return array
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array in the format that the path's ending names; what was there stays if that fails."""
     with tempfile.TemporaryDirectory(prefix=".wgslice-", dir=path.parent) as folder:
         part = Path(folder) / path.name
-        if path.suffix == ".npy":
+        if path.suffix.lower() == ".npy":
             np.save(part, array)
         else:
             write_image(part, array, path)
@@ -142,13 +151,19 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
 def write_image(part: Path, array: NDArray[Any], path: Path) -> None:
     """Write an array as an image to `part`, on its way to `path`."""
+    as_image = array.dtype in (np.uint8, np.uint16, np.bool_) and array.size and array.ndim in (2, 3)
     try:
+        if not as_image:
+            raise TypeError
         image = pillow().fromarray(array)
     except TypeError:
         raise ValueError(
             f"{path}: {array.dtype} of shape {array.shape} is no image; write a .npy file"
         ) from None
-    image.save(part)
+    try:
+        image.save(part)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{path}: cannot be written: {error}") from None
 
 
 def pillow() -> Any:
@@ -156,7 +171,7 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError("images need Pillow: pip install 'wgslice[images]'") from None
+        raise ImportError("images need Pillow: pip install pillow") from None
     Image.MAX_IMAGE_PIXELS = None  # whole slides are large, and the user's own
     return Image
 

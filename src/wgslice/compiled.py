@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
-from wgslice.device import Device, check_buffer_type
+from wgslice.buffers import check_buffer_type, check_fits
+from wgslice.device import Device
 from wgslice.errors import named
 from wgslice.execute import Operand, compile_plan, record_copy, run_copy
 from wgslice.layout import Layout
 from wgslice.plan import Plan, plan_copy
-from wgslice.tensor import Tensor, check_fits, check_tensor, checked_offset
+from wgslice.tensor import Tensor, check_tensor, checked_offset
 from wgslice.tensor_desc import TensorDesc
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class CompiledOperator:
         self.output = output
         self.source = source  # what is read of the input, index by index of the output
         with named(name):
+            for side, desc in (("input", input), ("output", output)):
+                check_buffer_can_hold(device, side, desc)
             self.plan: Plan = plan_copy(source, output.layout, input.dtype.itemsize, device.limits)
             compile_plan(device, self.plan)
 
@@ -97,7 +100,8 @@ class CompiledOperator:
         DeviceLostError
             The device is gone.
         wgpu.GPUValidationError
-            The encoder is finished, or has a pass open.
+            The encoder is finished, or has a pass open; of a pass wgpu may say so only when the encoder is
+            finished.
 
         Notes
         -----
@@ -115,26 +119,32 @@ class CompiledOperator:
 
     def _bound(self, side: str, desc: TensorDesc, binding: Binding) -> Operand:
         """A binding as an operand, refused where it is not what the descriptor says."""
-        if isinstance(binding, Tensor):
-            check_described(side, desc, binding)
-            return binding.operand
-        if isinstance(binding, tuple) and len(binding) != 2:
-            raise TypeError(f"{side} is a tuple of {len(binding)}: must be a buffer and its byte offset")
-        buffer, offset = binding if isinstance(binding, tuple) else (binding, 0)
-        check_buffer_type(buffer)
-        layout = desc.layout.shifted(checked_offset(offset, desc.dtype.itemsize))
-        check_fits(buffer, layout, desc.dtype)
-        return Operand(buffer, layout)
+        with named(side):
+            if isinstance(binding, Tensor):
+                check_described(desc, binding)
+                return binding.operand
+            buffer, offset = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
+            check_buffer_type(buffer)
+            layout = desc.layout.shifted(checked_offset(offset, desc.dtype.itemsize))
+            check_fits(buffer, layout, desc.dtype)
+            return Operand(buffer, layout)
 
 
-def check_described(side: str, desc: TensorDesc, tensor: Tensor) -> None:
+def check_buffer_can_hold(device: Device, side: str, desc: TensorDesc) -> None:
+    """Refuse a tensor that no buffer of the device holds."""
+    if desc.nbytes > device.largest_buffer_nbytes:
+        raise ValueError(
+            f"{side} sizes {desc.sizes} with strides {desc.strides} need {desc.nbytes} bytes: a buffer of "
+            f"{device} has at most {device.largest_buffer_nbytes}"
+        )
+
+
+def check_described(desc: TensorDesc, tensor: Tensor) -> None:
     """Refuse a tensor that is not what the operator was compiled for."""
     if tensor.dtype != desc.dtype:
-        raise TypeError(f"{side} has dtype {tensor.dtype}: compiled for {desc.dtype}")
+        raise TypeError(f"dtype {tensor.dtype}: compiled for {desc.dtype}")
     if tensor.shape != desc.sizes:
-        raise ValueError(f"{side} has sizes {tensor.shape}: compiled for {desc.sizes}")
-    if tensor.strides != desc.layout.strides:
-        raise ValueError(
-            f"{side} has strides {tensor.strides}: compiled for {desc.layout.strides}; describe these in the "
-            "TensorDesc, or copy() the tensor"
-        )
+        raise ValueError(f"sizes {tensor.shape}: compiled for {desc.sizes}")
+    if tensor.strides != desc.strides:
+        remedy = "copy() the tensor" + ", or describe its strides" * (min(tensor.strides) >= 0)
+        raise ValueError(f"strides {tensor.strides}: compiled for {desc.strides}; {remedy}")

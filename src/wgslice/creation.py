@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from wgslice.device import Device, default_device, device_of
-from wgslice.dtypes import element_dtype
+from wgslice.buffers import check_alive, check_fits, check_usable, device_of
+from wgslice.device import Device, default_device
+from wgslice.dtypes import element_dtype, native_dtype
 from wgslice.errors import named
-from wgslice.integers import MAX_RANK, U32_MAX, check_within, integer, integers
+from wgslice.integers import MAX_RANK, U32_MAX, check_within, integers, one_or_more
 from wgslice.layout import Layout
-from wgslice.tensor import Tensor, allocate, check_fits, checked_offset
+from wgslice.tensor import Tensor, allocate, checked_offset
 from wgslice.transfer import upload
 
 if TYPE_CHECKING:
@@ -29,14 +30,14 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
     ----------
     array : array_like or Tensor
         Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
-        elements. A tensor on the same device is returned as it is.
+        elements.
     device : Device, optional
         `default_device()` by default; a tensor's own for a tensor.
 
     Returns
     -------
     Tensor
-        Packed, in native byte order, in a buffer of its own.
+        Packed, in native byte order, in a buffer of its own; a tensor on the same device as it is.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
         array = array.numpy()
     with named("asarray"):
         values = np.asarray(array)
-        native = values.astype(element_dtype(values.dtype), order="C", copy=False)
+        native = values.astype(native_dtype(values.dtype), order="C", copy=False)
         tensor = allocate(checked_shape(native.shape), native.dtype, checked_device(device))
         if native.size:
             upload(tensor.device, tensor.buffer, native.reshape(-1).view(np.uint8))
@@ -156,12 +157,14 @@ def from_buffer(
         `gpu_buffer` is no buffer, a number no integer, or the dtype not one of 1, 2, 4, 8 or 16 bytes.
     ValueError
         The layout leaves the buffer, whose last word must be whole, at either end; the buffer lacks STORAGE,
-        is mapped or destroyed; the offset is no multiple of the item size; strides and sizes differ in number.
+        is mapped or destroyed; the offset is no multiple of the item size; strides and sizes differ in
+        number.
     DeviceLostError
         The buffer's device is gone.
     """
     with named("from_buffer"):
-        device = device_of(gpu_buffer)
+        with named("gpu_buffer"):
+            device = device_of(gpu_buffer)
         sizes, element = checked_shape(shape), element_dtype(dtype)
         start = checked_offset(offset, element.itemsize)
         if strides is None:
@@ -171,15 +174,15 @@ def from_buffer(
             if len(steps) != len(sizes):
                 raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: one of each is needed")
             layout = Layout.of(sizes, steps, start)
-        device.check_usable(gpu_buffer)
+        check_usable(device, gpu_buffer)
         check_fits(gpu_buffer, layout, element)
-        device.check_alive(gpu_buffer)
+        check_alive(device, gpu_buffer)
         return Tensor(device, gpu_buffer, element, layout)
 
 
 def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Sizes as a user gives them: one integer or several."""
-    sizes = integers("shape", shape) if isinstance(shape, Iterable) else (integer("shape", shape),)
+    sizes = one_or_more("shape", shape)
     if len(sizes) > MAX_RANK:
         raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
     check_within("shape", sizes, 0, U32_MAX, "a u32")
@@ -192,6 +195,7 @@ def checked_device(device: Device | None) -> Device:
         return default_device()
     if not isinstance(device, Device):
         raise TypeError(
-            f"device is of type {type(device).__name__}: must be a Device; Device.request and Device.wrap make one"
+            f"device is of type {type(device).__name__}: must be a Device, which Device.request and "
+            "Device.wrap make"
         )
     return device

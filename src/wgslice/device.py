@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from wgslice.adapter import Adapter, choose_adapter, describe_adapter
@@ -20,10 +19,12 @@ if TYPE_CHECKING:
     Buffer: TypeAlias = wgpu.GPUBuffer
     CommandEncoder: TypeAlias = wgpu.GPUCommandEncoder
 
-__all__ = ["Device", "adapters", "default_device", "device_of"]
+__all__ = ["Device", "adapters", "default_device"]
 
 # Values of the WebGPU specification, which wgpu.BufferUsage repeats.
 MAP_READ, COPY_SRC, COPY_DST, STORAGE = 0x1, 0x4, 0x8, 0x80
+
+LEAST_BINDING_NBYTES = 1024  # holds any element from any aligned offset; WebGPU promises 128 MiB
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
 
@@ -103,8 +104,11 @@ class Device:
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
         )
-        if self.limits.workgroups == 0:
-            raise NoAdapterError(f"{self.adapter} runs no compute shaders: choose another adapter")
+        if self.limits.workgroups == 0 or self.limits.binding_nbytes < LEAST_BINDING_NBYTES:
+            raise NoAdapterError(
+                f"{self.adapter} allows {self.limits.workgroups} workgroups and bindings of "
+                f"{self.limits.binding_nbytes} bytes: at least 1 and {LEAST_BINDING_NBYTES} are needed"
+            )
         with translated_errors():
             self.pipelines = Pipelines(wgpu_device)
 
@@ -179,7 +183,7 @@ class Device:
         -------
         CompiledOperator
         """
-        if not hasattr(descriptor, "compile"):
+        if not hasattr(type(descriptor), "compile"):
             raise TypeError(
                 f"Device.compile takes a descriptor such as Slice1, not {type(descriptor).__name__}"
             )
@@ -208,35 +212,14 @@ class Device:
         """Make a buffer to copy to and then map for reading, of `nbytes`, a multiple of 4."""
         return self._buffer(nbytes, MAP_READ | COPY_DST)
 
-    def check_encoder(self, encoder: CommandEncoder) -> None:
-        """Refuse what is no command encoder of this device."""
-        import wgpu
-
-        if not isinstance(encoder, wgpu.GPUCommandEncoder):
-            raise TypeError(f"encoder is of type {type(encoder).__name__}: must be a wgpu.GPUCommandEncoder")
-        if owner_of(encoder) is not self.wgpu_device:
-            raise ValueError(f"the command encoder is not of {self}: create it on that device")
-
-    def check_usable(self, buffer: Buffer) -> None:
-        """Refuse a buffer of another device, without STORAGE usage, or mapped."""
-        check_process()
-        if owner_of(buffer) is not self.wgpu_device:
-            raise ValueError(
-                f"{describe_buffer(buffer)} is not on {self}: move the data to that device first"
-            )
-        if not buffer.usage & STORAGE:
-            raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
-        if buffer.map_state != "unmapped":
-            raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
-
-    def check_alive(self, buffer: Buffer) -> None:
-        """Refuse a buffer that has been destroyed, or whose device is lost.
-
-        wgpu looks at the buffers of a copy no earlier than in `queue.submit`, where a mistake aborts the
-        process. Making a bind group looks too, and raises.
-        """
-        with translated_errors():
-            self.pipelines.probe(buffer)
+    def is_lost(self) -> bool:
+        """Whether the device is gone, as far as wgpu knows."""
+        try:
+            with translated_errors():
+                self._buffer(4, MAP_READ | COPY_DST)
+        except DeviceLostError:
+            return True
+        return False
 
     def _buffer(self, nbytes: int, usage: int) -> Buffer:
         check_process()
@@ -253,7 +236,7 @@ class Device:
 
 
 def default_device() -> Device:
-    """Get the device that is used where none is given; made once, then shared.
+    """Get the device that is used where none is given; made once, then shared, until it is lost.
 
     The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
     is the best of this machine.
@@ -264,39 +247,32 @@ def default_device() -> Device:
         This machine has no adapter, or none that fits WGSLICE_ADAPTER.
     """
     with process_lock:
-        return make_default_device()
+        if not default_devices or default_devices[0].is_lost():
+            default_devices[:] = [Device.request(os.environ.get("WGSLICE_ADAPTER"))]
+        return default_devices[0]
 
 
-@lru_cache(maxsize=1)
-def make_default_device() -> Device:
-    """What `default_device` returns from its first success on."""
-    return Device.request(os.environ.get("WGSLICE_ADAPTER"))
+default_devices: list[Device] = []  # the one, once it is made
 
 
-def device_of(buffer: Buffer) -> Device:
-    """The device that a caller's buffer belongs to."""
-    check_buffer_type(buffer)
-    return Device.wrap(owner_of(buffer))
-
-
-def check_buffer_type(buffer: Buffer) -> None:
-    """Refuse what is no buffer."""
+def is_buffer(value: object) -> bool:
+    """Whether a caller's handle is a buffer."""
     import wgpu
 
-    if not isinstance(buffer, wgpu.GPUBuffer):
-        raise TypeError(f"a buffer must be a wgpu.GPUBuffer, not {type(buffer).__name__}")
+    return isinstance(value, wgpu.GPUBuffer)
+
+
+def is_encoder(value: object) -> bool:
+    """Whether a caller's handle is a command encoder."""
+    import wgpu
+
+    return isinstance(value, wgpu.GPUCommandEncoder)
 
 
 def owner_of(handle: Buffer | CommandEncoder) -> wgpu.GPUDevice:
     """The wgpu device of a buffer or encoder; wgpu-py has no public name for it."""
     owner: wgpu.GPUDevice = handle._device
     return owner
-
-
-def describe_buffer(buffer: Buffer) -> str:
-    """A buffer as errors call it."""
-    label = f" {buffer.label!r}" if buffer.label else ""
-    return f"the buffer{label} of {buffer.size} bytes"
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     if index is None or isinstance(item, bool):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
-            f"indices here; axis {axis} got {type(item).__name__}, which selects by copying"
+            f"indices here; axis {axis} got {type(item).__name__}"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["DType", "element_dtype"]
+__all__ = ["DType", "element_dtype", "native_dtype"]
 
 type_widths = (1, 2, 4, 8, 16)
 
@@ -13,13 +13,21 @@ DType = np.dtype[np.generic]
 
 
 def element_dtype(dtype: DTypeLike) -> DType:
-    """`dtype` in native byte order, or a TypeError that says why it cannot be an element."""
+    """`dtype`, or a TypeError that says why it cannot be an element's."""
+    if dtype is None:
+        raise TypeError("dtype None: name one")
     given = np.dtype(dtype)
     if given.hasobject:
         raise TypeError(f"dtype {given}: Python objects do not live on a GPU")
-    native = given.newbyteorder("=")
-    if native.type in (np.str_, np.bytes_, np.void):
-        raise TypeError(f"dtype {native}: text and records are no elements; view them as integers")
-    if native.itemsize not in type_widths:
-        raise TypeError(f"dtype {native}: an element has 1, 2, 4, 8 or 16 bytes, this one {native.itemsize}")
-    return native
+    if issubclass(given.type, (np.str_, np.bytes_, np.void)):
+        raise TypeError(f"dtype {given}: text and records are no elements; view them as integers")
+    if given.itemsize not in type_widths:
+        raise TypeError(f"dtype {given}: an element has 1, 2, 4, 8 or 16 bytes, this one {given.itemsize}")
+    if not given.isnative:
+        raise TypeError(f"dtype {given}: must be in this machine's byte order; asarray converts arrays to it")
+    return given
+
+
+def native_dtype(dtype: DType) -> DType:
+    """The element dtype of an array to upload: its own, in native byte order."""
+    return element_dtype(dtype if dtype.hasobject else dtype.newbyteorder("="))

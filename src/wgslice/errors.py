@@ -32,7 +32,8 @@ def named(operator: str) -> Iterator[None]:
     try:
         yield
     except AxisError as error:  # prints its attributes, not its arguments
-        raise AxisError(error.axis, error.ndim, operator) from None
+        axis, rank = error.args
+        raise AxisError(axis, rank, operator) from None
     except (ValueError, TypeError) as error:
         error.args = (f"{operator}: {error}",)
         raise

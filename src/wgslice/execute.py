@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wgslice.device import COPY_DST, COPY_SRC, Device, describe_buffer, translated_errors
+from wgslice.buffers import check_alive, check_encoder, check_usable, describe_buffer
+from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
+from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plan import BufferCopy, Dispatch, Plan, Span, plan_copy, rebase
 from wgslice.uniforms import uniform_block
@@ -34,9 +36,10 @@ def record_copy(
     device: Device, encoder: CommandEncoder, itemsize: int, source: Operand, target: Operand
 ) -> None:
     """Record the copy into an encoder; a refused one records nothing."""
-    device.check_encoder(encoder)
-    for operand in (source, target):
-        device.check_usable(operand.buffer)
+    check_encoder(device, encoder)
+    for side, operand in (("input", source), ("output", target)):
+        with named(side):
+            check_usable(device, operand.buffer)
     if source.buffer is target.buffer:
         raise ValueError(
             f"input and output share {describe_buffer(source.buffer)}: a copy needs two buffers; "
@@ -91,8 +94,9 @@ def record_buffer_copy(
     target: tuple[Buffer, int],
 ) -> None:
     """Record a buffer copy, whose buffers nothing else has checked."""
-    device.check_alive(source[0])
-    device.check_alive(target[0])
+    for side, (buffer, _) in (("input", source), ("output", target)):
+        with named(side):
+            check_alive(device, buffer)
     with translated_errors():
         encoder.copy_buffer_to_buffer(
             source[0],

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
-__all__ = ["MAX_RANK", "U32_MAX", "check_within", "integer", "integers", "whole_words"]
+__all__ = ["MAX_RANK", "U32_MAX", "check_within", "integer", "integers", "one_or_more", "whole_words"]
 
 MAX_RANK = 8
 U32_MAX = 2**32 - 1
@@ -21,14 +21,19 @@ def integer(name: str, value: SupportsIndex) -> int:
 
 
 def integers(name: str, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """Each of `values` as an int."""
+    """Each of `values`, in an order of its own, as an int."""
+    unordered = isinstance(values, (str, bytes, set, frozenset, dict))
+    if unordered or not isinstance(values, Iterable):
+        raise TypeError(f"{name} = {values!r}: must be a sequence of integers, not {type(values).__name__}")
+    return tuple(integer(f"{name}[{axis}]", item) for axis, item in enumerate(values))
+
+
+def one_or_more(name: str, value: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """One integer, or a sequence of them, as a tuple."""
     try:
-        items = list(values)
+        return (operator.index(value),)  # type: ignore[arg-type]  # what has no index is a sequence
     except TypeError:
-        raise TypeError(
-            f"{name} = {values!r}: must be a sequence of integers, not {type(values).__name__}"
-        ) from None
-    return tuple(integer(f"{name}[{axis}]", item) for axis, item in enumerate(items))
+        return integers(name, value) if isinstance(value, Iterable) else (integer(name, value),)
 
 
 def check_within(name: str, values: Sequence[int], lowest: int, highest: int, kind: str) -> None:

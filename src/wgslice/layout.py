@@ -156,8 +156,8 @@ def meets(steps: list[tuple[int, int]]) -> bool:
             tried += 1
             if tried > MOST_TRIES:
                 raise ValueError(
-                    f"strides {tuple(stride for stride, _ in steps)} interleave too irregularly to tell whether "
-                    "two elements share bytes: let each exceed the extent of the dimensions with smaller ones"
+                    f"strides {tuple(stride for stride, _ in steps)} interleave too irregularly to tell "
+                    "whether two elements share bytes: let each exceed the extent of those smaller than it"
                 )
             value = total + d * stride
             back = value % divisor == 0 if divisor else value == 0

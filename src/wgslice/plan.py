@@ -164,16 +164,25 @@ def in_units(layout: Layout, factor: int) -> Layout:
 def split(
     source: Layout, target: Layout, width_nbytes: int, limits: Limits
 ) -> Iterator[tuple[Layout, Layout]]:
-    """Halve the longest dimension of a side that no binding holds, until every piece's sides fit in one."""
+    """Halve a copy until both sides of every piece fit in a binding, and its elements in a grid."""
+    axis = axis_to_halve(source, target, width_nbytes, limits)
+    if axis is None:
+        yield source, target
+        return
+    for piece in zip(source.halves(axis), target.halves(axis), strict=True):
+        yield from split(*piece, width_nbytes, limits)
+
+
+def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> int | None:
+    """The dimension that reaches furthest on a side too long for a binding, or the longest for a grid."""
     most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES)
     for side in (source, target):
         if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
             reaches = [abs(reach) for reach in side.reaches]
-            axis = reaches.index(max(reaches))
-            for piece in zip(source.halves(axis), target.halves(axis), strict=True):
-                yield from split(*piece, width_nbytes, limits)
-            return
-    yield source, target
+            return reaches.index(max(reaches))
+    if target.size > limits.workgroups**2 * WORKGROUP_SIZE:
+        return target.sizes.index(max(target.sizes))
+    return None
 
 
 def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:

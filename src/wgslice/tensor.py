@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.device import COPY_SRC, Device, describe_buffer
+from wgslice.device import COPY_SRC, Device
 from wgslice.dialects import numpy_index
 from wgslice.dtypes import DType
+from wgslice.errors import named
 from wgslice.execute import Operand, run_copy
-from wgslice.integers import integer, whole_words
+from wgslice.integers import integer
 from wgslice.layout import Layout
 from wgslice.transfer import download
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer
 
-__all__ = ["Tensor", "allocate", "check_fits", "check_tensor", "checked_offset"]
+__all__ = ["Tensor", "allocate", "check_tensor", "checked_offset"]
 
 
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
 class Tensor:
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
@@ -39,19 +42,20 @@ class Tensor:
         Where it lives.
     buffer : wgpu.GPUBuffer
         The memory, shared by all views on it.
+    layout : Layout
+        Sizes, strides and offset in elements; what the attributes below say.
     strides : tuple of int
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
         Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
     """
 
-    __slots__ = ("buffer", "device", "dtype", "layout")
+    device: Device
+    buffer: Buffer
+    dtype: DType
+    layout: Layout
 
-    def __init__(self, device: Device, buffer: Buffer, dtype: DType, layout: Layout) -> None:
-        self.device = device
-        self.buffer = buffer
-        self.dtype = dtype
-        self.layout = layout
+    __contains__ = None  # without an elementwise ==, `in` would always be False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,9 +132,8 @@ class Tensor:
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the copy, or is gone.
         """
-        copied = allocate(self.shape, self.dtype, self.device)
-        run_copy(self.device, self.dtype.itemsize, self.operand, copied.operand)
-        return copied
+        with named("copy"):
+            return packed_copy(self)
 
     def numpy(self) -> NDArray[Any]:
         """Read back.
@@ -148,11 +151,13 @@ class Tensor:
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left to read through, or is gone.
         """
-        array = np.empty(self.shape, self.dtype)
-        if array.size:
-            readable = self if self.is_packed and self.buffer.usage & COPY_SRC else self.copy()
-            download(self.device, readable.buffer, readable.offset, array.reshape(-1).view(np.uint8))
-        return array
+        with named("numpy"):
+            readable = self.is_packed and self.buffer.usage & COPY_SRC
+            packed = self if readable or not self.size else packed_copy(self)
+            array = np.empty(self.shape, self.dtype)
+            if array.size:
+                download(self.device, packed.buffer, packed.offset, array.reshape(-1).view(np.uint8))
+            return array
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -163,6 +168,13 @@ class Tensor:
     def __repr__(self) -> str:
         packed = "packed" if self.is_packed else f"strides={self.strides}"
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
+
+
+def packed_copy(tensor: Tensor) -> Tensor:
+    """A tensor's elements, copied on the GPU into a buffer of their own."""
+    copied = allocate(tensor.shape, tensor.dtype, tensor.device)
+    run_copy(tensor.device, tensor.dtype.itemsize, tensor.operand, copied.operand)
+    return copied
 
 
 def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
@@ -176,22 +188,6 @@ def check_tensor(name: str, value: object) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
-        )
-
-
-def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
-    """Refuse a layout that leaves its buffer, whose last word must be whole."""
-    if layout.lowest < 0:
-        raise ValueError(
-            f"the layout reaches {-layout.lowest * dtype.itemsize} bytes before the start of "
-            f"{describe_buffer(buffer)}: raise the offset"
-        )
-    needed = whole_words(layout.stop * dtype.itemsize)
-    if needed > buffer.size:
-        raise ValueError(
-            f"{describe_buffer(buffer)} is too small: {dtype} of sizes {layout.sizes}, "
-            f"strides {layout.strides} from byte offset {layout.offset * dtype.itemsize} need {needed}, "
-            "in whole words of 4 bytes"
         )
 
 

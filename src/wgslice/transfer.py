@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.buffers import check_alive, check_usable
 from wgslice.device import Device, translated_errors
 from wgslice.integers import whole_words
 
@@ -15,25 +16,27 @@ if TYPE_CHECKING:
 
 __all__ = ["download", "upload"]
 
+CHUNK_NBYTES = 2**25  # 32 MiB: what an upload takes of memory beside its source and its target
+
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8]) -> None:
     """Write contiguous bytes to the start of a buffer that has room for them in whole words."""
     queue = device.wgpu_device.queue
     whole = data.size // 4 * 4
     with translated_errors():
-        if whole:
-            queue.write_buffer(buffer, 0, data[:whole])
+        for start in range(0, whole, CHUNK_NBYTES):
+            queue.write_buffer(buffer, start, data[start : min(start + CHUNK_NBYTES, whole)])
+            queue.submit([])  # until then the queue keeps its own copy of what was written
         if whole < data.size:
             queue.write_buffer(buffer, whole, np.pad(data[whole:], (0, whole + 4 - data.size)))
-        queue.submit([])  # until then the queue keeps a second copy of the data
 
 
 def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:
     """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC."""
     start = offset_nbytes // 4 * 4
     nbytes = whole_words(offset_nbytes + into.size - start)
-    device.check_usable(buffer)
-    device.check_alive(buffer)
+    check_usable(device, buffer)
+    check_alive(device, buffer)
     staging = device.create_staging(nbytes)
     encoder = device.wgpu_device.create_command_encoder()
     with translated_errors():

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from wgslice.errors import named
-from wgslice.integers import integer, integers
+from wgslice.integers import one_or_more
 from wgslice.tensor import Tensor, check_tensor
 
 __all__ = ["reverse"]
@@ -47,7 +47,7 @@ def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = No
 
 def normalized_axes(axes: SupportsIndex | Iterable[SupportsIndex], rank: int) -> Sequence[int]:
     """Axes from 0 to rank - 1, each once."""
-    named_axes = integers("axes", axes) if isinstance(axes, Iterable) else (integer("axes", axes),)
+    named_axes = one_or_more("axes", axes)
     for axis in named_axes:
         if not -rank <= axis < rank:
             raise np.exceptions.AxisError(axis, rank)
