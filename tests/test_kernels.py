@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,16 +19,18 @@ from helpers import (
     read_buffer,
     whole_words,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from strategies import Case, cases
 
 import wgslice as wg
 from wgslice.execute import record_plan
 from wgslice.kernels import Kernel
 from wgslice.layout import Layout
-from wgslice.plan import Dispatch, Limits, Plan, grid, plan_copy
+from wgslice.plan import Dispatch, Plan, Span, dispatch_of, plan_copy
+from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan, twins
-from wgslice.uniforms import copy_dtype, uniform_block
+from wgslice.uniforms import copy_dtype, divider, uniform_block
 
 
 def wgsl(kernel: Kernel) -> str:
@@ -43,24 +44,41 @@ def buffers(case: Case) -> tuple[Bytes, Bytes]:
     return source, target
 
 
-def small_limits(alignment: int) -> Limits:
+PROFILES = [
+    CPU,
+    GPU,
+    replace(CPU, words_each=1),
+    replace(GPU, workgroup_size=8, words_each=3, least_filled=0.1),
+]
+
+
+def small_limits(alignment: int, profile: Profile) -> Limits:
     """Limits so tight that small tensors cross them."""
-    return Limits(binding_nbytes=2 * alignment, binding_alignment_nbytes=alignment, workgroups=2)
+    return Limits(
+        binding_nbytes=4 * alignment, binding_alignment_nbytes=alignment, workgroups=2, profile=profile
+    )
 
 
 def plans(case: Case, limits: Limits) -> list[Plan]:
-    """The chosen plan, the one for tight limits, and that with the kernel that is right for everything."""
-    chosen = plan_copy(case.source, case.output, case.width, limits, buffer_copy=case.copyable)
-    tight_limits = small_limits(limits.binding_alignment_nbytes)
-    tight = plan_copy(case.source, case.output, case.width, tight_limits, buffer_copy=False)
-    baseline = replace(tight, steps=tuple(with_slice1(step, tight_limits) for step in tight.steps))
-    return [chosen, tight, baseline]
+    """What every profile chooses, for these limits and for tight ones, and slice1 for everything."""
+    found = []
+    for profile in PROFILES:
+        tight = small_limits(limits.binding_alignment_nbytes, profile)
+        for chosen in (replace(limits, profile=profile), tight):
+            found.append(plan_copy(case.source, case.output, case.width, chosen, buffer_copy=False))
+    return [*found, force(Kernel.SLICE1, found[-1], tight)]
 
 
-def with_slice1(step: Any, limits: Limits) -> Dispatch:
-    assert isinstance(step, Dispatch)
-    count = step.target.size
-    return replace(step, kernel=Kernel.SLICE1, count=count, workgroups=grid(count, limits))
+def force(kernel: Kernel, plan: Plan, limits: Limits) -> Plan:
+    """The plan with another kernel in every step."""
+    steps = []
+    for step in plan.steps:
+        assert isinstance(step, Dispatch)
+        bindings = step.source_binding, step.target_binding
+        steps.append(
+            dispatch_of(kernel, step.source, step.target, step.width_nbytes, bindings, limits, "forced")
+        )
+    return replace(plan, steps=tuple(steps))
 
 
 def run_on_gpu(device: wg.Device, plan: Plan, source: Bytes, target: Bytes) -> Bytes:
@@ -98,39 +116,94 @@ CONDITIONS = {
         *((width, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (3, 2), 1)) for width in WIDTHS),
         (1, Layout.packed((9,)), Layout.of((9,), (5,), 2)),
         (2, Layout.packed((9,)), Layout.of((9,), (3,), 1)),
-        (4, Layout.of((1,) * 0, ()), Layout.packed((), 3)),
+        (4, Layout.of((), ()), Layout.packed((), 3)),
+        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+    ],
+    Kernel.ROWS: [
+        *(
+            (4, Layout.of((n,), (2,), 1), Layout.packed((n,), 3))
+            for n in (1, 63, 64, 65, 255, 256, 257, 1024, 1025)
+        ),
+        *((width, Layout.of((3, 70), (-99, 1), 200), Layout.of((3, 70), (71, 1))) for width in (4, 8, 16)),
+        (4, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
+        (
+            8,
+            Layout.of((2,) * 7 + (33,), (2000, 1000, -500, 250, 125, -60, 33, 1), 560),
+            Layout.packed((2,) * 7 + (33,)),
+        ),
+        (4, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
+    ],
+    Kernel.RUNS: [
+        *(
+            (4, Layout.of((n,), (3,), 1), Layout.packed((n,), 3))
+            for n in (1, 2, 15, 16, 17, 1023, 1024, 1025)
+        ),
+        *((width, Layout.of((70, 3), (3, -1), 2), Layout.of((70, 3), (4, 1))) for width in (4, 8, 16)),
+        *((4, Layout.of((50, n), (20, -1), 20), Layout.packed((50, n))) for n in (2, 3, 15, 16, 17, 20)),
+        (4, Layout.of((), ()), Layout.packed((), 3)),
+        (4, Layout.of((5, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((5, 2, 2, 3), (12, 6, 3, 1))),
         (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
     ],
     Kernel.ASSEMBLE: [
-        *((1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o)) for n in range(1, 10) for o in range(5)),
-        *((2, Layout.of((n,), (-3,), 3 * n), Layout.packed((n,), o)) for n in range(1, 6) for o in range(3)),
+        *(
+            (1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o))
+            for n in (1, 2, 3, 4, 5, 9, 64)
+            for o in range(5)
+        ),
+        *(
+            (1, Layout.of((n,), (1,), o), Layout.packed((n,)))
+            for n in (3, 4, 5, 16, 64, 65, 300)
+            for o in range(5)
+        ),
+        *(
+            (2, Layout.of((n,), (s,), 300), Layout.packed((n,), o))
+            for n in range(2, 6)
+            for o in range(3)
+            for s in (-3, -1, 2)
+        ),
         (1, Layout.packed((9,), 1), Layout.of((9,), (4,), 3)),
         (2, Layout.packed((9,), 1), Layout.of((9,), (2,), 1)),
+        (1, Layout.of((), (), 5), Layout.of((), (), 2)),
         (1, Layout.of((3, 5, 3), (40, 4, -1), 2), Layout.of((3, 5, 3), (17, 3, 1), 7)),
+        *((1, Layout.of((40, 50, 3), (150, -3, 1), 147), Layout.packed((40, 50, 3), o)) for o in range(4)),
+        (2, Layout.of((30, 7), (9, -1), 8), Layout.of((30, 7), (8, 1), 3)),
         (1, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8, 1)),
     ],
 }
 
 
-def force(kernel: Kernel, width: int, source: Layout, target: Layout, limits: Limits) -> Plan:
-    """A plan of exactly this kernel on exactly these layouts, whatever the planner would choose."""
-    made = plan_copy(source, target, width, limits, buffer_copy=False)
-    if kernel is Kernel.SLICE1:
-        return replace(made, steps=tuple(with_slice1(step, limits) for step in made.steps))
-    assert all(isinstance(step, Dispatch) and step.kernel is kernel for step in made.steps)
-    return made
-
-
+@pytest.mark.parametrize("profile", PROFILES, ids=["cpu", "gpu", "cpu, one word", "gpu, small"])
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
-def test_each_kernel_at_the_edges_of_its_conditions(device: wg.Device, kernel: Kernel) -> None:
-    assert CONDITIONS[kernel]
+def test_each_kernel_at_the_edges_of_its_conditions(
+    device: wg.Device, kernel: Kernel, profile: Profile
+) -> None:
+    limits = replace(device.limits, profile=profile)
     for number, (width, source_layout, target_layout) in enumerate(CONDITIONS[kernel]):
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
-        plan = force(kernel, width, source_layout, target_layout, device.limits)
+        bindings = (
+            Span(0, whole_words(source_layout.stop * width)),
+            Span(0, whole_words(target_layout.stop * width)),
+        )
+        step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced")
+        plan = Plan(0, width, width, source_layout, target_layout, (step,))
         expected = copied(source, source_layout, target, target_layout, width)
         assert not np.array_equal(expected, target)
         check_bytes(run_on_gpu(device, plan, source, target), expected)
+        twin_result = target.copy()
+        run_plan(plan, source, twin_result)
+        check_bytes(twin_result, expected)
+
+
+@given(st.integers(1, 2**31), st.integers(0, 2**31 - 1))
+@example(1, 2**31 - 1)
+@example(2**31, 2**31 - 1)
+@example(3, 2**31 - 1)
+def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
+    multiplier, shift = divider(divisor)
+    assert multiplier < 2**32
+    for value in {n, n // divisor * divisor, max(n // divisor * divisor - 1, 0)}:
+        assert ((value * multiplier >> 32) + value) >> shift == value // divisor
 
 
 def test_enum_files_entry_points_and_twins_have_one_name() -> None:

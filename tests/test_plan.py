@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
-from wgslice.kernels import WORKGROUP_SIZE, Kernel, words_spanned
+from wgslice.kernels import Kernel, words_spanned
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopy, Dispatch, Limits, Plan, plan_copy, rebase
+from wgslice.plan import BufferCopy, Dispatch, Plan, plan_copy, rebase
+from wgslice.profiles import CPU, GPU, Limits
 
-LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535)
-SMALL = Limits(binding_nbytes=96, binding_alignment_nbytes=32, workgroups=2)
+LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
+ROOMY = replace(LIMITS, binding_nbytes=2**31)
+SMALL = Limits(binding_nbytes=96, binding_alignment_nbytes=32, workgroups=2, profile=CPU)
 
 
 def plan(source: Layout, target: Layout | None = None, itemsize: int = 4, limits: Limits = LIMITS) -> Plan:
@@ -90,8 +92,15 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
 @pytest.mark.parametrize(
     ("itemsize", "source", "target", "kernel"),
     [
-        # elements of a word and more
-        (4, Layout.of((5,), (2,)), None, Kernel.SLICE1),
+        # a row that fills seven tenths of its workgroups of 1024 elements, or less
+        (4, Layout.of((717,), (2,)), None, Kernel.ROWS),
+        (4, Layout.of((716,), (2,)), None, Kernel.RUNS),
+        (8, Layout.of((9, 359), (800, 2)), None, Kernel.ROWS),
+        (8, Layout.of((9, 358), (800, 2)), None, Kernel.RUNS),
+        (4, Layout.of((1024 + 410,), (2,)), None, Kernel.ROWS),
+        (4, Layout.of((1024 + 409,), (2,)), None, Kernel.RUNS),
+        # elements of a word and more, or less
+        (4, Layout.of((5,), (2,)), None, Kernel.RUNS),
         (2, Layout.of((5,), (2,)), None, Kernel.ASSEMBLE),
         # as many words as elements, or more
         (1, Layout.packed((8,)), Layout.of((8,), (4,)), Kernel.ASSEMBLE),
@@ -101,6 +110,19 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
         # rows beside each other, or interleaved
         (1, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (5, 2)), Kernel.ASSEMBLE),
         (1, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (3, 2)), Kernel.SLICE1),
+        # a dimension to spare for runs of one element, or none
+        (
+            1,
+            Layout.of((2,) * 7, (1,) * 7),
+            Layout.of((2,) * 7, [2**k for k in range(7, 0, -1)]),
+            Kernel.ASSEMBLE,
+        ),
+        (
+            1,
+            Layout.of((2,) * 8, (1,) * 8),
+            Layout.of((2,) * 8, [2**k for k in range(8, 0, -1)]),
+            Kernel.SLICE1,
+        ),
     ],
 )
 def test_the_kernel_at_both_sides_of_each_condition(
@@ -118,18 +140,39 @@ def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: i
 
 
 @pytest.mark.parametrize(
-    ("elements", "grid"),
+    ("rows", "run", "kernel", "grid"),
     [
-        (2, (1, 1)),
-        (WORKGROUP_SIZE, (1, 1)),
-        (WORKGROUP_SIZE + 1, (2, 1)),
-        (WORKGROUP_SIZE * 65535, (65535, 1)),
-        (WORKGROUP_SIZE * 65535 + 1, (32768, 2)),
+        (1, 1024, Kernel.ROWS, (1, 1, 1)),
+        (1, 2048, Kernel.ROWS, (2, 1, 1)),
+        (7, 1000, Kernel.ROWS, (1, 7, 1)),
+        (65535, 720, Kernel.ROWS, (1, 65535, 1)),
+        (65536, 720, Kernel.ROWS, (1, 32768, 2)),
+        (1024, 2, Kernel.RUNS, (2, 1, 1)),
+        (1025, 2, Kernel.RUNS, (3, 1, 1)),
     ],
 )
-def test_more_workgroups_than_a_dimension_holds_take_a_second(elements: int, grid: tuple[int, int]) -> None:
-    roomy = replace(LIMITS, binding_nbytes=2**31)
-    assert only_dispatch(plan(Layout.of((elements,), (2,)), limits=roomy)).workgroups == grid
+def test_grids(rows: int, run: int, kernel: Kernel, grid: tuple[int, int, int]) -> None:
+    step = only_dispatch(plan(Layout.of((rows, run), (2 * run + 2, 2)), limits=ROOMY))
+    assert (step.kernel, step.share.workgroups) == (kernel, grid)
+
+
+def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
+    few = replace(ROOMY, workgroups=16)
+    for rows, grid in [(16, (1, 16, 1)), (17, (1, 9, 2)), (22, (1, 11, 2))]:
+        step = only_dispatch(plan(Layout.of((rows, 720), (2000, 2)), limits=few))
+        assert (step.kernel, step.share.workgroups) == (Kernel.ROWS, grid)
+    slim = replace(few, profile=replace(CPU, words_each=1, workgroup_size=1, least_filled=2))
+    for elements, grid in [(16, (16, 1, 1)), (17, (9, 2, 1)), (256, (16, 16, 1))]:
+        step = only_dispatch(plan(Layout.of((elements,), (2,)), limits=slim))
+        assert (step.kernel, step.share.workgroups) == (Kernel.RUNS, grid)
+
+
+def test_a_gpu_deals_neighbours_to_neighbours() -> None:
+    source = Layout.of((3, 1000), (2002, 2))
+    gpu = only_dispatch(plan(source, limits=replace(LIMITS, profile=GPU))).share
+    cpu = only_dispatch(plan(source)).share
+    assert (gpu.each, gpu.step, gpu.workgroups) == (4, 64, (4, 3, 1))
+    assert (cpu.each, cpu.step, cpu.workgroups) == (16, 1, (1, 3, 1))
 
 
 @pytest.mark.parametrize(("elements", "pieces"), [(12, 1), (13, 2), (24, 2), (25, 3)])
@@ -188,8 +231,9 @@ def test_no_count_of_a_step_wraps_around_32_bits(
     target = Layout.of(source.sizes, (target_stride,))
     for step in plan_copy(source, target, itemsize, boundless, buffer_copy=False).steps:
         assert isinstance(step, Dispatch)
-        x, y = step.workgroups
-        assert x * y * WORKGROUP_SIZE < 2**32
+        x, y, z = step.share.workgroups
+        each = 1 if step.kernel is Kernel.ROWS else step.share.each  # the grid is the shape there
+        assert x * y * z * step.share.workgroup_size * each < 2**32
         assert max(step.source.stop, step.target.stop) * step.width_nbytes <= 2**31
 
 
@@ -211,19 +255,20 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  merged sizes (10, 8)",
         "  source strides (100, 1) from 205",
         "  target strides (8, 1) from 0",
-        "  step 1: slice1 on (10, 8), grid 2 x 1 of 64: whole words, one invocation an element",
+        "  step 1: runs on (10, 8), grid 1 x 1 x 1 of 64, 16 each: whole words in short runs, dealt evenly",
     ]
-    assert crop.summary == "merged (10, 8) x 4 bytes, slice1"
+    assert crop.summary == "merged (10, 8) x 4 bytes, runs"
     assert plan(Layout.packed((8,))).summary == "merged (2,) x 16 bytes, buffer copy"
     pieces = plan(Layout.of((1000,), (2,)), limits=SMALL)
-    assert pieces.summary == f"merged (1000,) x 4 bytes, slice1 in {len(pieces.steps)} steps"
+    assert pieces.summary == f"merged (1000,) x 4 bytes, runs in {len(pieces.steps)} steps"
     assert str(pieces).splitlines()[-1] == f"  and {len(pieces.steps) - 8} more steps like these"
 
 
 def test_planning_does_not_import_wgpu() -> None:
     code = """
 import sys, numpy as np, wgslice as wg
-from wgslice.plan import Limits, plan_copy
+from wgslice.plan import plan_copy
+from wgslice.profiles import Limits
 descriptor = wg.Slice1(wg.TensorDesc("u1", (9, 9)), wg.TensorDesc("u1", (3, 3)), (0, 0), (9, 9), (3, -3))
 print(plan_copy(descriptor.input.layout, descriptor.input.layout, 1, Limits(2**27, 256, 65535)).summary)
 assert "wgpu" not in sys.modules, "wgpu was imported"

@@ -10,6 +10,8 @@ struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
     source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32: a negative stride wraps around
     target_strides: array<vec4<u32>, 2>, // elements
+    multipliers: array<vec4<u32>, 2>,    // of each dimension's divisor, for kernels that must not divide
+    shifts: array<vec4<u32>, 2>,         // bits, likewise
     source_offset: u32,                  // elements, from the start of the binding
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones

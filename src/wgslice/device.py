@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from wgslice.adapter import Adapter, choose_adapter, describe_adapter
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory
 from wgslice.pipelines import Pipelines
-from wgslice.plan import Limits
+from wgslice.profiles import CPU, GPU, Limits
 
 if TYPE_CHECKING:
     import wgpu
@@ -103,6 +103,7 @@ class Device:
             binding_nbytes=limits["max-storage-buffer-binding-size"],
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
+            profile=CPU if self.adapter.software else GPU,
         )
         if self.limits.workgroups == 0 or self.limits.binding_nbytes < LEAST_BINDING_NBYTES:
             raise NoAdapterError(

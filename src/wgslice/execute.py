@@ -63,13 +63,13 @@ def record_plan(
     with translated_errors():
         dispatches = [
             (
-                device.pipelines.pipeline(step.kernel, step.width_nbytes),
+                device.pipelines.pipeline(step),
                 device.pipelines.bind_group(
                     uniform_block(step),
                     placed(source, step.source_binding),
                     placed(target, step.target_binding),
                 ),
-                step.workgroups,
+                step.share.workgroups,
             )
             for step in plan.steps
             if isinstance(step, Dispatch)
@@ -112,7 +112,7 @@ def compile_plan(device: Device, plan: Plan) -> None:
     with translated_errors():
         for step in plan.steps:
             if isinstance(step, Dispatch):
-                device.pipelines.pipeline(step.kernel, step.width_nbytes)
+                device.pipelines.pipeline(step)
 
 
 def placed(place: tuple[Buffer, int], span: Span) -> tuple[Buffer, Span]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from wgslice.kernels import WORKGROUP_SIZE, Kernel
-from wgslice.plan import Span
+from wgslice.kernels import Kernel
+from wgslice.plan import Dispatch, Span
 
 __all__ = ["Pipelines"]
 
@@ -27,14 +27,15 @@ class Pipelines:
         self.wgpu_device = wgpu_device
         self.layout = self._layout("uniform", "read-only-storage", "storage")
         self.probe_layout = self._layout("read-only-storage")
-        self.pipelines: dict[tuple[Kernel, int], Any] = {}
+        self.pipelines: dict[tuple[int | Kernel, ...], Any] = {}
         self.uniform_buffers: dict[bytes, Any] = {}
 
-    def pipeline(self, kernel: Kernel, width_nbytes: int) -> Any:
-        """Compile a kernel for elements of a width, the first time."""
-        key = kernel, width_nbytes
+    def pipeline(self, step: Dispatch) -> Any:
+        """Compile the kernel of a step for its width and its share, the first time."""
+        share = step.share
+        key = step.kernel, step.width_nbytes, share.workgroup_size, share.each, share.step
         if key not in self.pipelines:
-            self.pipelines[key] = self._pipeline(kernel, width_nbytes)
+            self.pipelines[key] = self._pipeline(step)
         return self.pipelines[key]
 
     def bind_group(self, uniform: bytes, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
@@ -56,15 +57,16 @@ class Pipelines:
             ]
         )
 
-    def _pipeline(self, kernel: Kernel, width_nbytes: int) -> Any:
-        source = files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
+    def _pipeline(self, step: Dispatch) -> Any:
+        name = step.kernel.value
+        source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
         device = self.wgpu_device
         return device.create_compute_pipeline(
             layout=device.create_pipeline_layout(bind_group_layouts=[self.layout]),
             compute={
-                "module": device.create_shader_module(label=kernel.value, code=source),
-                "entry_point": kernel.value,
-                "constants": {"workgroup_size": WORKGROUP_SIZE, "element_nbytes": width_nbytes},
+                "module": device.create_shader_module(label=name, code=source),
+                "entry_point": name,
+                "constants": override_constants(step),
             },
         )
 
@@ -83,3 +85,12 @@ def entry(number: int, buffer: Any, span: Span) -> dict[str, Any]:
     """One entry of a bind group."""
     resource = {"buffer": buffer, "offset": span.offset_nbytes, "size": span.nbytes}
     return {"binding": number, "resource": resource}
+
+
+def override_constants(step: Dispatch) -> dict[str, int]:
+    """The override constants that a step's kernel declares."""
+    constants = {"workgroup_size": step.share.workgroup_size, "element_nbytes": step.width_nbytes}
+    if step.kernel is not Kernel.SLICE1:
+        each = "words_each" if step.kernel is Kernel.ASSEMBLE else "elements_each"
+        constants |= {each: step.share.each, "step": step.share.step}
+    return constants

@@ -8,25 +8,17 @@ from functools import lru_cache
 from math import gcd
 
 from wgslice.integers import U32_MAX, whole_words
-from wgslice.kernels import WORKGROUP_SIZE, Kernel, choose_kernel
+from wgslice.kernels import Kernel, Share, choose_kernel, deal
 from wgslice.layout import Layout, coalesce
+from wgslice.profiles import Limits
 
-__all__ = ["BufferCopy", "Dispatch", "Limits", "Plan", "Span", "plan_copy", "rebase"]
+__all__ = ["BufferCopy", "Dispatch", "Plan", "Span", "dispatch_of", "plan_copy", "rebase"]
 
 WIDEST_NBYTES = 16  # one vec4<u32>
 STEPS_PRINTED = 8
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a plan must know of a device."""
-
-    binding_nbytes: int  # largest storage binding, bytes
-    binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
-    workgroups: int  # most workgroups in one dimension of a dispatch
 
 
 @dataclass(frozen=True)
@@ -62,13 +54,15 @@ class Dispatch:
     target: Layout
     source_binding: Span
     target_binding: Span
-    count: int  # invocations with work
-    workgroups: tuple[int, int]  # grid, x and y
+    share: Share
     reason: str
 
     def __str__(self) -> str:
-        grid = " x ".join(map(str, self.workgroups))
-        return f"{self.kernel.value} on {self.target.sizes}, grid {grid} of {WORKGROUP_SIZE}: {self.reason}"
+        grid = " x ".join(map(str, self.share.workgroups))
+        return (
+            f"{self.kernel.value} on {self.target.sizes}, grid {grid} of {self.share.workgroup_size}, "
+            f"{self.share.each} each: {self.reason}"
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +174,7 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
         if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
             reaches = [abs(reach) for reach in side.reaches]
             return reaches.index(max(reaches))
-    if target.size > limits.workgroups**2 * WORKGROUP_SIZE:
+    if target.size > limits.workgroups**2 * limits.profile.workgroup_size:
         return target.sizes.index(max(target.sizes))
     return None
 
@@ -199,12 +193,24 @@ def dispatch(source: Layout, target: Layout, width_nbytes: int, limits: Limits) 
         coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
         for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
     )
-    kernel, count, reason = choose_kernel(target, width_nbytes)
-    return Dispatch(kernel, width_nbytes, source, target, *bindings, count, grid(count, limits), reason)
+    kernel, reason = choose_kernel(target, width_nbytes, limits)
+    return dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
 
 
-def grid(count: int, limits: Limits) -> tuple[int, int]:
-    """Workgroups in x and y for `count` invocations, as few as possible."""
-    groups = -(-count // WORKGROUP_SIZE)
-    rows = -(-groups // limits.workgroups)
-    return -(-groups // rows), rows
+def dispatch_of(
+    kernel: Kernel,
+    source: Layout,
+    target: Layout,
+    width_nbytes: int,
+    bindings: tuple[Span, Span],
+    limits: Limits,
+    reason: str,
+) -> Dispatch:
+    """A dispatch of a given kernel; layouts count from the start of their bindings."""
+    share = deal(kernel, target, width_nbytes, limits)
+    if kernel is Kernel.ASSEMBLE and (target.rank == 0 or target.strides[-1] != 1):
+        source, target = (
+            source.select([*map(range, source.sizes), None]),
+            target.select([*map(range, target.sizes), None]),
+        )
+    return Dispatch(kernel, width_nbytes, source, target, *bindings, share, reason)

@@ -31,7 +31,7 @@ def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:
     """One kernel on its two bindings."""
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
     twin = twins[step.kernel]
-    twin(block, step.width_nbytes, bound(source, step.source_binding), bound(target, step.target_binding))
+    twin(block, step, bound(source, step.source_binding), bound(target, step.target_binding))
 
 
 def bound(buffer: Bytes, binding: Span) -> Words:
@@ -39,7 +39,44 @@ def bound(buffer: Bytes, binding: Span) -> Words:
     return buffer[binding.offset_nbytes :][: binding.nbytes].view("<u4")
 
 
-def slice1(block: np.void, width_nbytes: int, source_words: Words, target_words: Words) -> None:
+def copy_elements(
+    step: Dispatch, source_words: Words, source_elements: Words, target_words: Words, target_elements: Words
+) -> None:
+    """Element by element, whatever its width."""
+    element = f"V{step.width_nbytes}"
+    target_words.view(element)[target_elements] = source_words.view(element)[source_elements]
+
+
+def divide(block: np.void, n: Words, d: int) -> Words:
+    """The kernels' division by multiplication and shift."""
+    high = (n.astype(np.uint64) * block["multipliers"][d] >> np.uint64(32)).astype(np.uint32)
+    quotient: Words = high + n >> block["shifts"][d]
+    return quotient
+
+
+def decode(block: np.void, indices: Words, rank: int) -> tuple[Words, Words]:
+    """The source and target elements of row-major indices over the first `rank` dimensions."""
+    rest = indices
+    source_elements = np.full_like(rest, block["source_offset"])
+    target_elements = np.full_like(rest, block["target_offset"])
+    for d in reversed(range(rank)):
+        quotient = divide(block, rest, d) if d else np.zeros_like(rest)
+        c = rest - quotient * block["sizes"][d]
+        rest = quotient
+        source_elements += c * block["source_strides"][d]
+        target_elements += c * block["target_strides"][d]
+    return source_elements, target_elements
+
+
+def taken(step: Dispatch, groups: int) -> Words:
+    """What the invocations of so many workgroups take, in the order of invocations."""
+    share = step.share
+    block, lane, k = np.ogrid[:groups, : share.workgroup_size, : share.each]
+    first = lane * share.each if share.step == 1 else lane
+    return np.asarray(block * share.workgroup_size * share.each + first + k * share.step, np.uint32).ravel()
+
+
+def slice1(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
     """Twin of `wgsl/slice1.wgsl`."""
     rest = np.arange(block["count"], dtype=np.uint32)
     source_elements = np.full_like(rest, block["source_offset"])
@@ -48,28 +85,61 @@ def slice1(block: np.void, width_nbytes: int, source_words: Words, target_words:
         rest, c = np.divmod(rest, block["sizes"][d])
         source_elements += c * block["source_strides"][d]
         target_elements += c * block["target_strides"][d]
-    element = f"V{width_nbytes}"
-    target_words.view(element)[target_elements] = source_words.view(element)[source_elements]
+    copy_elements(step, source_words, source_elements, target_words, target_elements)
 
 
-def assemble(block: np.void, width_nbytes: int, source_words: Words, target_words: Words) -> None:
+def rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/rows.wgsl`."""
+    x, y, z = step.share.workgroups
+    last = int(block["rank"]) - 1
+    row = np.arange(y * z, dtype=np.uint32)
+    source_rows, target_rows = decode(block, row[row < block["count"]], last)
+    column = taken(step, x)
+    column = column[column < block["sizes"][last]]
+    copy_elements(
+        step,
+        source_words,
+        np.add.outer(source_rows, column * block["source_strides"][last]),
+        target_words,
+        np.add.outer(target_rows, column * block["target_strides"][last]),
+    )
+
+
+def runs(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/runs.wgsl`."""
+    x, y, _ = step.share.workgroups
+    index = taken(step, x * y)
+    source_elements, target_elements = decode(block, index[index < block["count"]], int(block["rank"]))
+    copy_elements(step, source_words, source_elements, target_words, target_elements)
+
+
+def assemble(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
     """Twin of `wgsl/assemble.wgsl`."""
-    lanes = 4 // width_nbytes
-    first = block["target_offset"] // lanes * lanes
-    target_elements = first + np.arange(block["count"] * lanes, dtype=np.uint32)
+    x, y, _ = step.share.workgroups
+    lanes = 4 // step.width_nbytes
+    word = taken(step, x * y)
+    word = word[word < block["count"]]
+    elements = np.add.outer(
+        (block["target_offset"] // lanes + word) * lanes, np.arange(lanes, dtype=np.uint32)
+    )
+    target_elements = elements[elements >= block["target_offset"]]
     rest = target_elements - block["target_offset"]
     source_elements = np.full_like(rest, block["source_offset"])
     inside = np.ones_like(rest, bool)
-    for d in range(block["rank"]):
-        c, rest = np.divmod(rest, block["target_strides"][d])
+    last = int(block["rank"]) - 1
+    for d in range(last):
+        c = divide(block, rest, d)
+        rest = rest - c * block["target_strides"][d]
         inside &= c < block["sizes"][d]
         source_elements += c * block["source_strides"][d]
-    inside &= rest == 0
-    element = f"V{width_nbytes}"
-    target_words.view(element)[target_elements[inside]] = source_words.view(element)[source_elements[inside]]
+    inside &= rest < block["sizes"][last]
+    source_elements += rest * block["source_strides"][last]
+    copy_elements(step, source_words, source_elements[inside], target_words, target_elements[inside])
 
 
-twins: dict[Kernel, Callable[[np.void, int, Words, Words], None]] = {
+twins: dict[Kernel, Callable[[np.void, Dispatch, Words, Words], None]] = {
     Kernel.SLICE1: slice1,
+    Kernel.ROWS: rows,
+    Kernel.RUNS: runs,
     Kernel.ASSEMBLE: assemble,
 }

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from wgslice.integers import MAX_RANK
+from wgslice.kernels import Kernel
 from wgslice.layout import Layout
 from wgslice.plan import Dispatch
 
-__all__ = ["copy_dtype", "uniform_block"]
+__all__ = ["copy_dtype", "divider", "uniform_block"]
 
 copy_dtype = np.dtype(
     [
         ("sizes", "<u4", MAX_RANK),  # elements
         ("source_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
         ("target_strides", "<u4", MAX_RANK),  # elements
+        ("multipliers", "<u4", MAX_RANK),  # of each dimension's divisor
+        ("shifts", "<u4", MAX_RANK),  # bits
         ("source_offset", "<u4"),  # elements, from the start of the binding
         ("target_offset", "<u4"),  # elements, from the start of the binding
         ("rank", "<u4"),  # dimensions in use
-        ("count", "<u4"),  # invocations with work
+        ("count", "<u4"),  # elements, rows or words, as the kernel says
     ]
 )
 
@@ -30,13 +35,33 @@ def uniform_block(step: Dispatch) -> bytes:
     block["sizes"][:rank] = step.target.sizes
     block["source_strides"][:rank] = wrapped_strides(step.source)
     block["target_strides"][:rank] = wrapped_strides(step.target)
+    dividers = [divider(divisor) for divisor in divisors(step)]
+    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["shifts"][:rank] = [shift for _, shift in dividers]
     block["source_offset"] = step.source.offset
     block["target_offset"] = step.target.offset
     block["rank"] = rank
-    block["count"] = step.count
+    block["count"] = step.share.count
     return block.tobytes()
 
 
 def wrapped_strides(layout: Layout) -> list[int]:
     """Strides modulo 2^32: sums of their multiples are right wherever the address itself fits 32 bits."""
     return [stride % 2**32 for stride in layout.strides]
+
+
+def divisors(step: Dispatch) -> Sequence[int]:
+    """What the kernel divides by in each dimension: places in the target, or indices."""
+    return step.target.strides if step.kernel is Kernel.ASSEMBLE else step.target.sizes
+
+
+def divider(divisor: int) -> tuple[int, int]:
+    """Multiplier and shift with `n // divisor == (n * multiplier // 2**32 + n) >> shift` for n < 2**31.
+
+    T. Granlund and P. L. Montgomery, Division by Invariant Integers using Multiplication, 1994. A divisor of
+    0, the stride of a dimension of size 1, is never divided by.
+    """
+    if divisor == 0:
+        return 0, 0
+    shift = (divisor - 1).bit_length()
+    return (2**32 * (2**shift - divisor) // divisor + 1) % 2**32, shift
