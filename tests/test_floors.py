@@ -105,4 +105,4 @@ def test_rooms_stay_small() -> None:
 
 def test_kernels_stay_small() -> None:
     for path in (Path(__file__).parents[1] / "wgsl").glob("*.wgsl"):
-        assert len(path.read_text("utf-8").splitlines()) <= 160, path.name
+        assert len(path.read_text("utf-8").splitlines()) <= 180, path.name

@@ -83,6 +83,16 @@ def test_contiguous_whole_words_are_a_buffer_copy(
     assert isinstance(step, BufferCopy) is copied
 
 
+@pytest.mark.parametrize(("run", "copied"), [(2**15, True), (2**15 - 4, False)])
+def test_long_rows_are_buffer_copies_on_a_cpu(run: int, copied: bool) -> None:
+    """From 128 KiB a row on; never on a GPU, where one dispatch is faster than many copies."""
+    rows = Layout.of((3, 2, run), (10 * run, -4 * run, 1), 4 * run + 8)
+    made = plan(rows)
+    assert all(isinstance(step, BufferCopy) is copied for step in made.steps)
+    assert len(made.steps) == (6 if copied else 1)
+    assert isinstance(plan(rows, limits=replace(LIMITS, profile=GPU)).steps[0], Dispatch)
+
+
 def test_a_buffer_copy_needs_the_usages_for_it() -> None:
     layout = Layout.packed((64,))
     (step,) = plan_copy(layout, layout, 4, LIMITS, buffer_copy=False).steps
@@ -92,13 +102,13 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
 @pytest.mark.parametrize(
     ("itemsize", "source", "target", "kernel"),
     [
-        # a row that fills seven tenths of its workgroups of 1024 elements, or less
-        (4, Layout.of((717,), (2,)), None, Kernel.ROWS),
-        (4, Layout.of((716,), (2,)), None, Kernel.RUNS),
-        (8, Layout.of((9, 359), (800, 2)), None, Kernel.ROWS),
-        (8, Layout.of((9, 358), (800, 2)), None, Kernel.RUNS),
-        (4, Layout.of((1024 + 410,), (2,)), None, Kernel.ROWS),
-        (4, Layout.of((1024 + 409,), (2,)), None, Kernel.RUNS),
+        # a row that fills seven tenths of its workgroups of 2048 elements, or less
+        (4, Layout.of((1434,), (2,)), None, Kernel.ROWS),
+        (4, Layout.of((1433,), (2,)), None, Kernel.RUNS),
+        (8, Layout.of((9, 717), (1600, 2)), None, Kernel.ROWS),
+        (8, Layout.of((9, 716), (1600, 2)), None, Kernel.RUNS),
+        (4, Layout.of((2048 + 820,), (2,)), None, Kernel.ROWS),
+        (4, Layout.of((2048 + 819,), (2,)), None, Kernel.RUNS),
         # elements of a word and more, or less
         (4, Layout.of((5,), (2,)), None, Kernel.RUNS),
         (2, Layout.of((5,), (2,)), None, Kernel.ASSEMBLE),
@@ -142,13 +152,13 @@ def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: i
 @pytest.mark.parametrize(
     ("rows", "run", "kernel", "grid"),
     [
-        (1, 1024, Kernel.ROWS, (1, 1, 1)),
-        (1, 2048, Kernel.ROWS, (2, 1, 1)),
-        (7, 1000, Kernel.ROWS, (1, 7, 1)),
-        (65535, 720, Kernel.ROWS, (1, 65535, 1)),
-        (65536, 720, Kernel.ROWS, (1, 32768, 2)),
-        (1024, 2, Kernel.RUNS, (2, 1, 1)),
-        (1025, 2, Kernel.RUNS, (3, 1, 1)),
+        (1, 2048, Kernel.ROWS, (1, 1, 1)),
+        (1, 4096, Kernel.ROWS, (2, 1, 1)),
+        (7, 2000, Kernel.ROWS, (1, 7, 1)),
+        (65535, 1440, Kernel.ROWS, (1, 65535, 1)),
+        (65536, 1440, Kernel.ROWS, (1, 32768, 2)),
+        (2048, 2, Kernel.RUNS, (2, 1, 1)),
+        (2049, 2, Kernel.RUNS, (3, 1, 1)),
     ],
 )
 def test_grids(rows: int, run: int, kernel: Kernel, grid: tuple[int, int, int]) -> None:
@@ -158,8 +168,8 @@ def test_grids(rows: int, run: int, kernel: Kernel, grid: tuple[int, int, int]) 
 
 def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
     few = replace(ROOMY, workgroups=16)
-    for rows, grid in [(16, (1, 16, 1)), (17, (1, 9, 2)), (22, (1, 11, 2))]:
-        step = only_dispatch(plan(Layout.of((rows, 720), (2000, 2)), limits=few))
+    for rows, grid in [(8, (1, 8, 1)), (9, (1, 9, 1)), (11, (1, 11, 1))]:
+        step = only_dispatch(plan(Layout.of((rows, 1440), (4000, 2)), limits=few))
         assert (step.kernel, step.share.workgroups) == (Kernel.ROWS, grid)
     slim = replace(few, profile=replace(CPU, words_each=1, workgroup_size=1, least_filled=2))
     for elements, grid in [(16, (16, 1, 1)), (17, (9, 2, 1)), (256, (16, 16, 1))]:
@@ -168,11 +178,11 @@ def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
 
 
 def test_a_gpu_deals_neighbours_to_neighbours() -> None:
-    source = Layout.of((3, 1000), (2002, 2))
+    source = Layout.of((3, 2000), (4002, 2))
     gpu = only_dispatch(plan(source, limits=replace(LIMITS, profile=GPU))).share
     cpu = only_dispatch(plan(source)).share
-    assert (gpu.each, gpu.step, gpu.workgroups) == (4, 64, (4, 3, 1))
-    assert (cpu.each, cpu.step, cpu.workgroups) == (16, 1, (1, 3, 1))
+    assert (gpu.each, gpu.step, gpu.workgroups) == (4, 64, (8, 3, 1))
+    assert (cpu.each, cpu.step, cpu.workgroups) == (32, 1, (1, 3, 1))
 
 
 @pytest.mark.parametrize(("elements", "pieces"), [(12, 1), (13, 2), (24, 2), (25, 3)])
@@ -255,7 +265,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  merged sizes (10, 8)",
         "  source strides (100, 1) from 205",
         "  target strides (8, 1) from 0",
-        "  step 1: runs on (10, 8), grid 1 x 1 x 1 of 64, 16 each: whole words in short runs, dealt evenly",
+        "  step 1: runs on (10, 8), grid 1 x 1 x 1 of 64, 32 each: whole words in short runs, dealt evenly",
     ]
     assert crop.summary == "merged (10, 8) x 4 bytes, runs"
     assert plan(Layout.packed((8,))).summary == "merged (2,) x 16 bytes, buffer copy"

@@ -85,23 +85,48 @@ fn reverse_elements(word: u32) -> u32 {
     return select(halves, bytes, element_nbytes == 1u);
 }
 
-// The word whose first element reads source_element, all of its elements in one run.
-fn shift_together(source_element: u32, source_stride: u32) -> u32 {
+// The word of `lanes` neighbours from source_element on, given the words of the first and the last of them.
+fn shift_together(source_element: u32, low: u32, high: u32) -> u32 {
+    let lanes = 4u / element_nbytes;
+    let shift = source_element % lanes * 8u * element_nbytes;
+    return select((low >> shift) | (high << ((32u - shift) % 32u)), low, shift == 0u);
+}
+
+// Whole words inside one run: words_each of them from target_word on, the first element reading source_element.
+fn copy_run(target_word: u32, source_element: u32, source_stride: u32) {
     let lanes = 4u / element_nbytes;
     let bits = 8u * element_nbytes;
-    if (source_stride == 1u || source_stride == 0xffffffffu) {
-        let start = select(source_element - (lanes - 1u), source_element, source_stride == 1u);
-        let shift = start % lanes * bits;
-        let low = source_words[start / lanes];
-        let high = source_words[(start + lanes - 1u) / lanes];
-        let word = select((low >> shift) | (high << ((32u - shift) % 32u)), low, shift == 0u);
-        return select(reverse_elements(word), word, source_stride == 1u);
+    if (source_stride == 1u) {
+        var source_word = source_element / lanes;
+        let reach = (source_element + lanes - 1u) / lanes - source_word; // words from the first to the last element
+        var low = source_words[source_word];
+        for (var k = 0u; k < words_each; k++) {
+            let high = source_words[source_word + reach];
+            target_words[target_word + k * step] = shift_together(source_element, low, high);
+            source_word += step;
+            if (step == 1u && reach == 1u) {
+                low = high;
+            } else {
+                low = source_words[source_word];
+            }
+        }
+    } else if (source_stride == 0xffffffffu) {
+        for (var k = 0u; k < words_each; k++) {
+            let start = source_element - k * step * lanes - (lanes - 1u);
+            let low = source_words[start / lanes];
+            let high = source_words[(start + lanes - 1u) / lanes];
+            target_words[target_word + k * step] = reverse_elements(shift_together(start, low, high));
+        }
+    } else {
+        for (var k = 0u; k < words_each; k++) {
+            var word = 0u;
+            for (var i = 0u; i < lanes; i++) {
+                let element = source_element + (k * step * lanes + i) * source_stride;
+                word |= read_element(element) << (i * bits);
+            }
+            target_words[target_word + k * step] = word;
+        }
     }
-    var word = 0u;
-    for (var i = 0u; i < lanes; i++) {
-        word |= read_element(source_element + i * source_stride) << (i * bits);
-    }
-    return word;
 }
 
 @compute @workgroup_size(workgroup_size)
@@ -121,10 +146,7 @@ fn assemble(@builtin(workgroup_id) group: vec3<u32>,
     var run = find(first_word * lanes);
     if ((first_word + (words_each - 1u) * step + 1u) * lanes <= run.stop) {
         let start = run.source_element + (first_word * lanes - run.start) * source_stride;
-        for (var k = 0u; k < words_each; k++) {
-            let word = shift_together(start + k * step * lanes * source_stride, source_stride);
-            target_words[first_word + k * step] = word;
-        }
+        copy_run(first_word, start, source_stride);
         return;
     }
     let before = max(last, 1u) - 1u;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wgslice.buffers import check_alive, check_encoder, check_usable, describe_buffer
@@ -81,30 +82,32 @@ def record_plan(
                 compute_pass.set_bind_group(0, bind_group)
                 compute_pass.dispatch_workgroups(*workgroups)
             compute_pass.end()
-    for step in plan.steps:
-        if isinstance(step, BufferCopy):
-            record_buffer_copy(device, encoder, step, source, target)
+    copies = [step for step in plan.steps if isinstance(step, BufferCopy)]
+    if copies:
+        record_buffer_copies(device, encoder, copies, source, target)
 
 
-def record_buffer_copy(
+def record_buffer_copies(
     device: Device,
     encoder: CommandEncoder,
-    step: BufferCopy,
+    copies: Sequence[BufferCopy],
     source: tuple[Buffer, int],
     target: tuple[Buffer, int],
 ) -> None:
-    """Record a buffer copy, whose buffers nothing else has checked."""
+    """Record buffer copies, whose buffers nothing else has checked."""
     for side, (buffer, _) in (("input", source), ("output", target)):
         with named(side):
             check_alive(device, buffer)
+    (source_buffer, source_base), (target_buffer, target_base) = source, target
     with translated_errors():
-        encoder.copy_buffer_to_buffer(
-            source[0],
-            source[1] + step.source_offset_nbytes,
-            target[0],
-            target[1] + step.target_offset_nbytes,
-            step.nbytes,
-        )
+        for step in copies:
+            encoder.copy_buffer_to_buffer(
+                source_buffer,
+                source_base + step.source_offset_nbytes,
+                target_buffer,
+                target_base + step.target_offset_nbytes,
+                step.nbytes,
+            )
 
 
 def compile_plan(device: Device, plan: Plan) -> None:

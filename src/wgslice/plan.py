@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import gcd
 
 from wgslice.integers import U32_MAX, whole_words
@@ -125,12 +126,34 @@ def plan_copy(
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
     steps: tuple[BufferCopy | Dispatch, ...]
-    if buffer_copy and width_nbytes >= 4 and source.is_packed and target.is_packed:
-        steps = (BufferCopy(source.offset * width_nbytes, target.offset * width_nbytes, nbytes),)
+    if buffer_copy and copies_rows(source, target, width_nbytes, limits):
+        steps = tuple(row_copies(source, target, width_nbytes))
     else:
         pieces = split(source, target, width_nbytes, limits)
         steps = tuple(dispatch(*piece, width_nbytes, limits) for piece in pieces)
     return Plan(nbytes, itemsize, width_nbytes, source, target, steps)
+
+
+def copies_rows(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> bool:
+    """Whether buffer copies do it: of everything, or of rows that are long enough."""
+    if width_nbytes < 4:
+        return False
+    if source.is_packed and target.is_packed:
+        return True
+    contiguous = target.rank and source.strides[-1] == target.strides[-1] == 1
+    return bool(contiguous) and target.sizes[-1] * width_nbytes >= limits.profile.row_copy_nbytes
+
+
+def row_copies(source: Layout, target: Layout, width_nbytes: int) -> Iterator[BufferCopy]:
+    """A buffer copy of each contiguous row."""
+    run = target.sizes[-1] if target.rank else 1
+    for index in product(*map(range, target.sizes[:-1])):
+        source_start, target_start = (
+            (layout.offset + sum(c * stride for c, stride in zip(index, layout.strides, strict=False)))
+            * width_nbytes
+            for layout in (source, target)
+        )
+        yield BufferCopy(source_start, target_start, run * width_nbytes)
 
 
 def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
