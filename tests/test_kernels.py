@@ -195,6 +195,17 @@ def test_each_kernel_at_the_edges_of_its_conditions(
         check_bytes(twin_result, expected)
 
 
+def test_a_folded_grid_writes_no_row_too_many(device: wg.Device) -> None:
+    """Three rows on a grid of 2 x 2, in bindings that would have room for a fourth."""
+    limits = replace(device.limits, workgroups=2, profile=CPU)
+    layout = Layout.of((3, 40), (50, 1), 2)
+    source, target = random_bytes(1024, 1), random_bytes(1024, 2)
+    step = dispatch_of(Kernel.ROWS, layout, layout, 4, (Span(0, 1024), Span(0, 1024)), limits, "forced")
+    assert step.share.workgroups == (1, 2, 2)
+    expected = copied(source, layout, target, layout, 4)
+    check_bytes(run_on_gpu(device, Plan(0, 4, 4, layout, layout, (step,)), source, target), expected)
+
+
 @given(st.integers(1, 2**31), st.integers(0, 2**31 - 1))
 @example(1, 2**31 - 1)
 @example(2**31, 2**31 - 1)
