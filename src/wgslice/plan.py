@@ -146,14 +146,12 @@ def copies_rows(source: Layout, target: Layout, width_nbytes: int, limits: Limit
 
 def row_copies(source: Layout, target: Layout, width_nbytes: int) -> Iterator[BufferCopy]:
     """A buffer copy of each contiguous row."""
-    run = target.sizes[-1] if target.rank else 1
+    run = [range(size) for size in target.sizes[-1:]]
     for index in product(*map(range, target.sizes[:-1])):
-        source_start, target_start = (
-            (layout.offset + sum(c * stride for c, stride in zip(index, layout.strides, strict=False)))
-            * width_nbytes
-            for layout in (source, target)
+        source_row, target_row = source.select([*index, *run]), target.select([*index, *run])
+        yield BufferCopy(
+            source_row.offset * width_nbytes, target_row.offset * width_nbytes, target_row.size * width_nbytes
         )
-        yield BufferCopy(source_start, target_start, run * width_nbytes)
 
 
 def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
