@@ -1,0 +1,84 @@
+"""The slices that are timed: what people really cut out of images, volumes, caches and batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CASES", "Case"]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One slice in NumPy's notation."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    key: Any
+    rivals: bool = True  # whether others than NumPy and our own baselines run it
+
+    @property
+    def nbytes(self) -> int:
+        """Useful bytes, those of the output."""
+        view = np.broadcast_to(np.empty((), self.dtype), self.shape)[self.key]
+        return prod(view.shape) * view.itemsize
+
+    def array(self) -> NDArray[Any]:
+        """The input: every bit pattern, the same at each run."""
+        words = np.random.default_rng(1).integers(0, 256, self.input_nbytes, np.uint8)
+        return words.view(self.dtype).reshape(self.shape)
+
+    @property
+    def input_nbytes(self) -> int:
+        """Bytes of the input."""
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+MATRIX = ("float32", (4096, 4096))
+PHOTO = ("uint8", (3000, 4000, 3))
+GRAY = ("uint8", (6000, 8000))
+STACK = ("uint16", (250, 500, 512))
+CACHE = ("float16", (2, 12, 4096, 128))
+
+CASES = [
+    Case("f32 crop, aligned", *MATRIX, np.s_[8:3008, 8:3008]),
+    Case("f32 crop, odd offsets", *MATRIX, np.s_[7:3008, 5:3006]),
+    Case("f32 every second row", *MATRIX, np.s_[::2]),
+    Case("f32 every second column", *MATRIX, np.s_[:, ::2]),
+    Case("f32 every third column, backwards", *MATRIX, np.s_[:, ::-3]),
+    Case("f32 horizontal flip", *MATRIX, np.s_[:, ::-1]),
+    Case("f32 vertical flip", *MATRIX, np.s_[::-1]),
+    Case("u8 RGB crop, odd offsets", *PHOTO, np.s_[101:2900, 77:3801]),
+    Case("u8 RGB crop of 1200 x 1200", *PHOTO, np.s_[501:1701, 77:1277]),
+    Case("u8 RGB to BGR", *PHOTO, np.s_[..., ::-1]),
+    Case("u8 RGB horizontal flip", *PHOTO, np.s_[:, ::-1]),
+    Case("u8 RGB, the green channel", *PHOTO, np.s_[..., 1]),
+    Case("u8 RGBA to RGB", "uint8", (3000, 4000, 4), np.s_[..., :3]),
+    Case("u8 half size", *GRAY, np.s_[::2, ::2]),
+    Case("u8 quarter size", *GRAY, np.s_[::4, ::4]),
+    Case("u8 horizontal flip", *GRAY, np.s_[:, ::-1]),
+    Case("u8 224 x 224 photograph, mirrored", *PHOTO, np.s_[1000:1224, 2223:1999:-1]),
+    Case("u8 256 x 256 patch of a slide", "uint8", (8192, 8192, 3), np.s_[4001:4257, 3001:3257]),
+    Case("f16 KV cache crop", *CACHE, np.s_[:, :, 100:3172]),
+    Case("f16 KV cache, heads reversed inside", *CACHE, np.s_[..., ::-1]),
+    Case("f16 gated halves", "float16", (64, 512, 2048), np.s_[..., 1024:]),
+    Case("u16 volume, step 2 on each axis", *STACK, np.s_[::2, ::2, ::2]),
+    Case("u16 volume crop, odd offsets", *STACK, np.s_[3:200, 7:400, 9:402]),
+    Case("f32 96^3 crop", "float32", (200, 200, 200), np.s_[3:99, 50:146, 77:173]),
+    Case("f32 focus", "float32", (16, 3, 640, 640), np.s_[..., ::2, ::2]),
+    Case("f32 Swin patch merging", "float32", (32, 56, 56, 96), np.s_[:, 0::2, 1::2]),
+    Case("f32 RGB to BGR", "float32", (2000, 2000, 3), np.s_[..., ::-1]),
+    Case("i64 rows reversed, step 3", "int64", (3000, 4000), np.s_[::-3]),
+    Case("f32 6-D", "float32", (8, 9, 10, 11, 12, 26), np.s_[::2, 1:, ::-1, ::3, 1:-1, ::-2]),
+    Case("f32 4 x 16", "float32", (4, 16), np.s_[:, ::2]),
+    # the same crop from 1 MiB to 1 GiB: rows of 16 KiB out of slightly longer ones
+    *(
+        Case(f"crop to {mebibytes} MiB", "float32", (64 * mebibytes, 4104), np.s_[:, 3:4099], rivals=False)
+        for mebibytes in (1, 4, 16, 64, 256, 1024)
+    ),
+]

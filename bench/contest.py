@@ -1,0 +1,187 @@
+"""Contenders in processes of their own, and rounds that let each of them run in turn."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bench.cases import Case
+
+__all__ = ["Entry", "Outcome", "Process", "run_case"]
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE_SECONDS = 600.0  # for one answer; a contender that needs more is ended
+MOST_RUNS = 20  # of a contender in a round
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contender: what tables call it, where its code is, and which Python runs it."""
+
+    name: str
+    module: str
+    contender: str
+    python: Path
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Outcome:
+    """How one contender did one slice."""
+
+    times: list[float] = field(default_factory=list)  # wall, seconds
+    gpu_times: list[float] = field(default_factory=list)  # the GPU's own, seconds
+    note: str = ""
+    failure: str = ""
+
+    @property
+    def best(self) -> float:
+        """Best wall time in seconds."""
+        return min(self.times)
+
+    def as_json(self, nbytes: int) -> dict[str, Any]:
+        """What the results keep: seconds, and useful gigabytes a second at best."""
+        if self.failure:
+            return {"failure": self.failure}
+        kept: dict[str, Any] = {
+            "best_s": self.best,
+            "median_s": median(self.times),
+            "runs": len(self.times),
+            "gbytes_per_s": nbytes / self.best / 1e9,
+        }
+        if self.gpu_times:
+            kept["gpu_best_s"] = min(self.gpu_times)
+        if self.note:
+            kept["plan"] = self.note
+        return kept
+
+
+class ContenderError(Exception):
+    """A contender cannot do what was asked; the message says why."""
+
+
+class Process:
+    """A contender's process: questions go in by its standard input, answers come out by its output."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.description: dict[str, str] = {}
+        self.unable = ""  # why it never started
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Ask for something, of a new process where the last one has died."""
+        if self.unable:
+            raise ContenderError(self.unable)
+        if self.process is None:
+            self.start()
+        return self.exchange((method, arguments))
+
+    def start(self) -> None:
+        """Start the process, and hear its versions."""
+        command = [self.entry.python, "-m", "bench.worker", self.entry.module, self.entry.contender]
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **dict(self.entry.environment)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            self.description = self.exchange(("describe", ()))
+        except ContenderError as error:
+            self.unable = str(error)
+            self.stop()
+            raise
+
+    def exchange(self, question: tuple[str, tuple[Any, ...]]) -> Any:
+        """One question and its answer; a process that is silent for too long is ended."""
+        process = self.process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        patience = threading.Timer(PATIENCE_SECONDS, process.kill)
+        patience.start()
+        try:
+            pickle.dump(question, process.stdin)
+            process.stdin.flush()
+            succeeded, value = pickle.load(process.stdout)
+        except (EOFError, OSError):
+            self.stop()
+            raise ContenderError("its process has died") from None
+        finally:
+            patience.cancel()
+        if not succeeded:
+            raise ContenderError(value)
+        return value
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+def run_case(
+    case: Case,
+    processes: Sequence[Process],
+    rounds: int,
+    budget: float,
+    progress: Callable[[], None],
+) -> dict[str, Outcome]:
+    """Verify a slice on every contender, then time them in turn, round after round."""
+    outcomes = {process.entry.name: Outcome() for process in processes}
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/array.npy"
+        np.save(path, case.array())
+        for process in processes:
+            attempt(outcomes[process.entry.name], process, load, path, case.key)
+            progress()
+    for _ in range(rounds):
+        for process in processes:
+            attempt(outcomes[process.entry.name], process, measure, budget)
+            progress()
+    for process in processes:
+        attempt(outcomes[process.entry.name], process, unload)
+    return outcomes
+
+
+def attempt(outcome: Outcome, process: Process, action: Callable[..., None], *arguments: Any) -> None:
+    """Do something with a contender that has not failed this slice yet, and note its failure."""
+    if outcome.failure:
+        return
+    try:
+        action(outcome, process, *arguments)
+    except ContenderError as error:
+        outcome.failure = str(error)
+
+
+def load(outcome: Outcome, process: Process, path: str, key: Any) -> None:
+    """Let a contender prepare and verify a slice."""
+    outcome.note = process.ask("load", path, key)
+
+
+def measure(outcome: Outcome, process: Process, budget: float) -> None:
+    """Let a contender run for a while."""
+    times, gpu_time = process.ask("time", budget, MOST_RUNS)
+    outcome.times += times
+    if gpu_time is not None:
+        outcome.gpu_times.append(gpu_time)
+
+
+def unload(_: Outcome, process: Process) -> None:
+    """Let a contender drop a slice."""
+    process.ask("unload")
+

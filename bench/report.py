@@ -1,0 +1,141 @@
+"""What a run found: the table on the terminal, the figures asked of it, and the JSON that is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.cases import Case
+from bench.contest import Outcome, Process
+
+__all__ = ["Results", "geometric_mean", "ratio", "results_json", "summary", "table", "write_json"]
+
+Results = Mapping[Case, Mapping[str, Outcome]]
+
+OURS, NUMPY, BASELINE, COPY = "wgslice", "NumPy", "slice1.wgsl", "buffer copy"
+MEBIBYTE = 2**20
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Geometric mean of positive numbers."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def ratio(outcomes: Mapping[str, Outcome], name: str, over: str) -> float | None:
+    """Best wall time of one contender over another's; None where either has none."""
+    if any(other not in outcomes or not outcomes[other].times for other in (name, over)):
+        return None
+    return outcomes[name].best / outcomes[over].best
+
+
+def table(results: Results, names: Sequence[str]) -> Table:
+    """Milliseconds of NumPy, and everybody's time over NumPy's."""
+    shown = Table(title="time over NumPy's: less is better", title_justify="left")
+    shown.add_column("slice")
+    shown.add_column("MiB", justify="right")
+    shown.add_column("NumPy ms", justify="right")
+    others = [name for name in names if name != NUMPY]
+    for name in others:
+        shown.add_column(name, justify="right")
+    shown.add_column("GB/s", justify="right")
+    for case, outcomes in results.items():
+        row = [case.name, f"{case.nbytes / MEBIBYTE:.3g}", f"{outcomes[NUMPY].best * 1e3:.3g}"]
+        for name in others:
+            value = ratio(outcomes, name, NUMPY)
+            row.append("-" if value is None else f"{value:.2f}")
+        ours = outcomes[OURS]
+        row.append("-" if ours.failure else f"{case.nbytes / ours.best / 1e9:.2f}")
+        shown.add_row(*row)
+    return shown
+
+
+def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
+    """The figures that this benchmark is for."""
+    figures: dict[str, float] = {}
+
+    def collect(label: str, name: str, over: str, least_nbytes: int) -> list[float]:
+        chosen = [case for case in results if case.nbytes >= least_nbytes and case.rivals]
+        ratios = [ratio(results[case], name, over) for case in chosen]
+        found = [value for value in ratios if value is not None]
+        if found:
+            figures[f"{label}, geometric mean of {len(found)}"] = geometric_mean(found)
+        return found
+
+    collect("wgslice over NumPy, 1 MiB and more", OURS, NUMPY, MEBIBYTE)
+    large = collect("wgslice over NumPy, 4 MiB and more", OURS, NUMPY, 4 * MEBIBYTE)
+    if large:
+        figures["wgslice over NumPy, 4 MiB and more, worst"] = max(large)
+    collect("wgslice over the buffer copy, 1 MiB and more", OURS, COPY, MEBIBYTE)
+    for name in names:
+        if name not in (OURS, NUMPY, COPY):
+            collect(f"{name} over wgslice, 1 MiB and more", name, OURS, MEBIBYTE)
+    scale = [case.nbytes / results[case][OURS].best for case in results if not case.rivals]
+    if len(scale) > 1:
+        figures["time per byte from 1 MiB to 1 GiB, worst over best"] = max(scale) / min(scale)
+    return figures
+
+
+def show_summary(console: Console, figures: Mapping[str, float]) -> None:
+    """The figures, one a line."""
+    for label, value in figures.items():
+        console.print(f"{label}: [bold]{value:.2f}[/bold]", highlight=False)
+
+
+def results_json(
+    results: Results,
+    processes: Sequence[Process],
+    overheads: Mapping[str, Any],
+    rounds: int,
+) -> dict[str, Any]:
+    """All that was measured, and where."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "system": platform.platform(),
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+        },
+        "rounds": rounds,
+        "contenders": {
+            process.entry.name: process.description or {"failure": process.unable} for process in processes
+        },
+        "summary": summary(results, [process.entry.name for process in processes]),
+        "overheads": dict(overheads),
+        "slices": [
+            {
+                "name": case.name,
+                "dtype": case.dtype,
+                "shape": case.shape,
+                "key": str(case.key),
+                "nbytes": case.nbytes,
+                "outcomes": {name: outcome.as_json(case.nbytes) for name, outcome in outcomes.items()},
+            }
+            for case, outcomes in results.items()
+        ],
+    }
+
+
+def processor() -> str:
+    """The processor's name, where the system tells."""
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def write_json(content: Mapping[str, Any], path: Path) -> None:
+    """Write the results where they are kept."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

@@ -1,0 +1,27 @@
+"""Everything that is timed, wgslice included: one class a contender, run in a process of its own.
+
+A contender's constructor brings an array to where it will be sliced and prepares all that can be prepared;
+`run` slices and waits; `result` reads back. A slice that a contender cannot do raises from one of them. Two
+more methods are optional: `gpu_seconds` runs once more and returns the GPU's own time, and `note` says in a
+line how. `describe`, of its module, names versions, adapter and driver.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+__all__ = ["Contender"]
+
+
+class Contender(Protocol):
+    """A slice that is ready to run."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None: ...
+
+    def run(self) -> None:
+        """Slice and wait."""
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""

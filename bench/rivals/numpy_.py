@@ -1,0 +1,39 @@
+"""NumPy on the CPU: into a new array, and into a given one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Allocating", "Given", "describe"]
+
+
+def describe() -> dict[str, str]:
+    """Versions."""
+    return {"numpy": np.__version__}
+
+
+class Allocating:
+    """`ascontiguousarray(x[key])`."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        self.view = array[key]
+        self.out = np.ascontiguousarray(self.view)
+
+    def run(self) -> None:
+        """Slice."""
+        self.out = self.view.copy(order="C")  # what ascontiguousarray does; it returns packed views as they are
+
+    def result(self) -> NDArray[Any]:
+        """The output."""
+        return self.out
+
+
+class Given(Allocating):
+    """`copyto(out, x[key])`."""
+
+    def run(self) -> None:
+        """Slice."""
+        np.copyto(self.out, self.view)

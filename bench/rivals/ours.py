@@ -1,0 +1,189 @@
+"""wgslice, its own baseline kernel, and the copy that no slice can beat, on the adapter WGSLICE_ADAPTER."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import wgpu
+from numpy.typing import NDArray
+
+import wgslice as wg
+from wgslice.dialects import numpy_index
+from wgslice.execute import record_plan
+from wgslice.integers import whole_words
+from wgslice.kernels import Kernel
+from wgslice.layout import Layout
+from wgslice.plan import Dispatch, Plan, dispatch_of, span_of, split
+
+__all__ = ["BufferCopy", "Slice1Kernel", "Wgslice", "describe"]
+
+TIMESTAMPS = "timestamp-query"
+
+
+def request_device() -> wg.Device:
+    """The device, with timestamps where the adapter has them."""
+    handle = wg.Device.request(os.environ.get("WGSLICE_ADAPTER")).adapter.handle
+    features = [TIMESTAMPS] if TIMESTAMPS in handle.features else []
+    return wg.Device.wrap(handle.request_device_sync(required_features=features))
+
+
+device = request_device()
+
+
+def describe() -> dict[str, str]:
+    """Versions, adapter and driver."""
+    adapter = device.adapter
+    return {
+        "wgslice": wg.__version__,
+        "wgpu": wgpu.__version__,
+        "adapter": str(adapter),
+        "kind": adapter.kind,
+        "driver": adapter.driver,
+    }
+
+
+class Stopwatch:
+    """Timestamps before and after what is recorded between two empty passes; ticks are taken as nanoseconds."""
+
+    def __init__(self) -> None:
+        queue_device = device.wgpu_device
+        self.queries = queue_device.create_query_set(type="timestamp", count=2)
+        self.resolved = queue_device.create_buffer(
+            size=16, usage=wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
+        )
+        self.staging = queue_device.create_buffer(
+            size=16, usage=wgpu.BufferUsage.COPY_DST | wgpu.BufferUsage.MAP_READ
+        )
+
+    def start(self, encoder: Any) -> None:
+        """Record the first timestamp."""
+        writes = {"query_set": self.queries, "end_of_pass_write_index": 0}
+        encoder.begin_compute_pass(timestamp_writes=writes).end()
+
+    def stop(self, encoder: Any) -> None:
+        """Record the second timestamp."""
+        writes = {"query_set": self.queries, "beginning_of_pass_write_index": 1}
+        encoder.begin_compute_pass(timestamp_writes=writes).end()
+        encoder.resolve_query_set(self.queries, 0, 2, self.resolved, 0)
+        encoder.copy_buffer_to_buffer(self.resolved, 0, self.staging, 0, 16)
+
+    def seconds(self) -> float:
+        """The time between the two, of work that is done."""
+        self.staging.map_sync("READ")
+        start, stop = np.frombuffer(self.staging.read_mapped(), np.uint64)
+        self.staging.unmap()
+        return int(stop - start) / 1e9
+
+
+class Recorded:
+    """Something recorded into an encoder, timed with its submission and the wait for it."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        self.x = wg.asarray(array, device)
+        self.view = self.x[key]
+        self.out = wg.empty(self.view.shape, self.view.dtype, device)
+        self.stopwatch = Stopwatch() if TIMESTAMPS in device.wgpu_device.features else None
+
+    def record(self, encoder: Any) -> None:
+        """Record the work."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Record, submit, wait."""
+        encoder = device.wgpu_device.create_command_encoder()
+        self.record(encoder)
+        device.wgpu_device.queue.submit([encoder.finish()])
+        device.synchronize()
+
+    def gpu_seconds(self) -> float | None:
+        """One more run, timed by the GPU itself."""
+        if self.stopwatch is None:
+            return None
+        encoder = device.wgpu_device.create_command_encoder()
+        self.stopwatch.start(encoder)
+        self.record(encoder)
+        self.stopwatch.stop(encoder)
+        device.wgpu_device.queue.submit([encoder.finish()])
+        return self.stopwatch.seconds()
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        return self.out.numpy()
+
+
+class Wgslice(Recorded):
+    """wgslice's operator, compiled, with `out=` given."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        super().__init__(array, key)
+        window = [as_window(index) for index in numpy_index(key, array.shape)]
+        offsets, sizes, strides = zip(*window, strict=True)
+        kept = [1 + (size - 1) // abs(stride) for _, size, stride in window]
+        self.out = wg.empty(kept, array.dtype, device)
+        input = wg.TensorDesc(array.dtype, array.shape)
+        self.operator = device.compile(
+            wg.Slice1(input, wg.TensorDesc(array.dtype, kept), offsets, sizes, strides)
+        )
+
+    def record(self, encoder: Any) -> None:
+        """Record the operator."""
+        self.operator.record(encoder, input=self.x, output=self.out)
+
+    def run(self) -> None:
+        """Call the operator, wait."""
+        self.operator(self.x, out=self.out)
+        device.synchronize()
+
+    def note(self) -> str:
+        """The plan in a line."""
+        return self.operator.plan.summary
+
+
+def as_window(index: int | range | None) -> tuple[int, int, int]:
+    """Offset, size and stride of what an index takes of a dimension."""
+    if index is None:
+        raise ValueError("a new axis: no window has one")
+    if isinstance(index, int):
+        return index, 1, 1
+    low, high = min(index[0], index[-1]), max(index[0], index[-1])
+    return low, high - low + 1, index.step
+
+
+class Slice1Kernel(Recorded):
+    """`wgsl/slice1.wgsl` on the slice as it stands: no merging, no widening, one element an invocation."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        super().__init__(array, key)
+        width = array.itemsize
+        pieces = split(self.view.layout, self.out.layout, width, device.limits)
+        steps = tuple(self.step(source, target, width) for source, target in pieces)
+        self.plan = Plan(self.out.nbytes, width, width, self.view.layout, self.out.layout, steps)
+
+    def step(self, source: Layout, target: Layout, width: int) -> Dispatch:
+        """The baseline kernel on layouts that fit in a binding each."""
+        bindings = span_of(source, width, device.limits), span_of(target, width, device.limits)
+        source, target = (
+            layout.shifted(-(binding.offset_nbytes // width))
+            for layout, binding in zip((source, target), bindings, strict=True)
+        )
+        return dispatch_of(Kernel.SLICE1, source, target, width, bindings, device.limits, "baseline")
+
+    def record(self, encoder: Any) -> None:
+        """Record the dispatches."""
+        record_plan(device, encoder, self.plan, (self.x.buffer, 0), (self.out.buffer, 0))
+
+
+class BufferCopy(Recorded):
+    """A plain buffer copy of as many bytes: what memory allows."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        packed = np.ascontiguousarray(array[key])
+        super().__init__(packed, ())
+
+    def record(self, encoder: Any) -> None:
+        """Record the copy."""
+        nbytes = whole_words(self.x.nbytes)
+        encoder.copy_buffer_to_buffer(self.x.buffer, 0, self.out.buffer, 0, nbytes)
