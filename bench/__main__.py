@@ -34,7 +34,9 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 170)
     cases = [case for case in CASES if re.search(arguments.cases, case.name)]
     if not cases:
-        sys.exit(f"bench: no slice's name has {arguments.cases!r}; there are: {', '.join(c.name for c in CASES)}")
+        sys.exit(
+            f"bench: no slice's name has {arguments.cases!r}; there are: {', '.join(c.name for c in CASES)}"
+        )
     processes = [Process(entry) for entry in ENTRIES]
     try:
         results = run(console, cases, processes, arguments.rounds, arguments.budget)
@@ -64,7 +66,9 @@ def run(
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="run bench", description="Time slices on wgslice and its rivals.")
-    parser.add_argument("--cases", default="", metavar="REGEX", help="slices whose names match; all by default")
+    parser.add_argument(
+        "--cases", default="", metavar="REGEX", help="slices whose names match; all by default"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender's turn comes")
     parser.add_argument("--budget", type=float, default=0.05, help="seconds of a turn, at least one run")
     return parser.parse_args()

@@ -89,7 +89,7 @@ class Process:
 
     def start(self) -> None:
         """Start the process, and hear its versions."""
-        command = [self.entry.python, "-m", "bench.worker", self.entry.module, self.entry.contender]
+        command = [str(self.entry.python), "-m", "bench.worker", self.entry.module, self.entry.contender]
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -184,4 +184,3 @@ def measure(outcome: Outcome, process: Process, budget: float) -> None:
 def unload(_: Outcome, process: Process) -> None:
     """Let a contender drop a slice."""
     process.ask("unload")
-

@@ -46,7 +46,7 @@ class Worker:
         return getattr(self.case, "note", str)()
 
     def time(self, budget: float, most: int) -> tuple[list[float], float | None]:
-        """Wall times of consecutive runs, at least one, for about `budget` seconds; and the GPU's own time."""
+        """Wall times of consecutive runs, for about `budget` seconds, and the GPU's own time of one more."""
         times: list[float] = []
         self.case.run()  # brings its memory back into the caches, as any second run finds them
         while not times or (sum(times) < budget and len(times) < most):

@@ -48,7 +48,7 @@ PROFILES = [
     CPU,
     GPU,
     replace(CPU, words_each=1),
-    replace(GPU, workgroup_size=8, words_each=3, least_filled=0.1),
+    replace(GPU, workgroup_size=8, words_each=3, least_pieces=2),
 ]
 
 
@@ -109,6 +109,11 @@ def test_kernels_do_what_their_twins_do(device: wg.Device, case: Case) -> None:
         check_bytes(run_on_gpu(device, plan, source, target), expected)
 
 
+def around(*numbers: int) -> list[int]:
+    """These, and what lies beside them, from 1 on."""
+    return sorted({max(number + d, 1) for number in numbers for d in (-1, 0, 1)})
+
+
 CONDITIONS = {
     # for each kernel: widths, and layouts at the edges of what it is chosen for
     Kernel.SLICE1: [
@@ -120,11 +125,9 @@ CONDITIONS = {
         (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
     ],
     Kernel.ROWS: [
-        *(
-            (4, Layout.of((n,), (2,), 1), Layout.packed((n,), 3))
-            for n in (1, 63, 64, 65, 255, 256, 257, 1024, 1025)
-        ),
-        *((width, Layout.of((3, 70), (-99, 1), 200), Layout.of((3, 70), (71, 1))) for width in (4, 8, 16)),
+        *((4, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 4, 32, 64, 128, 1024)),
+        *((4, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 32, 33)),
+        *((width, Layout.of((3, 70), (-99, 1), 200), Layout.of((3, 70), (71, 1))) for width in (4, 8)),
         (4, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
         (
             8,
@@ -132,19 +135,63 @@ CONDITIONS = {
             Layout.packed((2,) * 7 + (33,)),
         ),
         (4, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
+        (4, Layout.of((), ()), Layout.packed((), 3)),
+        (8, Layout.of((5,), (0,), 3), Layout.of((5,), (2,), 1)),
+    ],
+    Kernel.WIDE_ROWS: [
+        *((16, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 4, 8, 16, 33, 64)),
+        *((16, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 9, 32)),
+        (16, Layout.of((2, 3, 5, 20), (500, 100, -21, 1), 100), Layout.packed((2, 3, 5, 20))),
+        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+        (16, Layout.of((), ()), Layout.packed((), 3)),
+        (16, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
+    ],
+    Kernel.NARROW_ROWS: [
+        # one row: every start within a word on either side, every step with a way of its own, and one without
+        *(
+            (width, Layout.of((n,), (step,), (n - 1) * 3 * (step < 0) + o), Layout.packed((n,), p))
+            for width in (1, 2)
+            for step in (1, -1, 2, -2, 3)
+            for n in (4, 5, 16, 17, 130)
+            for o in range(4 // width)
+            for p in range(4 // width)
+        ),
+        # packed rows, whose words are shared, of the shortest length and others
+        *(
+            (1, Layout.of((7, n), (n + 5, step), 2 * n), Layout.packed((7, n), p))
+            for n in (4, 5, 6, 7, 8, 63, 131)
+            for p in range(4)
+            for step in (1, -1)
+        ),
+        *(
+            (2, Layout.of((7, n), (n + 5, 1)), Layout.packed((7, n), p))
+            for n in (2, 3, 4, 65)
+            for p in range(2)
+        ),
+        # rows apart from each other, by less than a word and by more; some end where the next begins
+        *(
+            (1, Layout.of((5, n), (n + 2, 1)), Layout.of((5, n), (n + gap, 1), 3))
+            for n in (4, 9)
+            for gap in range(9)
+        ),
+        *((2, Layout.of((5, 3), (4, -1), 2), Layout.of((5, 3), (3 + gap, 1), 1)) for gap in range(5)),
+        (1, Layout.of((2, 3, 5, 9), (400, 100, -10, 1), 50), Layout.of((2, 3, 5, 9), (151, 50, 10, 1), 2)),
+        (
+            1,
+            Layout.of((2,) * 7 + (5,), (640, 320, -160, 80, 40, -20, 10, 2), 200),
+            Layout.packed((2,) * 7 + (5,), 3),
+        ),
+        (1, Layout.of((9,), (0,), 3), Layout.packed((9,), 1)),
     ],
     Kernel.RUNS: [
-        *(
-            (4, Layout.of((n,), (3,), 1), Layout.packed((n,), 3))
-            for n in (1, 2, 15, 16, 17, 1023, 1024, 1025)
-        ),
+        *((4, Layout.of((n,), (3,), 1), Layout.packed((n,), 3)) for n in around(1, 16, 1024)),
         *((width, Layout.of((70, 3), (3, -1), 2), Layout.of((70, 3), (4, 1))) for width in (4, 8, 16)),
         *((4, Layout.of((50, n), (20, -1), 20), Layout.packed((50, n))) for n in (2, 3, 15, 16, 17, 20)),
         (4, Layout.of((), ()), Layout.packed((), 3)),
         (4, Layout.of((5, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((5, 2, 2, 3), (12, 6, 3, 1))),
         (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
     ],
-    Kernel.ASSEMBLE: [
+    Kernel.NARROW_RUNS: [
         *(
             (1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o))
             for n in (1, 2, 3, 4, 5, 9, 64)
@@ -196,12 +243,12 @@ def test_each_kernel_at_the_edges_of_its_conditions(
 
 
 def test_a_folded_grid_writes_no_row_too_many(device: wg.Device) -> None:
-    """Three rows on a grid of 2 x 2, in bindings that would have room for a fourth."""
-    limits = replace(device.limits, workgroups=2, profile=CPU)
+    """Three rows of one workgroup each on a grid of 2 x 2, in bindings that would have room for a fourth."""
+    limits = replace(device.limits, workgroups=2, profile=replace(CPU, words_each=1, workgroup_size=40))
     layout = Layout.of((3, 40), (50, 1), 2)
     source, target = random_bytes(1024, 1), random_bytes(1024, 2)
     step = dispatch_of(Kernel.ROWS, layout, layout, 4, (Span(0, 1024), Span(0, 1024)), limits, "forced")
-    assert step.share.workgroups == (1, 2, 2)
+    assert (step.share.workgroups, step.share.count, step.share.pieces) == ((2, 2, 1), 3, 40)
     expected = copied(source, layout, target, layout, 4)
     check_bytes(run_on_gpu(device, Plan(0, 4, 4, layout, layout, (step,)), source, target), expected)
 
@@ -251,16 +298,17 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
 
 
 def test_a_uniform_block_holds_the_step() -> None:
-    plan = plan_copy(
-        Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, Limits(2**27, 32, 65535)
-    )
-    (step,) = plan.steps
+    limits = Limits(2**27, 32, 65535, replace(GPU, least_pieces=1))
+    (step,) = plan_copy(Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, limits).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
     assert block["sizes"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
     assert block["source_strides"].tolist()[:2] == [2**32 - 8, 1]
     assert block["target_strides"].tolist()[:2] == [9, 1]
-    assert (block["rank"], block["count"], block["target_offset"]) == (2, 35, 3)
+    assert (block["rank"], block["target_offset"]) == (2, 3)
+    assert step.kernel is Kernel.ROWS
+    assert (block["count"], block["pieces"], block["each"]) == (5, 2, 4)
+    assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
     assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4
 
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import WIDTHS
+from helpers import WIDTHS, elements_of
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
 from wgslice.kernels import Kernel, words_spanned
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopy, Dispatch, Plan, plan_copy, rebase
+from wgslice.plan import BufferCopies, Dispatch, Plan, plan_copy, rebase
 from wgslice.profiles import CPU, GPU, Limits
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
@@ -78,19 +78,27 @@ def test_contiguous_whole_words_are_a_buffer_copy(
     itemsize: int, size: int, offset: int, copied: bool
 ) -> None:
     (step,) = plan(Layout.packed((size,), offset), itemsize=itemsize).steps
-    assert isinstance(step, BufferCopy) is copied
+    assert isinstance(step, BufferCopies) is copied
     (step,) = plan(Layout.packed((size,)), Layout.packed((size,), offset), itemsize).steps
-    assert isinstance(step, BufferCopy) is copied
+    assert isinstance(step, BufferCopies) is copied
 
 
-@pytest.mark.parametrize(("run", "copied"), [(2**15, True), (2**15 - 4, False)])
-def test_long_rows_are_buffer_copies_on_a_cpu(run: int, copied: bool) -> None:
-    """From 128 KiB a row on; never on a GPU, where one dispatch is faster than many copies."""
-    rows = Layout.of((3, 2, run), (10 * run, -4 * run, 1), 4 * run + 8)
-    made = plan(rows)
-    assert all(isinstance(step, BufferCopy) is copied for step in made.steps)
-    assert len(made.steps) == (6 if copied else 1)
-    assert isinstance(plan(rows, limits=replace(LIMITS, profile=GPU)).steps[0], Dispatch)
+@pytest.mark.parametrize(
+    ("rows", "run", "copied"),
+    [(20, 2**13, True), (20, 2**13 - 4, False), (16, 12, True), (17, 12, False), (2, 12, True)],
+)
+def test_long_rows_and_few_rows_are_buffer_copies_on_a_cpu(rows: int, run: int, copied: bool) -> None:
+    """From 32 KiB a row on, and up to 16 rows; never on a GPU, where one dispatch is faster."""
+    layout = Layout.of((rows // 2, 2, run), (10 * run, -4 * run, 1), 4 * run + 8)
+    if rows % 2:
+        layout = Layout.of((rows, run), (10 * run, 1), 8)
+    (step,) = plan(layout).steps
+    assert isinstance(step, BufferCopies) is copied
+    if isinstance(step, BufferCopies):
+        assert (step.source.size, step.nbytes) == (rows, 4 * run)
+        assert step.source.places() == [4 * place for place in elements_of(layout).reshape(rows, run)[:, 0]]
+        assert step.target.places() == [4 * run * row for row in range(rows)]
+    assert isinstance(plan(layout, limits=replace(LIMITS, profile=GPU)).steps[0], Dispatch)
 
 
 def test_a_buffer_copy_needs_the_usages_for_it() -> None:
@@ -102,30 +110,38 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
 @pytest.mark.parametrize(
     ("itemsize", "source", "target", "kernel"),
     [
-        # a row that fills seven tenths of its workgroups of 2048 elements, or less
-        (4, Layout.of((1434,), (2,)), None, Kernel.ROWS),
-        (4, Layout.of((1433,), (2,)), None, Kernel.RUNS),
-        (8, Layout.of((9, 717), (1600, 2)), None, Kernel.ROWS),
-        (8, Layout.of((9, 716), (1600, 2)), None, Kernel.RUNS),
-        (4, Layout.of((2048 + 820,), (2,)), None, Kernel.ROWS),
-        (4, Layout.of((2048 + 819,), (2,)), None, Kernel.RUNS),
-        # elements of a word and more, or less
-        (4, Layout.of((5,), (2,)), None, Kernel.RUNS),
-        (2, Layout.of((5,), (2,)), None, Kernel.ASSEMBLE),
-        # as many words as elements, or more
-        (1, Layout.packed((8,)), Layout.of((8,), (4,)), Kernel.ASSEMBLE),
+        # rows of 32 bytes, or less
+        (4, Layout.of((99, 8), (18, 2)), None, Kernel.ROWS),
+        (4, Layout.of((99, 7), (18, 2)), None, Kernel.RUNS),
+        (8, Layout.of((99, 4), (18, 2)), None, Kernel.ROWS),
+        (8, Layout.of((99, 3), (18, 2)), None, Kernel.RUNS),
+        (16, Layout.of((99, 2), (18, 2)), None, Kernel.WIDE_ROWS),
+        # elements of 4, 8 or 16 bytes
+        (8, Layout.of((9, 500), (1000, 2)), None, Kernel.ROWS),
+        (4, Layout.of((99, 8), (12, 1)), None, Kernel.WIDE_ROWS),
+        (4, Layout.of((99, 10), (12, 1)), None, Kernel.ROWS),
+        # narrow rows of 16 bytes, or less; of elements beside each other, or apart
+        (1, Layout.of((99, 16), (40, 2)), None, Kernel.NARROW_ROWS),
+        (1, Layout.of((99, 15), (40, 2)), None, Kernel.NARROW_RUNS),
+        (2, Layout.of((99, 8), (40, 2)), None, Kernel.NARROW_ROWS),
+        (2, Layout.of((99, 7), (40, 2)), None, Kernel.NARROW_RUNS),
+        (1, Layout.of((16,), (2,)), None, Kernel.NARROW_ROWS),
+        (1, Layout.of((16,), (2,)), Layout.of((16,), (2,)), Kernel.NARROW_RUNS),
+        # as many words as elements, or more; rows may lie as far apart as they will
+        (1, Layout.packed((8,)), Layout.of((8,), (4,)), Kernel.NARROW_RUNS),
         (1, Layout.packed((8,)), Layout.of((8,), (5,)), Kernel.SLICE1),
-        (2, Layout.packed((8,)), Layout.of((8,), (2,)), Kernel.ASSEMBLE),
+        (2, Layout.packed((8,)), Layout.of((8,), (2,)), Kernel.NARROW_RUNS),
         (2, Layout.packed((8,)), Layout.of((8,), (3,)), Kernel.SLICE1),
+        (1, Layout.packed((3, 16)), Layout.of((3, 16), (999, 1)), Kernel.NARROW_ROWS),
         # rows beside each other, or interleaved
-        (1, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (5, 2)), Kernel.ASSEMBLE),
+        (1, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (5, 2)), Kernel.NARROW_RUNS),
         (1, Layout.of((2, 3), (9, 2)), Layout.of((2, 3), (3, 2)), Kernel.SLICE1),
         # a dimension to spare for runs of one element, or none
         (
             1,
             Layout.of((2,) * 7, (1,) * 7),
             Layout.of((2,) * 7, [2**k for k in range(7, 0, -1)]),
-            Kernel.ASSEMBLE,
+            Kernel.NARROW_RUNS,
         ),
         (
             1,
@@ -149,40 +165,64 @@ def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: i
     assert words_spanned(Layout.packed(sizes, offset), width) == words
 
 
+def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
+    for layout, width, kernel in (
+        (Layout.of((99, 3), (18, 2)), 4, Kernel.ROWS),
+        (Layout.of((99, 2), (18, 2)), 16, Kernel.WIDE_ROWS),
+        (Layout.of((99, 3), (40, 2)), 1, Kernel.NARROW_RUNS),
+    ):
+        step = only_dispatch(plan(layout, itemsize=width, limits=replace(LIMITS, profile=GPU)))
+        assert step.kernel is kernel
+
+
 @pytest.mark.parametrize(
-    ("rows", "run", "kernel", "grid"),
+    ("rows", "run", "width", "pieces", "each", "groups"),
     [
-        (1, 2048, Kernel.ROWS, (1, 1, 1)),
-        (1, 4096, Kernel.ROWS, (2, 1, 1)),
-        (7, 2000, Kernel.ROWS, (1, 7, 1)),
-        (65535, 1440, Kernel.ROWS, (1, 65535, 1)),
-        (65536, 1440, Kernel.ROWS, (1, 32768, 2)),
-        (2048, 2, Kernel.RUNS, (2, 1, 1)),
-        (2049, 2, Kernel.RUNS, (3, 1, 1)),
+        # 32 words an invocation, and no more than as many as make the pieces even
+        (1, 2048, 4, 64, 32, 1),
+        (1, 2049, 4, 65, 32, 2),
+        (7, 33, 4, 2, 17, 1),
+        (64, 64, 4, 2, 32, 2),
+        (65, 64, 4, 2, 32, 3),
+        (5, 50, 8, 4, 13, 1),
+        (5, 50, 16, 7, 8, 1),
+        # narrow rows: as many words as they may touch, wherever they begin
+        (9, 125, 1, 1, 32, 1),
+        (9, 126, 1, 2, 17, 1),
+        (9, 63, 2, 1, 32, 1),
+        (9, 64, 2, 2, 17, 1),
     ],
 )
-def test_grids(rows: int, run: int, kernel: Kernel, grid: tuple[int, int, int]) -> None:
-    step = only_dispatch(plan(Layout.of((rows, run), (2 * run + 2, 2)), limits=ROOMY))
-    assert (step.kernel, step.share.workgroups) == (kernel, grid)
+def test_rows_are_dealt_evenly(rows: int, run: int, width: int, pieces: int, each: int, groups: int) -> None:
+    share = only_dispatch(plan(Layout.of((rows, run), (2 * run + 2, 2)), itemsize=width)).share
+    assert (share.count, share.pieces, share.each) == (rows, pieces, each)
+    assert share.workgroups == (groups, 1, 1)
 
 
 def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
-    few = replace(ROOMY, workgroups=16)
-    for rows, grid in [(8, (1, 8, 1)), (9, (1, 9, 1)), (11, (1, 11, 1))]:
-        step = only_dispatch(plan(Layout.of((rows, 1440), (4000, 2)), limits=few))
-        assert (step.kernel, step.share.workgroups) == (Kernel.ROWS, grid)
-    slim = replace(few, profile=replace(CPU, words_each=1, workgroup_size=1, least_filled=2))
+    slim = replace(ROOMY, workgroups=16, profile=replace(CPU, words_each=1, workgroup_size=1))
     for elements, grid in [(16, (16, 1, 1)), (17, (9, 2, 1)), (256, (16, 16, 1))]:
-        step = only_dispatch(plan(Layout.of((elements,), (2,)), limits=slim))
-        assert (step.kernel, step.share.workgroups) == (Kernel.RUNS, grid)
+        for profile in (slim.profile, replace(slim.profile, least_row_nbytes=10_000)):
+            step = only_dispatch(plan(Layout.of((elements,), (2,)), limits=replace(slim, profile=profile)))
+            assert step.share.workgroups == grid
 
 
 def test_a_gpu_deals_neighbours_to_neighbours() -> None:
     source = Layout.of((3, 2000), (4002, 2))
     gpu = only_dispatch(plan(source, limits=replace(LIMITS, profile=GPU))).share
     cpu = only_dispatch(plan(source)).share
-    assert (gpu.each, gpu.step, gpu.workgroups) == (4, 64, (8, 3, 1))
-    assert (cpu.each, cpu.step, cpu.workgroups) == (32, 1, (1, 3, 1))
+    assert (gpu.contiguous, gpu.pieces, gpu.each) == (False, 500, 4)
+    assert (cpu.contiguous, cpu.pieces, cpu.each) == (True, 63, 32)
+
+
+@pytest.mark.parametrize(
+    ("run", "pieces", "each"), [(63, 63, 1), (64, 32, 2), (96, 32, 3), (128, 32, 4), (129, 33, 4)]
+)
+def test_a_gpus_short_rows_go_to_32_neighbours_before_any_takes_more(
+    run: int, pieces: int, each: int
+) -> None:
+    share = only_dispatch(plan(Layout.of((3, run), (400, 2)), limits=replace(LIMITS, profile=GPU))).share
+    assert (share.pieces, share.each) == (pieces, each)
 
 
 @pytest.mark.parametrize(("elements", "pieces"), [(12, 1), (13, 2), (24, 2), (25, 3)])
@@ -241,9 +281,12 @@ def test_no_count_of_a_step_wraps_around_32_bits(
     target = Layout.of(source.sizes, (target_stride,))
     for step in plan_copy(source, target, itemsize, boundless, buffer_copy=False).steps:
         assert isinstance(step, Dispatch)
-        x, y, z = step.share.workgroups
-        each = 1 if step.kernel is Kernel.ROWS else step.share.each  # the grid is the shape there
-        assert x * y * z * step.share.workgroup_size * each < 2**32
+        x, y, _ = step.share.workgroups
+        if step.kernel.deals_rows:
+            assert x * y * step.share.workgroup_size < 2**31  # what the kernels divide
+            assert step.share.pieces * step.share.each < 2**32
+        else:
+            assert x * y * step.share.workgroup_size * step.share.each < 2**32
         assert max(step.source.stop, step.target.stop) * step.width_nbytes <= 2**31
 
 
@@ -259,18 +302,23 @@ def test_nothing_to_copy_is_no_step() -> None:
 
 
 def test_a_plan_says_what_runs_and_why() -> None:
-    crop = plan(Layout.of((10, 8), (100, 1), 205))
+    crop = plan(Layout.of((20, 8), (100, 1), 205))
     assert str(crop).splitlines() == [
-        "copy of 320 bytes, items of 4, moved 4 at a time",
-        "  merged sizes (10, 8)",
+        "copy of 640 bytes, items of 4, moved 4 at a time",
+        "  merged sizes (20, 8)",
         "  source strides (100, 1) from 205",
         "  target strides (8, 1) from 0",
-        "  step 1: runs on (10, 8), grid 1 x 1 x 1 of 64, 32 each: whole words in short runs, dealt evenly",
+        "  step 1: rows on (20, 8), grid 1 x 1 x 1 of 64, 8 each: whole words, row by row",
     ]
-    assert crop.summary == "merged (10, 8) x 4 bytes, runs"
-    assert plan(Layout.packed((8,))).summary == "merged (2,) x 16 bytes, buffer copy"
-    pieces = plan(Layout.of((1000,), (2,)), limits=SMALL)
-    assert pieces.summary == f"merged (1000,) x 4 bytes, runs in {len(pieces.steps)} steps"
+    assert crop.summary == "merged (20, 8) x 4 bytes, rows"
+    assert plan(Layout.packed((8,))).summary == "merged (2,) x 16 bytes, a buffer copy"
+    few = plan(Layout.of((5, 8), (10, 1)))
+    assert few.summary == "merged (5, 4) x 8 bytes, 5 buffer copies"
+    assert str(few).splitlines()[-1] == (
+        "  step 1: 5 buffer copies of 32 bytes: contiguous words on both sides"
+    )
+    pieces = plan(Layout.of((1000,), (2,)), limits=replace(SMALL, profile=GPU))
+    assert pieces.summary == f"merged (1000,) x 4 bytes, rows in {len(pieces.steps)} steps"
     assert str(pieces).splitlines()[-1] == f"  and {len(pieces.steps) - 8} more steps like these"
 
 
@@ -285,7 +333,7 @@ assert "wgpu" not in sys.modules, "wgpu was imported"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "merged (81,) x 1 bytes, assemble\n"
+    assert done.stdout == "merged (81,) x 1 bytes, narrow_rows\n"
 
 
 def test_a_real_slice_ends_at_few_dimensions() -> None:

@@ -1,10 +1,9 @@
-// rows: elements of whole words in long innermost runs. The grid is the shape: two dimensions take no division,
-// and more take little.
+// rows: elements of 4 and 8 bytes, row by row of the last dimension.
 //
-//   workgroup (x, y, z)  ->  row z * groups.y + y of the dimensions before the last, and its x-th block of
-//                            workgroup_size * elements_each elements
-//   invocation           ->  elements_each elements of that block, `step` apart: 1 where a thread owns a piece of
-//                            memory, workgroup_size where neighbours take neighbouring elements
+//   invocation n = (y * groups.x + x) * workgroup_size + lane  ->  piece n % pieces of row n / pieces
+//   piece, contiguous                                          ->  `each` neighbouring elements of the row
+//   piece, otherwise                                           ->  every pieces-th element, `each` at most, so that
+//                                                                  neighbours take neighbours
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -16,12 +15,15 @@ struct Copy {
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // rows
+    pieces: u32,                         // invocations a row, for kernels that deal rows
+    each: u32,                           // most elements an invocation
+    pieces_multiplier: u32,              // of the divisor `pieces`
+    pieces_shift: u32,                   // bits, likewise
 }
 
 override workgroup_size: u32; // invocations
-override element_nbytes: u32; // bytes an element: 4, 8 or 16
-override elements_each: u32;  // elements an invocation
-override step: u32;           // elements between two of an invocation
+override element_nbytes: u32; // bytes an element: 4 or 8
+override contiguous: bool;    // whether an invocation's elements are neighbours
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -35,16 +37,48 @@ fn multiply_high(a: u32, b: u32) -> u32 {
     return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (carry >> 16u);
 }
 
-// n divided by dimension d's divisor, for n < 2^31.
-fn divide(n: u32, i: u32, j: u32) -> u32 {
-    return (multiply_high(n, copy.multipliers[i][j]) + n) >> copy.shifts[i][j];
+// n divided by a divisor, for n < 2^31.
+fn divide(n: u32, multiplier: u32, shift: u32) -> u32 {
+    return (multiply_high(n, multiplier) + n) >> shift;
 }
 
-fn copy_element(source_element: u32, target_element: u32) {
-    let words_per_element = element_nbytes / 4u;
-    for (var i = 0u; i < words_per_element; i++) {
-        let word = source_words[source_element * words_per_element + i];
-        target_words[target_element * words_per_element + i] = word;
+struct Place {
+    source_element: u32,
+    target_element: u32,
+}
+
+// The first element of a row of the last dimension.
+fn find_row(row: u32) -> Place {
+    var place = Place(copy.source_offset, copy.target_offset);
+    var rest = row;
+    for (var d = copy.rank - 1u; d > 0u; d--) {
+        let i = (d - 1u) / 4u;
+        let j = (d - 1u) % 4u;
+        var c = rest;
+        if (d > 1u) {
+            rest = divide(rest, copy.multipliers[i][j], copy.shifts[i][j]);
+            c -= rest * copy.sizes[i][j];
+        }
+        place.source_element += c * copy.source_strides[i][j];
+        place.target_element += c * copy.target_strides[i][j];
+    }
+    return place;
+}
+
+// An element, its second word 0 where it has none.
+fn read_element(source_element: u32) -> vec2<u32> {
+    if (element_nbytes == 4u) {
+        return vec2(source_words[source_element], 0u);
+    }
+    return vec2(source_words[2u * source_element], source_words[2u * source_element + 1u]);
+}
+
+fn write_element(target_element: u32, value: vec2<u32>) {
+    if (element_nbytes == 4u) {
+        target_words[target_element] = value.x;
+    } else {
+        target_words[2u * target_element] = value.x;
+        target_words[2u * target_element + 1u] = value.y;
     }
 }
 
@@ -52,38 +86,40 @@ fn copy_element(source_element: u32, target_element: u32) {
 fn rows(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
-    let row = group.z * groups.y + group.y;
-    let last = copy.rank - 1u;
-    let size = copy.sizes[last / 4u][last % 4u];
-    let first = group.x * workgroup_size * elements_each + select(lane, lane * elements_each, step == 1u);
-    if (row >= copy.count || first >= size) {
+    let invocation = (group.y * groups.x + group.x) * workgroup_size + lane;
+    let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
+    if (row >= copy.count) {
         return;
     }
+    let piece = invocation - row * copy.pieces;
+    let last = copy.rank - 1u;
+    let size = copy.sizes[last / 4u][last % 4u];
     let source_stride = copy.source_strides[last / 4u][last % 4u];
     let target_stride = copy.target_strides[last / 4u][last % 4u];
-    var source_element = copy.source_offset + first * source_stride;
-    var target_element = copy.target_offset + first * target_stride;
-    var rest = row;
-    for (var d = last; d > 0u; d--) {
-        let i = (d - 1u) / 4u;
-        let j = (d - 1u) % 4u;
-        var c = rest;
-        if (d > 1u) {
-            rest = divide(rest, i, j);
-            c -= rest * copy.sizes[i][j];
-        }
-        source_element += c * copy.source_strides[i][j];
-        target_element += c * copy.target_strides[i][j];
+    let step = select(copy.pieces, 1u, contiguous);
+    let first = select(piece, piece * copy.each, contiguous);
+    let stop = select(size, min(first + copy.each, size), contiguous);
+    let place = find_row(row);
+    var source_element = place.source_element + first * source_stride;
+    var target_element = place.target_element + first * target_stride;
+    let source_step = step * source_stride;
+    let target_step = step * target_stride;
+    var c = first;
+    for (; c + 3u * step < stop; c += 4u * step) {
+        let value_0 = read_element(source_element);
+        let value_1 = read_element(source_element + source_step);
+        let value_2 = read_element(source_element + 2u * source_step);
+        let value_3 = read_element(source_element + 3u * source_step);
+        write_element(target_element, value_0);
+        write_element(target_element + target_step, value_1);
+        write_element(target_element + 2u * target_step, value_2);
+        write_element(target_element + 3u * target_step, value_3);
+        source_element += 4u * source_step;
+        target_element += 4u * target_step;
     }
-    let source_step = source_stride * step;
-    let target_step = target_stride * step;
-    if (first + (elements_each - 1u) * step < size) {
-        for (var k = 0u; k < elements_each; k++) {
-            copy_element(source_element + k * source_step, target_element + k * target_step);
-        }
-    } else {
-        for (var k = 0u; first + k * step < size; k++) {
-            copy_element(source_element + k * source_step, target_element + k * target_step);
-        }
+    for (; c < stop; c += step) {
+        write_element(target_element, read_element(source_element));
+        source_element += source_step;
+        target_element += target_step;
     }
 }

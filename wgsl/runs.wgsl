@@ -1,8 +1,8 @@
 // runs: elements of whole words in innermost runs of any length, without wasted invocations.
 //
-//   workgroup g = y * groups.x + x  ->  its block of workgroup_size * elements_each indices, row-major
-//   invocation                      ->  elements_each indices of that block, `step` apart: 1 where a thread owns a
-//                                       piece of memory, workgroup_size where neighbours take neighbours
+//   workgroup g = y * groups.x + x  ->  its block of workgroup_size * each indices, row-major
+//   invocation, contiguous          ->  `each` neighbouring indices of that block
+//   invocation, otherwise           ->  every workgroup_size-th, so that neighbours take neighbours
 //
 // An index is decoded once; from there it walks, and is decoded again only where a carry goes far.
 
@@ -16,12 +16,15 @@ struct Copy {
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // elements
+    pieces: u32,                         // invocations a row, for kernels that deal rows
+    each: u32,                           // elements an invocation
+    pieces_multiplier: u32,              // of the divisor `pieces`
+    pieces_shift: u32,                   // bits, likewise
 }
 
 override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 4, 8 or 16
-override elements_each: u32;  // elements an invocation
-override step: u32;           // indices between two of an invocation
+override contiguous: bool;    // whether an invocation's indices are neighbours
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -43,9 +46,9 @@ fn multiply_high(a: u32, b: u32) -> u32 {
     return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (carry >> 16u);
 }
 
-// n divided by dimension d's divisor, for n < 2^31.
-fn divide(n: u32, i: u32, j: u32) -> u32 {
-    return (multiply_high(n, copy.multipliers[i][j]) + n) >> copy.shifts[i][j];
+// n divided by a divisor, for n < 2^31.
+fn divide(n: u32, multiplier: u32, shift: u32) -> u32 {
+    return (multiply_high(n, multiplier) + n) >> shift;
 }
 
 fn find(index: u32) -> Place {
@@ -56,7 +59,7 @@ fn find(index: u32) -> Place {
         let j = (d - 1u) % 4u;
         var c = rest;
         if (d > 1u) {
-            rest = divide(rest, i, j);
+            rest = divide(rest, copy.multipliers[i][j], copy.shifts[i][j]);
             c -= rest * copy.sizes[i][j];
         }
         place.source_element += c * copy.source_strides[i][j];
@@ -82,8 +85,9 @@ fn copy_element(source_element: u32, target_element: u32) {
 fn runs(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
-    let block = (group.y * groups.x + group.x) * workgroup_size * elements_each;
-    var index = block + select(lane, lane * elements_each, step == 1u);
+    let block = (group.y * groups.x + group.x) * workgroup_size * copy.each;
+    let step = select(workgroup_size, 1u, contiguous);
+    var index = block + select(lane, lane * copy.each, contiguous);
     if (index >= copy.count) {
         return;
     }
@@ -92,8 +96,8 @@ fn runs(@builtin(workgroup_id) group: vec3<u32>,
     let size = copy.sizes[last / 4u][last % 4u];
     let source_stride = copy.source_strides[last / 4u][last % 4u];
     let target_stride = copy.target_strides[last / 4u][last % 4u];
-    if (place.left > (elements_each - 1u) * step) {
-        for (var k = 0u; k < elements_each; k++) {
+    if (place.left > (copy.each - 1u) * step) {
+        for (var k = 0u; k < copy.each; k++) {
             let walked = k * step;
             copy_element(place.source_element + walked * source_stride,
                          place.target_element + walked * target_stride);
@@ -103,14 +107,14 @@ fn runs(@builtin(workgroup_id) group: vec3<u32>,
     let before = max(last, 1u) - 1u;
     let source_carry = copy.source_strides[before / 4u][before % 4u] - size * source_stride;
     let target_carry = copy.target_strides[before / 4u][before % 4u] - size * target_stride;
-    for (var k = 0u; k < elements_each && index < copy.count; k++) {
+    for (var k = 0u; k < copy.each && index < copy.count; k++) {
         copy_element(place.source_element, place.target_element);
         index += step;
         place.source_element += step * source_stride;
         place.target_element += step * target_stride;
         if (place.left > step) {
             place.left -= step;
-        } else if (step == 1u && place.rows > 1u) {
+        } else if (contiguous && place.rows > 1u) {
             place.source_element += source_carry;
             place.target_element += target_carry;
             place.left = size;

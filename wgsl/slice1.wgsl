@@ -15,7 +15,11 @@ struct Copy {
     source_offset: u32,                  // elements, from the start of the binding
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
-    count: u32,                          // invocations with work, here elements
+    count: u32,                          // elements
+    pieces: u32,                         // invocations a row, for kernels that deal rows
+    each: u32,                           // what an invocation takes, for kernels that deal more than one element
+    pieces_multiplier: u32,              // of the divisor `pieces`
+    pieces_shift: u32,                   // bits, likewise
 }
 
 override workgroup_size: u32; // invocations

@@ -24,7 +24,9 @@ class Allocating:
 
     def run(self) -> None:
         """Slice."""
-        self.out = self.view.copy(order="C")  # what ascontiguousarray does; it returns packed views as they are
+        self.out = self.view.copy(
+            order="C"
+        )  # what ascontiguousarray does; it returns packed views as they are
 
     def result(self) -> NDArray[Any]:
         """The output."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ def describe() -> dict[str, str]:
 
 
 class Stopwatch:
-    """Timestamps before and after what is recorded between two empty passes; ticks are taken as nanoseconds."""
+    """Timestamps around what is recorded between two empty passes; ticks are taken as nanoseconds."""
 
     def __init__(self) -> None:
         queue_device = device.wgpu_device

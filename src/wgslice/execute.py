@@ -9,7 +9,7 @@ from wgslice.buffers import check_alive, check_encoder, check_usable, describe_b
 from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopy, Dispatch, Plan, Span, plan_copy, rebase
+from wgslice.plan import BufferCopies, Dispatch, Plan, Span, plan_copy, rebase
 from wgslice.uniforms import uniform_block
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def record_plan(
                 compute_pass.set_bind_group(0, bind_group)
                 compute_pass.dispatch_workgroups(*workgroups)
             compute_pass.end()
-    copies = [step for step in plan.steps if isinstance(step, BufferCopy)]
+    copies = [step for step in plan.steps if isinstance(step, BufferCopies)]
     if copies:
         record_buffer_copies(device, encoder, copies, source, target)
 
@@ -90,7 +90,7 @@ def record_plan(
 def record_buffer_copies(
     device: Device,
     encoder: CommandEncoder,
-    copies: Sequence[BufferCopy],
+    copies: Sequence[BufferCopies],
     source: tuple[Buffer, int],
     target: tuple[Buffer, int],
 ) -> None:
@@ -101,13 +101,14 @@ def record_buffer_copies(
     (source_buffer, source_base), (target_buffer, target_base) = source, target
     with translated_errors():
         for step in copies:
-            encoder.copy_buffer_to_buffer(
-                source_buffer,
-                source_base + step.source_offset_nbytes,
-                target_buffer,
-                target_base + step.target_offset_nbytes,
-                step.nbytes,
-            )
+            for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
+                encoder.copy_buffer_to_buffer(
+                    source_buffer,
+                    source_base + source_place,
+                    target_buffer,
+                    target_base + target_place,
+                    step.nbytes,
+                )
 
 
 def compile_plan(device: Device, plan: Plan) -> None:

@@ -67,8 +67,17 @@ class Layout:
         """For each dimension the signed distance from its first to its last element."""
         return tuple(max(size - 1, 0) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
 
+    def places(self) -> list[int]:
+        """Where each index lies, row-major."""
+        found = [self.offset]
+        for size, stride in zip(self.sizes, self.strides, strict=True):
+            found = [place + stride * c for place in found for c in range(size)]
+        return found
+
     def shifted(self, elements: int) -> Layout:
         """The same layout, further along."""
+        if elements == 0:
+            return self
         return Layout.of(self.sizes, self.strides, self.offset + elements)
 
     def select(self, selection: Sequence[int | range | None]) -> Layout:

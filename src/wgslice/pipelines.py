@@ -7,6 +7,7 @@ from typing import Any
 
 from wgslice.kernels import Kernel
 from wgslice.plan import Dispatch, Span
+from wgslice.uniforms import override_constants
 
 __all__ = ["Pipelines"]
 
@@ -27,13 +28,12 @@ class Pipelines:
         self.wgpu_device = wgpu_device
         self.layout = self._layout("uniform", "read-only-storage", "storage")
         self.probe_layout = self._layout("read-only-storage")
-        self.pipelines: dict[tuple[int | Kernel, ...], Any] = {}
+        self.pipelines: dict[tuple[Kernel, tuple[tuple[str, int], ...]], Any] = {}
         self.uniform_buffers: dict[bytes, Any] = {}
 
     def pipeline(self, step: Dispatch) -> Any:
-        """Compile the kernel of a step for its width and its share, the first time."""
-        share = step.share
-        key = step.kernel, step.width_nbytes, share.workgroup_size, share.each, share.step
+        """Compile the kernel of a step with the constants that it needs, the first time."""
+        key = step.kernel, tuple(override_constants(step).items())
         if key not in self.pipelines:
             self.pipelines[key] = self._pipeline(step)
         return self.pipelines[key]
@@ -85,12 +85,3 @@ def entry(number: int, buffer: Any, span: Span) -> dict[str, Any]:
     """One entry of a bind group."""
     resource = {"buffer": buffer, "offset": span.offset_nbytes, "size": span.nbytes}
     return {"binding": number, "resource": resource}
-
-
-def override_constants(step: Dispatch) -> dict[str, int]:
-    """The override constants that a step's kernel declares."""
-    constants = {"workgroup_size": step.share.workgroup_size, "element_nbytes": step.width_nbytes}
-    if step.kernel is not Kernel.SLICE1:
-        each = "words_each" if step.kernel is Kernel.ASSEMBLE else "elements_each"
-        constants |= {each: step.share.each, "step": step.share.step}
-    return constants

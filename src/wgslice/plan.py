@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
-from math import gcd
+from math import gcd, prod
 
 from wgslice.integers import U32_MAX, whole_words
-from wgslice.kernels import Kernel, Share, choose_kernel, deal
+from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, choose_kernel, deal
 from wgslice.layout import Layout, coalesce
 from wgslice.profiles import Limits
 
-__all__ = ["BufferCopy", "Dispatch", "Plan", "Span", "dispatch_of", "plan_copy", "rebase"]
+__all__ = ["BufferCopies", "Dispatch", "Plan", "Span", "dispatch_of", "plan_copy", "rebase"]
 
-WIDEST_NBYTES = 16  # one vec4<u32>
 STEPS_PRINTED = 8
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
@@ -31,18 +29,19 @@ class Span:
 
 
 @dataclass(frozen=True)
-class BufferCopy:
-    """One `copy_buffer_to_buffer`; offsets count from the bases that `rebase` split off."""
+class BufferCopies:
+    """One `copy_buffer_to_buffer` for each of some rows, contiguous whole words on both sides.
 
-    source_offset_nbytes: int
-    target_offset_nbytes: int
-    nbytes: int
+    The layouts place the rows' first bytes, counted from the bases that `rebase` split off.
+    """
+
+    source: Layout
+    target: Layout
+    nbytes: int  # a row
 
     def __str__(self) -> str:
-        return (
-            f"buffer copy of {self.nbytes} bytes from {self.source_offset_nbytes} "
-            f"to {self.target_offset_nbytes}: contiguous words on both sides"
-        )
+        rows = "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
+        return f"{rows} of {self.nbytes} bytes: contiguous words on both sides"
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,15 @@ class Plan:
     width_nbytes: int  # bytes an element of the copy
     source: Layout
     target: Layout
-    steps: tuple[BufferCopy | Dispatch, ...]
+    steps: tuple[BufferCopies | Dispatch, ...]
 
     @property
     def summary(self) -> str:
         """One line: merged dimensions, element width, kernels."""
-        names = ("buffer copy" if isinstance(step, BufferCopy) else step.kernel.value for step in self.steps)
+        names = (
+            step.kernel.value if isinstance(step, Dispatch) else str(step).partition(" of ")[0]
+            for step in self.steps
+        )
         used = ", ".join(dict.fromkeys(names)) or "nothing to do"
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
         return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
@@ -125,9 +127,9 @@ def plan_copy(
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
-    steps: tuple[BufferCopy | Dispatch, ...]
+    steps: tuple[BufferCopies | Dispatch, ...]
     if buffer_copy and copies_rows(source, target, width_nbytes, limits):
-        steps = tuple(row_copies(source, target, width_nbytes))
+        steps = (row_copies(source, target, width_nbytes),)
     else:
         pieces = split(source, target, width_nbytes, limits)
         steps = tuple(dispatch(*piece, width_nbytes, limits) for piece in pieces)
@@ -135,23 +137,34 @@ def plan_copy(
 
 
 def copies_rows(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> bool:
-    """Whether buffer copies do it: of everything, or of rows that are long enough."""
+    """Whether buffer copies do it: of everything, of long rows, or of few."""
     if width_nbytes < 4:
         return False
     if source.is_packed and target.is_packed:
         return True
-    contiguous = target.rank and source.strides[-1] == target.strides[-1] == 1
-    return bool(contiguous) and target.sizes[-1] * width_nbytes >= limits.profile.row_copy_nbytes
+    if not source.strides[-1:] == target.strides[-1:] == (1,):
+        return False
+    run = target.sizes[-1]
+    long = run * width_nbytes >= limits.profile.row_copy_nbytes
+    return long or target.size // run <= limits.profile.few_rows
 
 
-def row_copies(source: Layout, target: Layout, width_nbytes: int) -> Iterator[BufferCopy]:
-    """A buffer copy of each contiguous row."""
-    run = [range(size) for size in target.sizes[-1:]]
-    for index in product(*map(range, target.sizes[:-1])):
-        source_row, target_row = source.select([*index, *run]), target.select([*index, *run])
-        yield BufferCopy(
-            source_row.offset * width_nbytes, target_row.offset * width_nbytes, target_row.size * width_nbytes
-        )
+def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
+    """A buffer copy of each contiguous row; of everything, where that is one."""
+    if source.is_packed and target.is_packed:
+        rows: list[range] = []
+    else:
+        rows = [range(size) for size in target.sizes[:-1]]
+    firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
+    nbytes = prod(target.sizes[len(rows) :]) * width_nbytes
+    source_rows, target_rows = source.select(firsts), target.select(firsts)
+    return BufferCopies(in_bytes(source_rows, width_nbytes), in_bytes(target_rows, width_nbytes), nbytes)
+
+
+def in_bytes(layout: Layout, width_nbytes: int) -> Layout:
+    """The same places, counted in bytes."""
+    strides = [stride * width_nbytes for stride in layout.strides]
+    return Layout.of(layout.sizes, strides, layout.offset * width_nbytes)
 
 
 def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
@@ -228,10 +241,11 @@ def dispatch_of(
     reason: str,
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings."""
-    share = deal(kernel, target, width_nbytes, limits)
-    if kernel is Kernel.ASSEMBLE and (target.rank == 0 or target.strides[-1] != 1):
+    apart = target.strides[-1:] != (1,)
+    if (kernel.deals_rows and target.rank == 0) or (kernel.deals_words and apart):
         source, target = (
             source.select([*map(range, source.sizes), None]),
             target.select([*map(range, target.sizes), None]),
         )
+    share = deal(kernel, target, width_nbytes, limits)
     return Dispatch(kernel, width_nbytes, source, target, *bindings, share, reason)

@@ -14,28 +14,45 @@ class Profile:
 
     name: str
     workgroup_size: int  # invocations a workgroup
-    words_each: int  # 32-bit words that an invocation writes
-    neighbours: (
-        bool  # whether neighbouring invocations take neighbouring elements, or each a piece of its own
-    )
-    least_filled: float  # of a row's workgroups, the part with work from which the grid may be the shape
-    row_copy_nbytes: float  # from how many bytes on a contiguous row is a buffer copy of its own
-
-    @property
-    def step(self) -> int:
-        """Elements between two of an invocation."""
-        return self.workgroup_size if self.neighbours else 1
+    words_each: int  # most 32-bit words that an invocation writes
+    contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
+    least_pieces: int  # invocations a row before they take more than one element each
+    least_row_nbytes: int  # shorter rows are not dealt to invocations of their own
+    least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes
+    row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
+    few_rows: int  # so many contiguous rows and fewer likewise, however short
 
 
 # A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line.
 # lavapipe of Mesa 25.0, 4 cores, crop of 3001 x 3001 float32, ms: 1 word an invocation 11.8, 4 words 5.5,
 # 8 words 4.5, 16 words 4.5, 32 words 4.3; neighbours interleaved, 4 words 8.1, 16 words 5.7.
+# Buffer copies against a dispatch, ms with the wait, Mesa 25.0 and 22.3: 16 rows of 1 KiB 0.15 to 0.22 and
+# 0.14 to 0.23, 64 of 4 KiB 0.35 to 0.32 and 0.35 to 0.37, 256 of 16 KiB 0.86 to 0.85 and 0.93 to 1.17, 512 of
+# 64 KiB 3.3 to 4.1 and 3.5 to 6.9.
 CPU = Profile(
-    "cpu", workgroup_size=64, words_each=32, neighbours=False, least_filled=0.7, row_copy_nbytes=2**17
+    "cpu",
+    workgroup_size=64,
+    words_each=32,
+    contiguous=True,
+    least_pieces=1,
+    least_row_nbytes=32,
+    least_narrow_row_nbytes=16,
+    row_copy_nbytes=2**15,
+    few_rows=16,
 )
 
 # A GPU merges the accesses of neighbouring invocations; 4 words are in flight. Not measured yet.
-GPU = Profile("gpu", workgroup_size=64, words_each=4, neighbours=True, least_filled=0.7, row_copy_nbytes=inf)
+GPU = Profile(
+    "gpu",
+    workgroup_size=64,
+    words_each=4,
+    contiguous=False,
+    least_pieces=32,
+    least_row_nbytes=0,
+    least_narrow_row_nbytes=16,
+    row_copy_nbytes=inf,
+    few_rows=0,
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.kernels import Kernel
-from wgslice.plan import BufferCopy, Dispatch, Plan, Span
+from wgslice.plan import BufferCopies, Dispatch, Plan, Span
 from wgslice.uniforms import copy_dtype, uniform_block
 
 __all__ = ["run_plan", "twins"]
@@ -20,9 +20,9 @@ Words = NDArray[np.uint32]
 def run_plan(plan: Plan, source: Bytes, target: Bytes) -> None:
     """Run `plan` from the bytes of one buffer into those of another, in place, both from their bases on."""
     for step in plan.steps:
-        if isinstance(step, BufferCopy):
-            start, stop = step.target_offset_nbytes, step.target_offset_nbytes + step.nbytes
-            target[start:stop] = source[step.source_offset_nbytes :][: step.nbytes]
+        if isinstance(step, BufferCopies):
+            for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
+                target[target_place:][: step.nbytes] = source[source_place:][: step.nbytes]
         else:
             run_dispatch(step, source, target)
 
@@ -68,12 +68,22 @@ def decode(block: np.void, indices: Words, rank: int) -> tuple[Words, Words]:
     return source_elements, target_elements
 
 
-def taken(step: Dispatch, groups: int) -> Words:
-    """What the invocations of so many workgroups take, in the order of invocations."""
+def taken(step: Dispatch) -> Words:
+    """What all invocations of a grid take of a whole that is not dealt by rows, in their order."""
     share = step.share
+    groups = share.workgroups[0] * share.workgroups[1]
     block, lane, k = np.ogrid[:groups, : share.workgroup_size, : share.each]
-    first = lane * share.each if share.step == 1 else lane
-    return np.asarray(block * share.workgroup_size * share.each + first + k * share.step, np.uint32).ravel()
+    first, apart = (lane * share.each, 1) if share.contiguous else (lane, share.workgroup_size)
+    place = block * share.workgroup_size * share.each + first + k * apart
+    return np.asarray(place, np.uint32).ravel()
+
+
+def taken_of_row(step: Dispatch) -> Words:
+    """What the pieces of one row take of it, in their order."""
+    share = step.share
+    piece, k = np.ogrid[: share.pieces, : share.each]
+    place = piece * share.each + k if share.contiguous else piece + k * share.pieces
+    return np.asarray(place, np.uint32).ravel()
 
 
 def slice1(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
@@ -90,11 +100,9 @@ def slice1(block: np.void, step: Dispatch, source_words: Words, target_words: Wo
 
 def rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
     """Twin of `wgsl/rows.wgsl`."""
-    x, y, z = step.share.workgroups
     last = int(block["rank"]) - 1
-    row = np.arange(y * z, dtype=np.uint32)
-    source_rows, target_rows = decode(block, row[row < block["count"]], last)
-    column = taken(step, x)
+    source_rows, target_rows = decode(block, np.arange(block["count"], dtype=np.uint32), last)
+    column = taken_of_row(step)
     column = column[column < block["sizes"][last]]
     copy_elements(
         step,
@@ -105,19 +113,43 @@ def rows(block: np.void, step: Dispatch, source_words: Words, target_words: Word
     )
 
 
+def wide_rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/wide_rows.wgsl`."""
+    rows(block, step, source_words, target_words)
+
+
+def narrow_rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/narrow_rows.wgsl`."""
+    lanes = np.uint32(4 // step.width_nbytes)
+    last = int(block["rank"]) - 1
+    size, stride = block["sizes"][last], block["source_strides"][last]
+    row, own, lane = np.ix_(
+        np.arange(block["count"], dtype=np.uint32), taken_of_row(step), np.arange(lanes, dtype=np.uint32)
+    )
+    source_rows, start = decode(block, row, last)
+    next_source_rows, next_start = decode(block, row + np.uint32(1), last)
+    _, before = decode(block, row - np.uint32(1), last)
+    word = start // lanes + own
+    shared = (row > 0) & (own == 0) & (before + size > word * lanes)
+    element = word * lanes + lane
+    inside = ~shared & (element >= start) & (element < start + size)
+    follows = (word * lanes < start + size) & (row + 1 < block["count"]) & (element >= next_start)
+    for chosen, source, target in ((inside, source_rows, start), (follows, next_source_rows, next_start)):
+        source_elements = source + (element - target) * stride
+        copy_elements(step, source_words, source_elements[chosen], target_words, element[chosen])
+
+
 def runs(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
     """Twin of `wgsl/runs.wgsl`."""
-    x, y, _ = step.share.workgroups
-    index = taken(step, x * y)
+    index = taken(step)
     source_elements, target_elements = decode(block, index[index < block["count"]], int(block["rank"]))
     copy_elements(step, source_words, source_elements, target_words, target_elements)
 
 
-def assemble(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
-    """Twin of `wgsl/assemble.wgsl`."""
-    x, y, _ = step.share.workgroups
+def narrow_runs(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/narrow_runs.wgsl`."""
     lanes = 4 // step.width_nbytes
-    word = taken(step, x * y)
+    word = taken(step)
     word = word[word < block["count"]]
     elements = np.add.outer(
         (block["target_offset"] // lanes + word) * lanes, np.arange(lanes, dtype=np.uint32)
@@ -140,6 +172,8 @@ def assemble(block: np.void, step: Dispatch, source_words: Words, target_words: 
 twins: dict[Kernel, Callable[[np.void, Dispatch, Words, Words], None]] = {
     Kernel.SLICE1: slice1,
     Kernel.ROWS: rows,
+    Kernel.WIDE_ROWS: wide_rows,
+    Kernel.NARROW_ROWS: narrow_rows,
     Kernel.RUNS: runs,
-    Kernel.ASSEMBLE: assemble,
+    Kernel.NARROW_RUNS: narrow_runs,
 }

@@ -11,7 +11,7 @@ from wgslice.kernels import Kernel
 from wgslice.layout import Layout
 from wgslice.plan import Dispatch
 
-__all__ = ["copy_dtype", "divider", "uniform_block"]
+__all__ = ["copy_dtype", "divider", "override_constants", "uniform_block"]
 
 copy_dtype = np.dtype(
     [
@@ -24,6 +24,10 @@ copy_dtype = np.dtype(
         ("target_offset", "<u4"),  # elements, from the start of the binding
         ("rank", "<u4"),  # dimensions in use
         ("count", "<u4"),  # elements, rows or words, as the kernel says
+        ("pieces", "<u4"),  # invocations a row, for kernels that deal rows
+        ("each", "<u4"),  # most elements or words an invocation
+        ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
+        ("pieces_shift", "<u4"),  # bits
     ]
 )
 
@@ -42,7 +46,24 @@ def uniform_block(step: Dispatch) -> bytes:
     block["target_offset"] = step.target.offset
     block["rank"] = rank
     block["count"] = step.share.count
+    block["pieces"] = step.share.pieces
+    block["each"] = step.share.each
+    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
     return block.tobytes()
+
+
+def override_constants(step: Dispatch) -> dict[str, int]:
+    """The constants that the kernel of `step` is compiled with."""
+    constants = {"workgroup_size": step.share.workgroup_size}
+    if step.kernel is not Kernel.WIDE_ROWS:
+        constants["element_nbytes"] = step.width_nbytes
+    if step.kernel is not Kernel.SLICE1:
+        constants["contiguous"] = int(step.share.contiguous)
+    if step.kernel is Kernel.NARROW_ROWS:
+        stride = step.source.strides[-1]
+        by_words = abs(stride) == 1 or (abs(stride) == 2 and step.width_nbytes == 1)
+        constants["source_step"] = stride if by_words else 0
+    return constants
 
 
 def wrapped_strides(layout: Layout) -> list[int]:
@@ -52,7 +73,7 @@ def wrapped_strides(layout: Layout) -> list[int]:
 
 def divisors(step: Dispatch) -> Sequence[int]:
     """What the kernel divides by in each dimension: places in the target, or indices."""
-    return step.target.strides if step.kernel is Kernel.ASSEMBLE else step.target.sizes
+    return step.target.strides if step.kernel is Kernel.NARROW_RUNS else step.target.sizes
 
 
 def divider(divisor: int) -> tuple[int, int]:
