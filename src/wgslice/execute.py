@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wgslice.buffers import check_alive, check_encoder, check_usable, describe_buffer
 from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plan import BufferCopies, Dispatch, Plan, Span, plan_copy, rebase
-from wgslice.uniforms import uniform_block
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
@@ -61,21 +60,10 @@ def record_plan(
     target: tuple[Buffer, int],
 ) -> None:
     """Record a plan's steps between two buffers, from a base in bytes in each."""
-    with translated_errors():
-        dispatches = [
-            (
-                device.pipelines.pipeline(step),
-                device.pipelines.bind_group(
-                    uniform_block(step),
-                    placed(source, step.source_binding),
-                    placed(target, step.target_binding),
-                ),
-                step.share.workgroups,
-            )
-            for step in plan.steps
-            if isinstance(step, Dispatch)
-        ]
-        if dispatches:
+    steps = [step for step in plan.steps if isinstance(step, Dispatch)]
+    if steps:
+        with translated_errors():
+            dispatches = [prepared(device, step, source, target) for step in steps]
             compute_pass = encoder.begin_compute_pass()
             for pipeline, bind_group, workgroups in dispatches:
                 compute_pass.set_pipeline(pipeline)
@@ -85,6 +73,15 @@ def record_plan(
     copies = [step for step in plan.steps if isinstance(step, BufferCopies)]
     if copies:
         record_buffer_copies(device, encoder, copies, source, target)
+
+
+def prepared(
+    device: Device, step: Dispatch, source: tuple[Buffer, int], target: tuple[Buffer, int]
+) -> tuple[Any, Any, tuple[int, int, int]]:
+    """The pipeline, bind group and grid of a dispatch."""
+    pipeline, uniform_buffer = device.pipelines.prepare(step)
+    sides = placed(source, step.source_binding), placed(target, step.target_binding)
+    return pipeline, device.pipelines.bind_group(uniform_buffer, *sides), step.share.workgroups
 
 
 def record_buffer_copies(
@@ -116,7 +113,7 @@ def compile_plan(device: Device, plan: Plan) -> None:
     with translated_errors():
         for step in plan.steps:
             if isinstance(step, Dispatch):
-                device.pipelines.pipeline(step)
+                device.pipelines.prepare(step)
 
 
 def placed(place: tuple[Buffer, int], span: Span) -> tuple[Buffer, Span]:

@@ -55,17 +55,17 @@ class Layout:
     @property
     def lowest(self) -> int:
         """The lowest element that an index reaches."""
-        return self.offset + sum(min(0, reach) for reach in self.reaches)
+        return self.offset + sum([reach for reach in self.reaches if reach < 0])
 
     @property
     def stop(self) -> int:
         """One past the highest element that an index reaches; `lowest` for a layout without elements."""
-        return self.offset + sum(max(0, reach) for reach in self.reaches) + (self.size > 0)
+        return self.offset + sum([reach for reach in self.reaches if reach > 0]) + (self.size > 0)
 
     @property
     def reaches(self) -> tuple[int, ...]:
         """For each dimension the signed distance from its first to its last element."""
-        return tuple(max(size - 1, 0) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
+        return tuple([(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)])
 
     def places(self) -> list[int]:
         """Where each index lies, row-major."""

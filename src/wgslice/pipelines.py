@@ -7,7 +7,7 @@ from typing import Any
 
 from wgslice.kernels import Kernel
 from wgslice.plan import Dispatch, Span
-from wgslice.uniforms import override_constants
+from wgslice.uniforms import override_constants, uniform_block
 
 __all__ = ["Pipelines"]
 
@@ -15,11 +15,13 @@ __all__ = ["Pipelines"]
 UNIFORM = 0x40
 COMPUTE_STAGE = 0x4
 
-MOST_UNIFORM_BUFFERS = 1024  # of 112 bytes each; then all are made anew
+# So many are kept, then all are made anew: buffers of 192 bytes, and steps with what they run with.
+MOST_UNIFORM_BUFFERS = 1024
+MOST_PREPARED = 4096
 
 
 class Pipelines:
-    """Pipelines by kernel and width, uniform blocks by value, and the bind groups that join them to buffers.
+    """Pipelines by kernel and constants, uniform blocks by value, and the bind groups that bring buffers in.
 
     It works on a wgpu.GPUDevice, whose objects are Any here: `device` alone imports wgpu.
     """
@@ -30,18 +32,25 @@ class Pipelines:
         self.probe_layout = self._layout("read-only-storage")
         self.pipelines: dict[tuple[Kernel, tuple[tuple[str, int], ...]], Any] = {}
         self.uniform_buffers: dict[bytes, Any] = {}
+        self.prepared: dict[int, tuple[Dispatch, Any, Any]] = {}  # by id of the step, which it keeps
 
-    def pipeline(self, step: Dispatch) -> Any:
-        """Compile the kernel of a step with the constants that it needs, the first time."""
-        key = step.kernel, tuple(override_constants(step).items())
-        if key not in self.pipelines:
-            self.pipelines[key] = self._pipeline(step)
-        return self.pipelines[key]
+    def prepare(self, step: Dispatch) -> tuple[Any, Any]:
+        """The pipeline and the uniform buffer of a step, made the first time."""
+        found = self.prepared.get(id(step))
+        if found is None:
+            if len(self.prepared) >= MOST_PREPARED:
+                self.prepared.clear()
+            found = step, self._pipeline(step), self._uniform_buffer(uniform_block(step))
+            self.prepared[id(step)] = found
+        return found[1:]
 
-    def bind_group(self, uniform: bytes, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
+    def bind_group(self, uniform_buffer: Any, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
         """Bind what every kernel has."""
-        block = self._uniform_buffer(uniform)
-        entries = [entry(0, block, Span(0, block.size)), entry(1, *source), entry(2, *target)]
+        entries = [
+            {"binding": 0, "resource": uniform_buffer},
+            entry(1, *source),
+            entry(2, *target),
+        ]
         return self.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
 
     def probe(self, buffer: Any) -> None:
@@ -58,17 +67,22 @@ class Pipelines:
         )
 
     def _pipeline(self, step: Dispatch) -> Any:
-        name = step.kernel.value
-        source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
-        device = self.wgpu_device
-        return device.create_compute_pipeline(
-            layout=device.create_pipeline_layout(bind_group_layouts=[self.layout]),
-            compute={
-                "module": device.create_shader_module(label=name, code=source),
-                "entry_point": name,
-                "constants": override_constants(step),
-            },
-        )
+        """Compile the kernel of a step with the constants that it needs, the first time."""
+        constants = override_constants(step)
+        key = step.kernel, tuple(constants.items())
+        if key not in self.pipelines:
+            name = step.kernel.value
+            source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
+            device = self.wgpu_device
+            self.pipelines[key] = device.create_compute_pipeline(
+                layout=device.create_pipeline_layout(bind_group_layouts=[self.layout]),
+                compute={
+                    "module": device.create_shader_module(label=name, code=source),
+                    "entry_point": name,
+                    "constants": constants,
+                },
+            )
+        return self.pipelines[key]
 
     def _uniform_buffer(self, uniform: bytes) -> Any:
         """Hold a block for good in a buffer, so that any number of recordings can share it."""

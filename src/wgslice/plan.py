@@ -109,7 +109,7 @@ def rebase(layout: Layout, itemsize: int, limits: Limits) -> tuple[int, Layout]:
     The base is the last possible binding offset at or before the layout's lowest element, so that equal
     slices at different places of a buffer share a plan.
     """
-    base = span_of(layout, itemsize, limits).offset_nbytes
+    base = base_of(layout, itemsize, limits)
     return base, layout.shifted(-(base // itemsize))
 
 
@@ -213,10 +213,15 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     return None
 
 
+def base_of(layout: Layout, width_nbytes: int, limits: Limits) -> int:
+    """The last offset in bytes, at or before a layout's lowest element, at which a binding may begin."""
+    alignment = limits.binding_alignment_nbytes
+    return layout.lowest * width_nbytes // alignment * alignment
+
+
 def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
     """The binding that holds a layout: from an aligned offset to the end of its last word."""
-    alignment = limits.binding_alignment_nbytes
-    start = layout.lowest * width_nbytes // alignment * alignment
+    start = base_of(layout, width_nbytes, limits)
     return Span(start, whole_words(layout.stop * width_nbytes) - start)
 
 

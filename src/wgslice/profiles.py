@@ -63,3 +63,6 @@ class Limits:
     binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
     workgroups: int  # most workgroups in one dimension of a dispatch
     profile: Profile = GPU
+
+    def __hash__(self) -> int:
+        return self.binding_nbytes  # looked up at every copy; a process has few of these

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.buffers import check_alive, check_usable
-from wgslice.device import Device, translated_errors
+from wgslice.device import MOST_STAGING, STAGING_NBYTES, Device, translated_errors
 from wgslice.integers import whole_words
 
 if TYPE_CHECKING:
@@ -34,18 +35,38 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8]) -> None:
 
 
 def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:
-    """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC."""
+    """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC.
+
+    One chunk is copied on the GPU while another is read.
+    """
     start = offset_nbytes // 4 * 4
-    nbytes = whole_words(offset_nbytes + into.size - start)
     check_usable(device, buffer)
     check_alive(device, buffer)
-    staging = device.create_staging(nbytes)
-    encoder = device.wgpu_device.create_command_encoder()
+    pending: deque[tuple[Buffer, int, int]] = deque()
     with translated_errors():
-        encoder.copy_buffer_to_buffer(buffer, start, staging, 0, nbytes)
-        device.wgpu_device.queue.submit([encoder.finish()])
-        staging.map_sync("READ")
-    mapped = np.frombuffer(staging.read_mapped(copy=False), np.uint8)
-    into[:] = mapped[offset_nbytes - start :][: into.size]
+        for position in range(start, whole_words(offset_nbytes + into.size), STAGING_NBYTES):
+            nbytes = min(STAGING_NBYTES, whole_words(offset_nbytes + into.size) - position)
+            if len(pending) == MOST_STAGING:
+                read_staging(device, *pending.popleft(), offset_nbytes, into)
+            staging = device.take_staging()
+            encoder = device.wgpu_device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(buffer, position, staging, 0, nbytes)
+            device.wgpu_device.queue.submit([encoder.finish()])
+            pending.append((staging, position, nbytes))
+        while pending:
+            read_staging(device, *pending.popleft(), offset_nbytes, into)
+
+
+def read_staging(
+    device: Device, staging: Buffer, position: int, nbytes: int, offset_nbytes: int, into: NDArray[np.uint8]
+) -> None:
+    """Move what was copied from `position` on to where it belongs, and give the staging buffer back."""
+    staging.map_sync("READ", 0, nbytes)
+    mapped = np.frombuffer(staging.read_mapped(0, nbytes, copy=False), np.uint8)
+    skipped = max(offset_nbytes - position, 0)
+    first = max(position - offset_nbytes, 0)
+    stop = min(position + nbytes - offset_nbytes, into.size)
+    into[first:stop] = mapped[skipped:][: stop - first]
     del mapped  # it dangles once the buffer is unmapped
     staging.unmap()
+    device.give_staging(staging)
