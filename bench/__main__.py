@@ -6,61 +6,83 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.cases import CASES, Case
-from bench.contest import Entry, Outcome, Process, run_case
-from bench.report import BASELINE, COPY, NUMPY, OURS, show_summary, summary, table
+from bench.contest import ROOT, Outcome, Process, run_case
+from bench.entries import OURS, RIVALS, entries
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
-OWN = Path(sys.executable)
-
-ENTRIES = [
-    Entry(OURS, "bench.rivals.ours", "Wgslice", OWN),
-    Entry(BASELINE, "bench.rivals.ours", "Slice1Kernel", OWN),
-    Entry(COPY, "bench.rivals.ours", "BufferCopy", OWN),
-    Entry(NUMPY, "bench.rivals.numpy_", "Allocating", OWN),
-    Entry("NumPy, out given", "bench.rivals.numpy_", "Given", OWN),
-]
+ALWAYS = 5  # contenders that also run the slices which are only about size
 
 
 def main() -> int:
     """Run what the command line asks for."""
     arguments = parse()
-    console = Console(width=None if sys.stdout.isatty() else 170)
+    if arguments.list_rivals:
+        print(*arguments.rivals)
+        return 0
     cases = [case for case in CASES if re.search(arguments.cases, case.name)]
     if not cases:
         sys.exit(
-            f"bench: no slice's name has {arguments.cases!r}; there are: {', '.join(c.name for c in CASES)}"
+            f"bench: no slice matches {arguments.cases!r}; there are: {'; '.join(c.name for c in CASES)}"
         )
-    processes = [Process(entry) for entry in ENTRIES]
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    processes = [Process(entry) for entry in entries(arguments.rivals)]
+    for name in sorted(set(arguments.rivals) - {p.entry.python.parents[1].name for p in processes}):
+        console.print(f"bench: {name} is not installed: `python3 run bench` does that")
     try:
-        results = run(console, cases, processes, arguments.rounds, arguments.budget)
+        results = contest(console, cases, processes, arguments.rounds, arguments.budget)
     finally:
         for process in processes:
             process.stop()
-    names = [entry.name for entry in ENTRIES]
-    console.print(table(results, names))
-    show_summary(console, summary(results, names))
+    conclude(console, results, processes, arguments)
     return 0
 
 
-def run(
+def contest(
     console: Console, cases: Sequence[Case], processes: Sequence[Process], rounds: int, budget: float
 ) -> dict[Case, dict[str, Outcome]]:
     """Time every slice on every contender, with a bar that shows how far it is."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(cases) * len(processes) * (rounds + 1))
+        task = progress.add_task("", total=len(cases) * len(processes))
         results = {}
         for case in cases:
             progress.update(task, description=case.name)
-            results[case] = run_case(case, processes, rounds, budget, lambda: progress.advance(task))
+            chosen = processes if case.rivals else processes[:ALWAYS]
+            results[case] = run_case(case, chosen, rounds, budget)
+            progress.advance(task, len(processes))
     return results
+
+
+def conclude(
+    console: Console,
+    results: dict[Case, dict[str, Outcome]],
+    processes: Sequence[Process],
+    arguments: argparse.Namespace,
+) -> None:
+    """Print what was found; of a whole run, also measure the overheads, and keep everything."""
+    from bench.chart import draw  # imported after the contest: they load wgpu and matplotlib
+    from bench.overheads import measure_overheads, show_overheads
+    from bench.report import results_json, show_failures, show_summary, summary, table, write_json
+
+    names = [process.entry.name for process in processes]
+    console.print(table(results, names))
+    show_failures(console, results)
+    show_summary(console, summary(results, names))
+    if len(results) < len(CASES):
+        console.print("not kept: only a run of all slices is")
+        return
+    overheads = measure_overheads()
+    show_overheads(console, overheads)
+    ours = processes[names.index(OURS)].description
+    stem = re.sub(r"[^a-z0-9]+", "-", (ours["driver"] or ours["adapter"]).lower()).strip("-")
+    write_json(results_json(results, processes, overheads, arguments.rounds), RESULTS / f"{stem}.json")
+    draw(results, names, f"{ours['adapter']}, {ours['driver']}", RESULTS / f"{stem}.png")
+    console.print(f"kept in {(RESULTS / stem).relative_to(ROOT)}.json and .png")
 
 
 def parse() -> argparse.Namespace:
@@ -69,9 +91,21 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--cases", default="", metavar="REGEX", help="slices whose names match; all by default"
     )
+    parser.add_argument(
+        "--rivals",
+        type=lambda text: [name for name in text.split(",") if name],
+        default=RIVALS,
+        metavar="A,B",
+        help=f"of {','.join(RIVALS)}; all by default, '' for none",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender's turn comes")
     parser.add_argument("--budget", type=float, default=0.05, help="seconds of a turn, at least one run")
-    return parser.parse_args()
+    parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    unknown = sorted(set(arguments.rivals) - set(RIVALS))
+    if unknown:
+        parser.error(f"--rivals {','.join(unknown)}: there are {','.join(RIVALS)}")
+    return arguments
 
 
 if __name__ == "__main__":

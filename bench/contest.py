@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import pickle
 import subprocess
 import tempfile
@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.cases import Case
 
-__all__ = ["Entry", "Outcome", "Process", "run_case"]
+__all__ = ["ROOT", "Entry", "Outcome", "Process", "run_case"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 600.0  # for one answer; a contender that needs more is ended
@@ -32,7 +32,6 @@ class Entry:
     module: str
     contender: str
     python: Path
-    environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -93,7 +92,6 @@ class Process:
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, **dict(self.entry.environment)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -116,8 +114,8 @@ class Process:
         try:
             pickle.dump(question, process.stdin)
             process.stdin.flush()
-            succeeded, value = pickle.load(process.stdout)
-        except (EOFError, OSError):
+            succeeded, value = json.loads(process.stdout.readline())
+        except (OSError, json.JSONDecodeError):
             self.stop()
             raise ContenderError("its process has died") from None
         finally:
@@ -139,7 +137,6 @@ def run_case(
     processes: Sequence[Process],
     rounds: int,
     budget: float,
-    progress: Callable[[], None],
 ) -> dict[str, Outcome]:
     """Verify a slice on every contender, then time them in turn, round after round."""
     outcomes = {process.entry.name: Outcome() for process in processes}
@@ -148,11 +145,9 @@ def run_case(
         np.save(path, case.array())
         for process in processes:
             attempt(outcomes[process.entry.name], process, load, path, case.key)
-            progress()
     for _ in range(rounds):
         for process in processes:
             attempt(outcomes[process.entry.name], process, measure, budget)
-            progress()
     for process in processes:
         attempt(outcomes[process.entry.name], process, unload)
     return outcomes

@@ -16,12 +16,23 @@ from rich.table import Table
 
 from bench.cases import Case
 from bench.contest import Outcome, Process
+from bench.entries import ALLOCATING, COPY, OURS
 
-__all__ = ["Results", "geometric_mean", "ratio", "results_json", "summary", "table", "write_json"]
+__all__ = [
+    "MEBIBYTE",
+    "Results",
+    "geometric_mean",
+    "ratio",
+    "results_json",
+    "show_failures",
+    "show_summary",
+    "summary",
+    "table",
+    "write_json",
+]
 
 Results = Mapping[Case, Mapping[str, Outcome]]
 
-OURS, NUMPY, BASELINE, COPY = "wgslice", "NumPy", "slice1.wgsl", "buffer copy"
 MEBIBYTE = 2**20
 
 
@@ -43,14 +54,14 @@ def table(results: Results, names: Sequence[str]) -> Table:
     shown.add_column("slice")
     shown.add_column("MiB", justify="right")
     shown.add_column("NumPy ms", justify="right")
-    others = [name for name in names if name != NUMPY]
+    others = [name for name in names if name != ALLOCATING]
     for name in others:
         shown.add_column(name, justify="right")
     shown.add_column("GB/s", justify="right")
     for case, outcomes in results.items():
-        row = [case.name, f"{case.nbytes / MEBIBYTE:.3g}", f"{outcomes[NUMPY].best * 1e3:.3g}"]
+        row = [case.name, f"{case.nbytes / MEBIBYTE:.3g}", f"{outcomes[ALLOCATING].best * 1e3:.3g}"]
         for name in others:
-            value = ratio(outcomes, name, NUMPY)
+            value = ratio(outcomes, name, ALLOCATING)
             row.append("-" if value is None else f"{value:.2f}")
         ours = outcomes[OURS]
         row.append("-" if ours.failure else f"{case.nbytes / ours.best / 1e9:.2f}")
@@ -70,18 +81,29 @@ def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
             figures[f"{label}, geometric mean of {len(found)}"] = geometric_mean(found)
         return found
 
-    collect("wgslice over NumPy, 1 MiB and more", OURS, NUMPY, MEBIBYTE)
-    large = collect("wgslice over NumPy, 4 MiB and more", OURS, NUMPY, 4 * MEBIBYTE)
+    collect("wgslice over NumPy, 1 MiB and more", OURS, ALLOCATING, MEBIBYTE)
+    large = collect("wgslice over NumPy, 4 MiB and more", OURS, ALLOCATING, 4 * MEBIBYTE)
     if large:
         figures["wgslice over NumPy, 4 MiB and more, worst"] = max(large)
     collect("wgslice over the buffer copy, 1 MiB and more", OURS, COPY, MEBIBYTE)
     for name in names:
-        if name not in (OURS, NUMPY, COPY):
+        if name not in (OURS, ALLOCATING, COPY):
             collect(f"{name} over wgslice, 1 MiB and more", name, OURS, MEBIBYTE)
     scale = [case.nbytes / results[case][OURS].best for case in results if not case.rivals]
     if len(scale) > 1:
         figures["time per byte from 1 MiB to 1 GiB, worst over best"] = max(scale) / min(scale)
     return figures
+
+
+def show_failures(console: Console, results: Results) -> None:
+    """Who could not do which slices, and why; each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for case, outcomes in results.items():
+        for name, outcome in outcomes.items():
+            if outcome.failure:
+                reasons.setdefault((name, outcome.failure), []).append(case.name)
+    for (name, failure), cases in reasons.items():
+        console.print(f"{name} cannot: {', '.join(cases)}: {failure}", highlight=False, markup=False)
 
 
 def show_summary(console: Console, figures: Mapping[str, float]) -> None:

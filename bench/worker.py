@@ -1,10 +1,13 @@
 """A contender's process: loads arrays, runs slices, and answers with times. Needs NumPy and the contender.
 
+Questions come pickled on standard input, answers go as lines of JSON to standard output.
+
 `python -m bench.worker MODULE CLASS`, started by `contest`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
@@ -62,7 +65,7 @@ class Worker:
 
 def main() -> None:
     """Answer the questions on standard input until there are no more; other output goes to standard error."""
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     module_name, class_name = sys.argv[1:]
     worker: Worker | None = None
@@ -78,7 +81,7 @@ def main() -> None:
             answer = (True, getattr(worker, method)(*arguments))
         except Exception as error:
             answer = (False, explain(error))
-        pickle.dump(answer, answers)
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 

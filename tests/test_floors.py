@@ -15,7 +15,7 @@ FLOORS = [
     ["dialects", "tensor_desc"],
     ["profiles", "kernels", "plan"],
     ["uniforms", "reference", "adapter"],
-    ["pipelines", "device", "buffers"],
+    ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute"],
     ["tensor", "creation", "views", "compiled", "operators"],
     ["cli", "demo"],

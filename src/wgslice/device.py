@@ -12,6 +12,7 @@ from wgslice.adapter import Adapter, choose_adapter, describe_adapter
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory
 from wgslice.pipelines import Pipelines
 from wgslice.profiles import CPU, GPU, Limits
+from wgslice.staging import Staging
 
 if TYPE_CHECKING:
     import wgpu
@@ -22,14 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Device", "adapters", "default_device"]
 
 # Values of the WebGPU specification, which wgpu.BufferUsage repeats.
-MAP_READ, COPY_SRC, COPY_DST, STORAGE = 0x1, 0x4, 0x8, 0x80
+COPY_SRC, COPY_DST, STORAGE = 0x4, 0x8, 0x80
 
 LEAST_BINDING_NBYTES = 1024  # holds any element from any aligned offset; WebGPU promises 128 MiB
-
-# Readback goes through so many buffers of this size. 64 MiB on lavapipe took, in multiples of a warm memcpy, 5.5
-# through 2 of 1 MiB, 3.2 of 4, 2.8 of 8, 3.0 of 16, 3.2 of 32: each mapping takes 0.1 ms and more.
-STAGING_NBYTES = 2**23
-MOST_STAGING = 2
 
 LOST = "the device is lost: request a new one and upload again"
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
@@ -116,7 +112,7 @@ class Device:
                 f"{self.adapter} allows {self.limits.workgroups} workgroups and bindings of "
                 f"{self.limits.binding_nbytes} bytes: at least 1 and {LEAST_BINDING_NBYTES} are needed"
             )
-        self.staging: list[Buffer] = []
+        self.staging = Staging(wgpu_device)
         with translated_errors():
             self.pipelines = Pipelines(wgpu_device)
 
@@ -214,23 +210,11 @@ class Device:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
         return self._buffer(max(-(-nbytes // 16) * 16, 16), STORAGE | COPY_SRC | COPY_DST)
 
-    def take_staging(self) -> Buffer:
-        """Take a buffer of STAGING_NBYTES to copy to and then map for reading, perhaps one used before."""
-        try:
-            return self.staging.pop()
-        except IndexError:
-            return self._buffer(STAGING_NBYTES, MAP_READ | COPY_DST)
-
-    def give_staging(self, buffer: Buffer) -> None:
-        """Keep an unmapped staging buffer for the next to take, if there are not enough."""
-        if len(self.staging) < MOST_STAGING:
-            self.staging.append(buffer)
-
     def is_lost(self) -> bool:
         """Whether the device is gone, as far as wgpu knows."""
         try:
             with translated_errors():
-                self._buffer(4, MAP_READ | COPY_DST)
+                self._buffer(4, COPY_DST)
         except DeviceLostError:
             return True
         return False

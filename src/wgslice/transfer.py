@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.buffers import check_alive, check_usable
-from wgslice.device import MOST_STAGING, STAGING_NBYTES, Device, translated_errors
+from wgslice.device import Device, translated_errors
 from wgslice.integers import whole_words
+from wgslice.staging import MOST_STAGING, STAGING_NBYTES
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer
@@ -48,7 +49,7 @@ def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[n
             nbytes = min(STAGING_NBYTES, whole_words(offset_nbytes + into.size) - position)
             if len(pending) == MOST_STAGING:
                 read_staging(device, *pending.popleft(), offset_nbytes, into)
-            staging = device.take_staging()
+            staging = device.staging.take()
             encoder = device.wgpu_device.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, position, staging, 0, nbytes)
             device.wgpu_device.queue.submit([encoder.finish()])
@@ -69,4 +70,4 @@ def read_staging(
     into[first:stop] = mapped[skipped:][: stop - first]
     del mapped  # it dangles once the buffer is unmapped
     staging.unmap()
-    device.give_staging(staging)
+    device.staging.give_back(staging)

@@ -1,0 +1,55 @@
+"""Who takes part: wgslice, its baselines, NumPy, and the rivals whose environments are installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from bench.contest import ROOT, Entry
+
+__all__ = ["ALLOCATING", "BASELINE", "COPY", "OURS", "RIVALS", "entries"]
+
+OURS, BASELINE, COPY = "wgslice", "slice1.wgsl", "buffer copy"
+ALLOCATING, GIVEN = "NumPy", "NumPy out="
+
+CONTENDERS = {  # name, module, class; without an environment of its own it runs in ours
+    OURS: ("", "ours", "Wgslice"),
+    BASELINE: ("", "ours", "Slice1Kernel"),
+    COPY: ("", "ours", "BufferCopy"),
+    ALLOCATING: ("", "numpy_", "Allocating"),
+    GIVEN: ("", "numpy_", "Given"),
+    "ONNX Runtime": ("onnxruntime", "onnxruntime_cpu", "Bound"),
+    "PyTorch": ("torch", "torch_", "Cpu"),
+    "tinygrad WebGPU": ("tinygrad", "tinygrad_webgpu", "Replayed"),
+    "ONNX Runtime WebGPU": ("onnxruntime-webgpu", "onnxruntime_webgpu", "Bound"),
+    "PyTorch CUDA": ("torch", "torch_", "Cuda"),
+    "CuPy": ("cupy", "cupy_cuda", "Given"),
+}
+NEEDS_CUDA = ("PyTorch CUDA", "CuPy")
+HAS_CUDA = shutil.which("nvidia-smi") is not None
+
+RIVALS = list(
+    dict.fromkeys(
+        environment
+        for name, (environment, _, _) in CONTENDERS.items()
+        if environment and (HAS_CUDA or name not in NEEDS_CUDA)
+    )
+)
+
+
+def entries(rivals: list[str]) -> list[Entry]:
+    """The contenders, of the rivals only those asked for and installed."""
+    found = []
+    for name, (environment, module, contender) in CONTENDERS.items():
+        python = Path(sys.executable) if not environment else interpreter(environment)
+        wanted = not environment or (environment in rivals and python.exists())
+        if wanted and (HAS_CUDA or name not in NEEDS_CUDA):
+            found.append(Entry(name, f"bench.rivals.{module}", contender, python))
+    return found
+
+
+def interpreter(environment: str) -> Path:
+    """The Python of a rival's environment."""
+    return ROOT / ".rivals" / environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

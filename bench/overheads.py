@@ -1,0 +1,170 @@
+"""What is left when nothing is sliced: host time of a recording and of a call, transfers, memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import wgpu
+from rich.console import Console
+
+import wgslice as wg
+from bench.rivals.ours import device
+from wgslice.plan import Dispatch
+
+__all__ = ["measure_overheads", "show_overheads"]
+
+ROUNDS = 8
+MEBIBYTE = 2**20
+STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def measure_overheads() -> dict[str, float]:
+    """Seconds, and bytes of memory."""
+    return {**host_times(), **transfer_times(), **memory()}
+
+
+def show_overheads(console: Console, found: Mapping[str, float]) -> None:
+    """The ratios, one a line."""
+    for ours, theirs in (
+        ("record", "record, bare wgpu"),
+        ("slice1 of 4 x 16", "slice1 of 4 x 16, bare wgpu"),
+        ("asarray of 64 MiB", "memcpy of 64 MiB"),
+        ("numpy() of 64 MiB", "memcpy of 64 MiB"),
+    ):
+        value = found[ours] / found[theirs]
+        line = f"{ours}: [bold]{value:.2f}[/bold] x {theirs} ({found[ours] * 1e6:.0f} us)"
+        console.print(line, highlight=False)
+    for label, value in found.items():
+        if label.startswith("memory"):
+            console.print(f"{label}: [bold]{value / MEBIBYTE:.1f}[/bold] MiB", highlight=False)
+
+
+def best_times(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Best mean time of `repeats` calls, the actions taking turns."""
+    best = dict.fromkeys(actions, float("inf"))
+    for _ in range(ROUNDS):
+        for name, action in actions.items():
+            action()
+            start = perf_counter()
+            for _ in range(repeats):
+                action()
+            best[name] = min(best[name], (perf_counter() - start) / repeats)
+            device.synchronize()
+    return best
+
+
+def host_times() -> dict[str, float]:
+    """Our calls beside the wgpu calls that do the same by hand, of a 4 x 16 tensor; nobody waits."""
+    x = wg.asarray(np.zeros((4, 16), np.float32), device)
+    out = wg.empty((4, 8), np.float32, device)
+    window = (0, 0), (4, 16), (1, 2)
+    described = wg.TensorDesc("float32", x.shape), wg.TensorDesc("float32", out.shape)
+    operator = device.compile(wg.Slice1(*described, *window))
+    (step,) = operator.plan.steps
+    assert isinstance(step, Dispatch)
+    by_hand = ByHand(step, x.buffer)
+    encoder = device.wgpu_device.create_command_encoder()
+
+    def bare_slice() -> None:
+        target = device.wgpu_device.create_buffer(size=128, usage=STORAGE)
+        own = device.wgpu_device.create_command_encoder()
+        by_hand.record(own, target)
+        device.wgpu_device.queue.submit([own.finish()])
+
+    recording = {
+        "record": lambda: operator.record(encoder, input=x, output=out),
+        "record, bare wgpu": lambda: by_hand.record(encoder, out.buffer),
+    }
+    calling = {
+        "slice1 of 4 x 16": lambda: wg.slice1(x, *window),
+        "slice1 of 4 x 16, bare wgpu": bare_slice,
+    }
+    return {**best_times(recording, 300), **best_times(calling, 300)}
+
+
+class ByHand:
+    """The wgpu calls that one dispatch cannot avoid: bind group, pass, pipeline, dispatch."""
+
+    def __init__(self, step: Dispatch, source: Any) -> None:
+        self.step = step
+        self.source = source
+        self.pipeline, self.uniform_buffer = device.pipelines.prepare(step)
+
+    def record(self, encoder: Any, target: Any) -> None:
+        """Record the dispatch."""
+        resources = [
+            self.uniform_buffer,
+            {"buffer": self.source, "offset": 0, "size": self.step.source_binding.nbytes},
+            {"buffer": target, "offset": 0, "size": self.step.target_binding.nbytes},
+        ]
+        entries = [{"binding": number, "resource": resource} for number, resource in enumerate(resources)]
+        bind_group = device.wgpu_device.create_bind_group(layout=device.pipelines.layout, entries=entries)
+        compute_pass = encoder.begin_compute_pass()
+        compute_pass.set_pipeline(self.pipeline)
+        compute_pass.set_bind_group(0, bind_group)
+        compute_pass.dispatch_workgroups(*self.step.share.workgroups)
+        compute_pass.end()
+
+
+def transfer_times() -> dict[str, float]:
+    """64 MiB to the device and back, as a loop over frames would, beside a copy between two warm arrays."""
+    array = np.random.default_rng(1).integers(0, 256, 64 * MEBIBYTE, np.uint8)
+    other = np.empty_like(array)
+    frame: list[wg.Tensor] = [wg.asarray(array, device)]
+
+    def upload() -> None:
+        frame[0] = wg.asarray(array, device)
+        device.synchronize()
+
+    actions = {
+        "memcpy of 64 MiB": lambda: np.copyto(other, array),
+        "asarray of 64 MiB": upload,
+        "numpy() of 64 MiB": lambda: frame[0].numpy(),
+    }
+    return best_times(actions, 3)
+
+
+def memory() -> dict[str, float]:
+    """Most memory of this process while it slices 256 MiB, beyond input and output, where Linux tells.
+
+    Only on a software adapter is the GPU's memory this process's own.
+    """
+    if not (device.adapter.software and STATUS.exists() and RESET.exists()):
+        return {}
+    x = wg.asarray(np.ones((16384, 4104), np.float32), device)
+    out = wg.empty((16384, 4096), np.float32, device)
+    operator = device.compile(
+        wg.Slice1(wg.TensorDesc("f4", x.shape), wg.TensorDesc("f4", out.shape), (0, 3), out.shape)
+    )
+    found = {}
+    array = np.ones(64 * MEBIBYTE, np.float32)
+    actions: dict[str, Callable[[], wg.Tensor]] = {
+        "memory of a slice of 256 MiB, beyond input and output": lambda: operator(x, out=out),
+        "memory of asarray of 256 MiB, beyond input and output": lambda: wg.asarray(array, device),
+    }
+    for label, action in actions.items():
+        gc.collect()
+        operator(x, out=out)  # its memory is committed
+        device.synchronize()
+        RESET.write_text("5")
+        before = status("VmRSS")
+        kept = action()
+        device.synchronize()
+        new_nbytes = 0 if kept is out else kept.nbytes
+        found[label] = float(max(status("VmHWM") - before - new_nbytes, 0))
+        del kept
+    return found
+
+
+def status(field: str) -> int:
+    """Bytes that Linux tells of this process."""
+    for line in STATUS.read_text("utf-8").splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"{STATUS} has no {field}")

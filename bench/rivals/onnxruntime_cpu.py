@@ -1,0 +1,46 @@
+"""ONNX Runtime's CPU provider, between bound arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read at import
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from bench.rivals.onnx_models import slice_model
+
+__all__ = ["Bound", "describe"]
+
+
+def describe() -> dict[str, str]:
+    """Versions."""
+    return {"onnxruntime": ort.__version__, "provider": "CPUExecutionProvider"}
+
+
+class Bound:
+    """A session of one Slice, with input and output bound."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = os.cpu_count() or 1
+        self.session = ort.InferenceSession(slice_model(array, key), options, ["CPUExecutionProvider"])
+        kept = tuple(index for index in key) if isinstance(key, tuple) else (key,)
+        kept = tuple(slice(i, i + 1) if isinstance(i, int) else i for i in kept)
+        self.out = np.empty(array[kept].shape, array.dtype)
+        self.bound = [ort.OrtValue.ortvalue_from_numpy(side) for side in (array, self.out)]  # no copies
+        self.binding = self.session.io_binding()
+        self.binding.bind_ortvalue_input("x", self.bound[0])
+        self.binding.bind_ortvalue_output("y", self.bound[1])
+
+    def run(self) -> None:
+        """Slice."""
+        self.session.run_with_iobinding(self.binding)
+
+    def result(self) -> NDArray[Any]:
+        """The output."""
+        return self.out
