@@ -30,7 +30,7 @@ from wgslice.layout import Layout
 from wgslice.plan import Dispatch, Plan, Span, dispatch_of, plan_copy
 from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan, twins
-from wgslice.uniforms import copy_dtype, divider, uniform_block
+from wgslice.uniforms import copy_dtype, divider, override_constants, uniform_block
 
 
 def wgsl(kernel: Kernel) -> str:
@@ -146,40 +146,77 @@ CONDITIONS = {
         (16, Layout.of((), ()), Layout.packed((), 3)),
         (16, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
     ],
+    Kernel.SHIFTED_ROWS: [
+        # one row: every start within a block on either side, forwards and backwards
+        *(
+            (width, Layout.of((n,), (step,), (n - 1) * (step < 0) + o), Layout.packed((n,), p))
+            for width in (1, 2, 4, 8)
+            for step in (1, -1)
+            for n in (31 // width + 1, 150 // width)
+            for o in range(16 // width)
+            for p in range(16 // width)
+        ),
+        # packed rows, whose blocks are shared, of the shortest length and others
+        *(
+            (width, Layout.of((7, n), (n + 5, step), 2 * n), Layout.packed((7, n), p))
+            for width in (1, 2, 4, 8)
+            for n in (31 // width + 1, 33 // width + 1, 47 // width + 1, 48 // width, 400 // width)
+            for p in (0, 1, 16 // width - 1)
+            for step in (1, -1)
+        ),
+        # rows apart from each other, by less than a block and by more; some end where the next begins
+        *(
+            (width, Layout.of((5, n), (n + 2, 1)), Layout.of((5, n), (n + gap, 1), 3))
+            for width, n in ((1, 31), (1, 40), (2, 17), (4, 9))
+            for gap in (*range(18 // width + 1), 40)
+        ),
+        (
+            2,
+            Layout.of((2, 3, 5, 40), (2000, 400, -41, 1), 170),
+            Layout.of((2, 3, 5, 40), (700, 220, 44, 1), 2),
+        ),
+        (
+            4,
+            Layout.of((2,) * 7 + (9,), (1280, 640, -320, 160, 80, -40, 20, -1), 408),
+            Layout.packed((2,) * 7 + (9,)),
+        ),
+        # rows that begin and end with blocks, and read them from anywhere
+        *((4, Layout.of((6, 16), (19, 1), o), Layout.of((6, 16), (20, 1), 4)) for o in range(5)),
+    ],
     Kernel.NARROW_ROWS: [
         # one row: every start within a word on either side, every step with a way of its own, and one without
         *(
             (width, Layout.of((n,), (step,), (n - 1) * 3 * (step < 0) + o), Layout.packed((n,), p))
             for width in (1, 2)
-            for step in (1, -1, 2, -2, 3)
-            for n in (4, 5, 16, 17, 130)
+            for step in (1, -1, 2, -2, 3, -3)
+            for n in (7, 8, 16, 17, 130)
             for o in range(4 // width)
             for p in range(4 // width)
         ),
         # packed rows, whose words are shared, of the shortest length and others
         *(
             (1, Layout.of((7, n), (n + 5, step), 2 * n), Layout.packed((7, n), p))
-            for n in (4, 5, 6, 7, 8, 63, 131)
+            for n in (7, 8, 9, 10, 11, 63, 131)
             for p in range(4)
             for step in (1, -1)
         ),
         *(
             (2, Layout.of((7, n), (n + 5, 1)), Layout.packed((7, n), p))
-            for n in (2, 3, 4, 65)
+            for n in (3, 4, 5, 65)
             for p in range(2)
         ),
         # rows apart from each other, by less than a word and by more; some end where the next begins
         *(
             (1, Layout.of((5, n), (n + 2, 1)), Layout.of((5, n), (n + gap, 1), 3))
-            for n in (4, 9)
+            for n in (7, 10)
             for gap in range(9)
         ),
         *((2, Layout.of((5, 3), (4, -1), 2), Layout.of((5, 3), (3 + gap, 1), 1)) for gap in range(5)),
         (1, Layout.of((2, 3, 5, 9), (400, 100, -10, 1), 50), Layout.of((2, 3, 5, 9), (151, 50, 10, 1), 2)),
         (
             1,
-            Layout.of((2,) * 7 + (5,), (640, 320, -160, 80, 40, -20, 10, 2), 200),
-            Layout.packed((2,) * 7 + (5,), 3),
+            Layout.of((2,) * 7 + (9,), (1280, 640, -320, 160, 80, -40, 20, 2), 400),
+            Layout.packed((2,) * 7 + (9,), 3),
         ),
         (1, Layout.of((9,), (0,), 3), Layout.packed((9,), 1)),
     ],
@@ -307,7 +344,13 @@ def test_a_uniform_block_holds_the_step() -> None:
     assert block["target_strides"].tolist()[:2] == [9, 1]
     assert (block["rank"], block["target_offset"]) == (2, 3)
     assert step.kernel is Kernel.ROWS
-    assert (block["count"], block["pieces"], block["each"]) == (5, 2, 4)
+    assert (block["count"], block["pieces"]) == (5, 2)
+    assert override_constants(step) == {
+        "workgroup_size": 64,
+        "element_nbytes": 4,
+        "contiguous": 0,
+        "each": 4,
+    }
     assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
     assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
-from wgslice.kernels import Kernel, words_spanned
+from wgslice.kernels import Kernel, deal_row, words_spanned
 from wgslice.layout import Layout
 from wgslice.plan import BufferCopies, Dispatch, Plan, plan_copy, rebase
 from wgslice.profiles import CPU, GPU, Limits
@@ -120,6 +120,19 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
         (8, Layout.of((9, 500), (1000, 2)), None, Kernel.ROWS),
         (4, Layout.of((99, 8), (12, 1)), None, Kernel.WIDE_ROWS),
         (4, Layout.of((99, 10), (12, 1)), None, Kernel.ROWS),
+        # neighbours in rows of 64 bytes, or less; of any width; forwards or backwards; nested
+        (4, Layout.of((99, 17), (20, 1)), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 15), (20, 1)), None, Kernel.ROWS),
+        (4, Layout.of((99, 16), (20, -1), 20), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 17), (20, 2)), None, Kernel.ROWS),
+        (4, Layout.of((99, 17), (20, 1)), Layout.of((99, 17), (34, 2)), Kernel.ROWS),
+        (4, Layout.of((17, 17), (20, 1)), Layout.of((17, 17), (9, 1)), Kernel.ROWS),
+        (8, Layout.of((99, 9), (11, 1)), None, Kernel.SHIFTED_ROWS),
+        (8, Layout.of((99, 7), (11, 1)), None, Kernel.ROWS),
+        (1, Layout.of((99, 64), (70, -1), 69), None, Kernel.SHIFTED_ROWS),
+        (1, Layout.of((99, 63), (70, -1), 69), None, Kernel.NARROW_ROWS),
+        (2, Layout.of((99, 33), (70, 1)), None, Kernel.SHIFTED_ROWS),
+        (2, Layout.of((99, 31), (70, 1)), None, Kernel.NARROW_ROWS),
         # narrow rows of 16 bytes, or less; of elements beside each other, or apart
         (1, Layout.of((99, 16), (40, 2)), None, Kernel.NARROW_ROWS),
         (1, Layout.of((99, 15), (40, 2)), None, Kernel.NARROW_RUNS),
@@ -165,6 +178,17 @@ def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: i
     assert words_spanned(Layout.packed(sizes, offset), width) == words
 
 
+def test_neighbours_in_buffers_without_room_for_a_last_vector_go_by_words() -> None:
+    for width, kernel in ((4, Kernel.ROWS), (1, Kernel.NARROW_ROWS)):
+        rows = Layout.of((99, 65), (70, 1))
+        for whole_vectors in (True, False):
+            made = plan_copy(rows, Layout.packed(rows.sizes), width, LIMITS, whole_vectors=whole_vectors)
+            step = only_dispatch(made)
+            assert step.kernel is (Kernel.SHIFTED_ROWS if whole_vectors else kernel)
+            for binding in (step.source_binding, step.target_binding):
+                assert binding.nbytes % (16 if whole_vectors else 4) == 0
+
+
 def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
     for layout, width, kernel in (
         (Layout.of((99, 3), (18, 2)), 4, Kernel.ROWS),
@@ -178,22 +202,24 @@ def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("rows", "run", "width", "pieces", "each", "groups"),
     [
-        # 32 words an invocation, and no more than as many as make the pieces even
+        # 32 words an invocation, or fewer where that leaves less of the last one over
         (1, 2048, 4, 64, 32, 1),
         (1, 2049, 4, 65, 32, 2),
-        (7, 33, 4, 2, 17, 1),
+        (7, 33, 4, 5, 8, 1),
         (64, 64, 4, 2, 32, 2),
         (65, 64, 4, 2, 32, 3),
-        (5, 50, 8, 4, 13, 1),
+        (5, 50, 8, 7, 8, 1),
         (5, 50, 16, 7, 8, 1),
-        # narrow rows: as many words as they may touch, wherever they begin
-        (9, 125, 1, 1, 32, 1),
-        (9, 126, 1, 2, 17, 1),
-        (9, 63, 2, 1, 32, 1),
-        (9, 64, 2, 2, 17, 1),
+        # narrow rows: no more than the whole words they have wherever they begin
+        (9, 130, 1, 2, 16, 1),
+        (9, 131, 1, 1, 32, 1),
+        (9, 64, 2, 2, 16, 1),
+        (9, 65, 2, 1, 32, 1),
     ],
 )
-def test_rows_are_dealt_evenly(rows: int, run: int, width: int, pieces: int, each: int, groups: int) -> None:
+def test_rows_are_dealt_to_pieces(
+    rows: int, run: int, width: int, pieces: int, each: int, groups: int
+) -> None:
     share = only_dispatch(plan(Layout.of((rows, run), (2 * run + 2, 2)), itemsize=width)).share
     assert (share.count, share.pieces, share.each) == (rows, pieces, each)
     assert share.workgroups == (groups, 1, 1)
@@ -215,8 +241,29 @@ def test_a_gpu_deals_neighbours_to_neighbours() -> None:
     assert (cpu.contiguous, cpu.pieces, cpu.each) == (True, 63, 32)
 
 
+@given(
+    st.integers(8, 5000),
+    st.sampled_from([Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS, Kernel.SHIFTED_ROWS]),
+)
+def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None:
+    """Wherever a row begins: what the kernels rely on without looking."""
+    for width in {Kernel.ROWS: (4, 8), Kernel.WIDE_ROWS: (16,), Kernel.NARROW_ROWS: (1, 2)}.get(
+        kernel, (1, 2, 4, 8)
+    ):
+        lanes = kernel.unit_nbytes(width) // width
+        if size < 2 * lanes - 1:
+            continue
+        for profile in (CPU, replace(CPU, words_each=1), GPU):
+            pieces, each = deal_row(kernel, size, width, profile)
+            for start in range(lanes):
+                units = (start + size) // lanes - -(-start // lanes)  # whole ones
+                assert pieces * each >= units
+                assert units >= (each if profile.contiguous else 1)
+
+
 @pytest.mark.parametrize(
-    ("run", "pieces", "each"), [(63, 63, 1), (64, 32, 2), (96, 32, 3), (128, 32, 4), (129, 33, 4)]
+    ("run", "pieces", "each"),
+    [(63, 63, 1), (64, 32, 2), (127, 64, 2), (128, 32, 4), (129, 33, 4), (999, 250, 4)],
 )
 def test_a_gpus_short_rows_go_to_32_neighbours_before_any_takes_more(
     run: int, pieces: int, each: int
@@ -241,6 +288,7 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case) -> None
         for layout, binding in ((step.source, step.source_binding), (step.target, step.target_binding)):
             assert layout.lowest >= 0
             assert layout.stop * step.width_nbytes <= binding.nbytes <= SMALL.binding_nbytes
+            assert binding.nbytes - layout.stop * step.width_nbytes < 16
             assert binding.offset_nbytes % SMALL.binding_alignment_nbytes == 0
             assert binding.nbytes % 4 == 0
     sizes = [step.target.size for step in made.steps if isinstance(step, Dispatch)]
@@ -333,7 +381,7 @@ assert "wgpu" not in sys.modules, "wgpu was imported"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "merged (81,) x 1 bytes, narrow_rows\n"
+    assert done.stdout == "merged (81,) x 1 bytes, shifted_rows\n"
 
 
 def test_a_real_slice_ends_at_few_dimensions() -> None:

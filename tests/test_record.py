@@ -9,7 +9,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from helpers import COPY_DST, COPY_SRC, STORAGE, check_bytes, make_buffer, random_bytes, read_buffer
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    STORAGE,
+    check_bytes,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    whole_words,
+)
 
 import wgslice as wg
 
@@ -277,3 +286,18 @@ def test_calls_with_what_is_no_tensor(device: wg.Device, operator: wg.CompiledOp
         operator(wg.zeros(8, np.uint16, device), out=cast("Any", np.zeros(4, np.uint16)))
     with pytest.raises(TypeError, match=r"Device\.compile takes a descriptor such as Slice1, not str"):
         device.compile(cast("Any", "Slice1"))
+
+
+@pytest.mark.parametrize("spare", [0, 4, 12])
+def test_buffers_that_end_inside_a_vector(device: wg.Device, spare: int) -> None:
+    """Their last bytes are read and written all the same, and the kernel is one that can."""
+    source, target = random_bytes(9 * 72 + spare, 1), random_bytes(whole_words(9 * 65) + spare, 2)
+    described = wg.TensorDesc("uint8", (9, 72)), wg.TensorDesc("uint8", (9, 65))
+    operator = device.compile(wg.Slice1(*described, (0, 7), (9, 65)))
+    output = make_buffer(device, target)
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(encoder, input=make_buffer(device, source), output=output)
+    device.wgpu_device.queue.submit([encoder.finish()])
+    expected = target.copy()
+    expected[: 9 * 65].reshape(9, 65)[...] = source[: 9 * 72].reshape(9, 72)[:, 7:]
+    check_bytes(read_buffer(output), expected)

@@ -4,10 +4,15 @@
 //   piece, contiguous                                          ->  `each` neighbouring words of the row
 //   piece, otherwise                                           ->  every pieces-th word, `each` at most, so that
 //                                                                  neighbours take neighbours
+//   first and last piece                                       ->  also the words that hold the row's ends
 //
-// An invocation owns whole words of the target. A word that two rows share belongs to the first of them; bytes
-// that are no output keep their value. Needs target strides in descending order, each larger than the extent of
-// all dimensions after it, the last one 1, and rows of at least as many elements as a word holds.
+// Contiguous pieces are for CPUs, whose lanes wait for each other and pay for every access that may be masked: words
+// inside a row are copied without a decision. The last piece of a row begins early enough to be full, and what is
+// left of the last workgroup repeats the last piece, so that some words are written twice, with the same value.
+//
+// A word that two rows share belongs to the first of them; bytes that are no output keep their value. Needs target
+// strides in descending order, each larger than the extent of all dimensions after it, the last one 1, and rows
+// that hold `each` whole words, one at least, wherever they begin.
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -20,15 +25,16 @@ struct Copy {
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // rows
     pieces: u32,                         // invocations a row, for kernels that deal rows
-    each: u32,                           // most words an invocation
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
+    unused: u32,                         // fills the last 16 bytes
 }
 
 override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 1 or 2
+override each: u32;           // whole words an invocation
 override contiguous: bool;    // whether an invocation's words are neighbours
-override source_step: i32;    // the last source stride if it is 1, -1, or, for bytes, 2 or -2; otherwise 0
+override source_step: i32;    // the last source stride if it is 2 or -2 and elements are bytes; otherwise 0
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -98,71 +104,23 @@ fn every_second(source_element: u32) -> u32 {
     return (low & 0xffu) | ((low >> 8u) & 0xff00u) | ((high & 0xffu) << 16u) | ((high << 8u) & 0xff000000u);
 }
 
-// The word that lies `shift` bits into two neighbours, of which `far` lies further along the row.
-fn join(near: u32, far: u32, shift: u32) -> u32 {
-    let low = select(far, near, source_step > 0);
-    let high = select(near, far, source_step > 0);
-    return turn(select((low >> shift) | (high << ((32u - shift) % 32u)), far, shift == 0u));
-}
-
-// Words inside a run of neighbours, forwards or backwards, from element `lowest` on.
-fn copy_neighbours(first: u32, stop: u32, step: u32, lowest: u32) {
+// Words inside a row, put together of every second byte, or element by element.
+fn copy_words(first: u32, stop: u32, step: u32, lowest: u32, source_stride: u32) {
     let lanes = 4u / element_nbytes;
-    let shift = lowest % lanes * 8u * element_nbytes;
-    let forwards = source_step > 0;
-    var near_word = lowest / lanes + u32(!forwards && shift != 0u);
-    var far_word = lowest / lanes + u32(forwards && shift != 0u);
-    let ahead = select(0u - step, step, forwards);
-    var word = first;
-    if (contiguous) { // each far word is the next near one
-        var near = source_words[near_word];
-        for (; word + 3u < stop; word += 4u) {
-            let far_0 = source_words[far_word];
-            let far_1 = source_words[far_word + ahead];
-            let far_2 = source_words[far_word + 2u * ahead];
-            let far_3 = source_words[far_word + 3u * ahead];
-            target_words[word] = join(near, far_0, shift);
-            target_words[word + 1u] = join(far_0, far_1, shift);
-            target_words[word + 2u] = join(far_1, far_2, shift);
-            target_words[word + 3u] = join(far_2, far_3, shift);
-            near = far_3;
-            far_word += 4u * ahead;
-        }
-        for (; word < stop; word++) {
-            let far = source_words[far_word];
-            target_words[word] = join(near, far, shift);
-            near = far;
-            far_word += ahead;
-        }
-    } else {
-        for (; word < stop; word += step) {
-            target_words[word] = join(source_words[near_word], source_words[far_word], shift);
-            near_word += ahead;
-            far_word += ahead;
-        }
-    }
-}
-
-// The words from `first` to before `stop`, `step` apart, all inside a row; source_element is what `first` reads.
-fn copy_words(first: u32, stop: u32, step: u32, source_element: u32, source_stride: u32) {
-    let lanes = 4u / element_nbytes;
-    let lowest = select(source_element, source_element + (lanes - 1u) * source_stride, source_step < 0);
-    if (source_step == 1 || source_step == -1) {
-        copy_neighbours(first, stop, step, lowest);
-        return;
-    }
-    var element = lowest;
-    for (var word = first; word < stop; word += step) {
-        var value = 0u;
-        if (source_step == 0) {
-            for (var i = 0u; i < lanes; i++) {
-                value |= read_element(element + i * source_stride) << (i * 8u * element_nbytes);
+    for (var k = 0u; k < each; k++) {
+        let word = first + k * step;
+        let element = lowest + k * step * lanes * source_stride;
+        if (contiguous || word < stop) {
+            var value = 0u;
+            if (source_step == 0) {
+                for (var i = 0u; i < lanes; i++) {
+                    value |= read_element(element + i * source_stride) << (i * 8u * element_nbytes);
+                }
+            } else {
+                value = turn(every_second(element));
             }
-        } else {
-            value = turn(every_second(element));
+            target_words[word] = value;
         }
-        target_words[word] = value;
-        element += step * lanes * source_stride;
     }
 }
 
@@ -191,32 +149,30 @@ fn narrow_rows(@builtin(workgroup_id) group: vec3<u32>,
                @builtin(local_invocation_index) lane: u32) {
     let lanes = 4u / element_nbytes;
     let invocation = (group.y * groups.x + group.x) * workgroup_size + lane;
-    let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
-    if (row >= copy.count) {
+    var row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
+    if (contiguous) {
+        row = min(row, copy.count - 1u);
+    } else if (row >= copy.count) {
         return;
     }
-    let piece = invocation - row * copy.pieces;
+    let piece = min(invocation - row * copy.pieces, copy.pieces - 1u);
     let last = copy.rank - 1u;
     let size = copy.sizes[last / 4u][last % 4u];
     let source_stride = copy.source_strides[last / 4u][last % 4u];
     let place = find_row(row);
     let start = place.target_element;
-    let first_word = start / lanes;
+    let stop = start + size;
     let whole_word = (start + lanes - 1u) / lanes; // the first that is all the row's
-    let stop_word = (start + size) / lanes;        // one past the last that is all the row's
+    let stop_word = stop / lanes;                  // one past the last
     let step = select(copy.pieces, 1u, contiguous);
-    let own = first_word + select(piece, piece * copy.each, contiguous);
-    let first = select(own, own + step, own < whole_word);
-    let stop = select(stop_word, min(own + copy.each, stop_word), contiguous);
-    if (first < stop) {
-        let source_element = place.source_element + (first * lanes - start) * source_stride;
-        copy_words(first, stop, step, source_element, source_stride);
-    }
+    let first = whole_word + select(piece, min(piece * each, stop_word - whole_word - each), contiguous);
+    let source_element = place.source_element + (first * lanes - start) * source_stride;
+    let lowest = select(source_element, source_element + (lanes - 1u) * source_stride, source_step < 0);
+    copy_words(first, stop_word, step, lowest, source_stride);
+    let first_word = start / lanes;
     let taken = row > 0u && find_row(row - 1u).target_element + size > first_word * lanes;
-    let head = own < whole_word && !taken;
-    let ahead = stop_word - own;
-    let ends = own <= stop_word && select(ahead % copy.pieces == 0u, ahead < copy.each, contiguous);
-    let tail = ends && stop_word * lanes < start + size;
+    let head = piece == 0u && first_word < whole_word && !taken;
+    let tail = piece + 1u == copy.pieces && stop_word * lanes < stop;
     var edge = select(stop_word, first_word, head);
     for (var left = u32(head) + u32(tail); left > 0u; left--) {
         copy_edge(edge, row, place, size, source_stride);

@@ -19,13 +19,14 @@ struct Copy {
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // words
     pieces: u32,                         // invocations a row, for kernels that deal rows
-    each: u32,                           // words an invocation
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
+    unused: u32,                         // fills the last 16 bytes
 }
 
 override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 1 or 2
+override each: u32;           // words an invocation
 override contiguous: bool;    // whether an invocation's words are neighbours
 
 @group(0) @binding(0) var<uniform> copy: Copy;
@@ -88,9 +89,9 @@ fn narrow_runs(@builtin(workgroup_id) group: vec3<u32>,
                @builtin(local_invocation_index) lane: u32) {
     let lanes = 4u / element_nbytes;
     let bits = 8u * element_nbytes;
-    let block = (group.y * groups.x + group.x) * workgroup_size * copy.each;
+    let block = (group.y * groups.x + group.x) * workgroup_size * each;
     let step = select(workgroup_size, 1u, contiguous);
-    let first = block + select(lane, lane * copy.each, contiguous);
+    let first = block + select(lane, lane * each, contiguous);
     if (first >= copy.count) {
         return;
     }
@@ -101,7 +102,7 @@ fn narrow_runs(@builtin(workgroup_id) group: vec3<u32>,
     let before = max(last, 1u) - 1u;
     let source_row = copy.source_strides[before / 4u][before % 4u];
     let target_row = copy.target_strides[before / 4u][before % 4u];
-    for (var k = 0u; k < copy.each && first + k * step < copy.count; k++) {
+    for (var k = 0u; k < each && first + k * step < copy.count; k++) {
         let target_word = first_word + k * step;
         var word = target_words[target_word];
         for (var i = 0u; i < lanes; i++) {

@@ -17,13 +17,14 @@ struct Copy {
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // elements
     pieces: u32,                         // invocations a row, for kernels that deal rows
-    each: u32,                           // elements an invocation
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
+    unused: u32,                         // fills the last 16 bytes
 }
 
 override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 4, 8 or 16
+override each: u32;           // elements an invocation
 override contiguous: bool;    // whether an invocation's indices are neighbours
 
 @group(0) @binding(0) var<uniform> copy: Copy;
@@ -85,9 +86,9 @@ fn copy_element(source_element: u32, target_element: u32) {
 fn runs(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
-    let block = (group.y * groups.x + group.x) * workgroup_size * copy.each;
+    let block = (group.y * groups.x + group.x) * workgroup_size * each;
     let step = select(workgroup_size, 1u, contiguous);
-    var index = block + select(lane, lane * copy.each, contiguous);
+    var index = block + select(lane, lane * each, contiguous);
     if (index >= copy.count) {
         return;
     }
@@ -96,8 +97,8 @@ fn runs(@builtin(workgroup_id) group: vec3<u32>,
     let size = copy.sizes[last / 4u][last % 4u];
     let source_stride = copy.source_strides[last / 4u][last % 4u];
     let target_stride = copy.target_strides[last / 4u][last % 4u];
-    if (place.left > (copy.each - 1u) * step) {
-        for (var k = 0u; k < copy.each; k++) {
+    if (place.left > (each - 1u) * step) {
+        for (var k = 0u; k < each; k++) {
             let walked = k * step;
             copy_element(place.source_element + walked * source_stride,
                          place.target_element + walked * target_stride);
@@ -107,7 +108,7 @@ fn runs(@builtin(workgroup_id) group: vec3<u32>,
     let before = max(last, 1u) - 1u;
     let source_carry = copy.source_strides[before / 4u][before % 4u] - size * source_stride;
     let target_carry = copy.target_strides[before / 4u][before % 4u] - size * target_stride;
-    for (var k = 0u; k < copy.each && index < copy.count; k++) {
+    for (var k = 0u; k < each && index < copy.count; k++) {
         copy_element(place.source_element, place.target_element);
         index += step;
         place.source_element += step * source_stride;

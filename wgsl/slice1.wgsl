@@ -17,9 +17,9 @@ struct Copy {
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // elements
     pieces: u32,                         // invocations a row, for kernels that deal rows
-    each: u32,                           // what an invocation takes, for kernels that deal more than one element
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
+    unused: u32,                         // fills the last 16 bytes
 }
 
 override workgroup_size: u32; // invocations

@@ -4,6 +4,10 @@
 //   piece, contiguous                                          ->  `each` neighbouring elements of the row
 //   piece, otherwise                                           ->  every pieces-th element, `each` at most, so that
 //                                                                  neighbours take neighbours
+//
+// Contiguous pieces are for CPUs, whose lanes wait for each other and pay for every access that may be masked: no
+// invocation decides anything. The last piece of a row begins early enough to be full, and what is left of the last
+// workgroup repeats the last piece, so that some elements are written twice, with the same value.
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -16,12 +20,13 @@ struct Copy {
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // rows
     pieces: u32,                         // invocations a row, for kernels that deal rows
-    each: u32,                           // most elements an invocation
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
+    unused: u32,                         // fills the last 16 bytes
 }
 
 override workgroup_size: u32; // invocations
+override each: u32;           // elements an invocation; contiguous ones no more than a row has
 override contiguous: bool;    // whether an invocation's elements are neighbours
 
 @group(0) @binding(0) var<uniform> copy: Copy;
@@ -69,8 +74,10 @@ fn wide_rows(@builtin(workgroup_id) group: vec3<u32>,
              @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) lane: u32) {
     let invocation = (group.y * groups.x + group.x) * workgroup_size + lane;
-    let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
-    if (row >= copy.count) {
+    var row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
+    if (contiguous) {
+        row = min(row, copy.count - 1u);
+    } else if (row >= copy.count) {
         return;
     }
     let piece = invocation - row * copy.pieces;
@@ -79,29 +86,14 @@ fn wide_rows(@builtin(workgroup_id) group: vec3<u32>,
     let source_stride = copy.source_strides[last / 4u][last % 4u];
     let target_stride = copy.target_strides[last / 4u][last % 4u];
     let step = select(copy.pieces, 1u, contiguous);
-    let first = select(piece, piece * copy.each, contiguous);
-    let stop = select(size, min(first + copy.each, size), contiguous);
+    let first = select(piece, min(piece * each, size - each), contiguous);
     let place = find_row(row);
-    var source_element = place.source_element + first * source_stride;
-    var target_element = place.target_element + first * target_stride;
-    let source_step = step * source_stride;
-    let target_step = step * target_stride;
-    var c = first;
-    for (; c + 3u * step < stop; c += 4u * step) {
-        let vector_0 = source_vectors[source_element];
-        let vector_1 = source_vectors[source_element + source_step];
-        let vector_2 = source_vectors[source_element + 2u * source_step];
-        let vector_3 = source_vectors[source_element + 3u * source_step];
-        target_vectors[target_element] = vector_0;
-        target_vectors[target_element + target_step] = vector_1;
-        target_vectors[target_element + 2u * target_step] = vector_2;
-        target_vectors[target_element + 3u * target_step] = vector_3;
-        source_element += 4u * source_step;
-        target_element += 4u * target_step;
-    }
-    for (; c < stop; c += step) {
-        target_vectors[target_element] = source_vectors[source_element];
-        source_element += source_step;
-        target_element += target_step;
+    for (var k = 0u; k < each; k++) {
+        let c = first + k * step;
+        if (contiguous || c < size) {
+            let source_element = place.source_element + c * source_stride;
+            let target_element = place.target_element + c * target_stride;
+            target_vectors[target_element] = source_vectors[source_element];
+        }
     }
 }

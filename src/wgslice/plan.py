@@ -27,6 +27,10 @@ class Span:
     offset_nbytes: int
     nbytes: int
 
+    def in_whole(self, unit_nbytes: int) -> Span:
+        """The same stretch, a multiple of a unit long."""
+        return Span(self.offset_nbytes, -(-self.nbytes // unit_nbytes) * unit_nbytes)
+
 
 @dataclass(frozen=True)
 class BufferCopies:
@@ -115,11 +119,18 @@ def rebase(layout: Layout, itemsize: int, limits: Limits) -> tuple[int, Layout]:
 
 @lru_cache(maxsize=4096)
 def plan_copy(
-    source: Layout, target: Layout, itemsize: int, limits: Limits, *, buffer_copy: bool = True
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    limits: Limits,
+    *,
+    buffer_copy: bool = True,
+    whole_vectors: bool = True,
 ) -> Plan:
     """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
 
-    `target` must not overlap itself. `buffer_copy` says whether both buffers' usages allow buffer copies.
+    `target` must not overlap itself. `buffer_copy` says whether both buffers' usages allow buffer copies,
+    `whole_vectors` whether both have room to bind the last vector of 16 bytes that holds an element.
     """
     if target.size > U32_MAX:
         raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
@@ -132,7 +143,7 @@ def plan_copy(
         steps = (row_copies(source, target, width_nbytes),)
     else:
         pieces = split(source, target, width_nbytes, limits)
-        steps = tuple(dispatch(*piece, width_nbytes, limits) for piece in pieces)
+        steps = tuple(dispatch(*piece, width_nbytes, limits, whole_vectors=whole_vectors) for piece in pieces)
     return Plan(nbytes, itemsize, width_nbytes, source, target, steps)
 
 
@@ -203,7 +214,7 @@ def split(
 
 def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> int | None:
     """The dimension that reaches furthest on a side too long for a binding, or the longest for a grid."""
-    most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES)
+    most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
     for side in (source, target):
         if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
             reaches = [abs(reach) for reach in side.reaches]
@@ -225,14 +236,16 @@ def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
     return Span(start, whole_words(layout.stop * width_nbytes) - start)
 
 
-def dispatch(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Dispatch:
+def dispatch(
+    source: Layout, target: Layout, width_nbytes: int, limits: Limits, *, whole_vectors: bool
+) -> Dispatch:
     """One piece, whose sides fit in a binding each, as a dispatch."""
     bindings = span_of(source, width_nbytes, limits), span_of(target, width_nbytes, limits)
     source, target = (
         coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
         for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
     )
-    kernel, reason = choose_kernel(target, width_nbytes, limits)
+    kernel, reason = choose_kernel(source, target, width_nbytes, limits, whole_vectors=whole_vectors)
     return dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
 
 
@@ -246,11 +259,13 @@ def dispatch_of(
     reason: str,
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings."""
-    apart = target.strides[-1:] != (1,)
-    if (kernel.deals_rows and target.rank == 0) or (kernel.deals_words and apart):
+    apart = kernel.unit_nbytes(width_nbytes) > width_nbytes and target.strides[-1:] != (1,)
+    if (kernel.deals_rows and target.rank == 0) or apart:
         source, target = (
             source.select([*map(range, source.sizes), None]),
             target.select([*map(range, target.sizes), None]),
         )
+    if kernel is Kernel.SHIFTED_ROWS:
+        bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
     share = deal(kernel, target, width_nbytes, limits)
     return Dispatch(kernel, width_nbytes, source, target, *bindings, share, reason)

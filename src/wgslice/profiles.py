@@ -18,7 +18,8 @@ class Profile:
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
     least_pieces: int  # invocations a row before they take more than one element each
     least_row_nbytes: int  # shorter rows are not dealt to invocations of their own
-    least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes
+    least_shifted_row_nbytes: int  # likewise, in blocks of 16 bytes; 31 hold one wherever they begin
+    least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes; 7 hold a word wherever they begin
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
 
@@ -36,6 +37,7 @@ CPU = Profile(
     contiguous=True,
     least_pieces=1,
     least_row_nbytes=32,
+    least_shifted_row_nbytes=64,
     least_narrow_row_nbytes=16,
     row_copy_nbytes=2**15,
     few_rows=16,
@@ -49,6 +51,7 @@ GPU = Profile(
     contiguous=False,
     least_pieces=32,
     least_row_nbytes=0,
+    least_shifted_row_nbytes=64,
     least_narrow_row_nbytes=16,
     row_copy_nbytes=inf,
     few_rows=0,

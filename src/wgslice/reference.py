@@ -78,12 +78,15 @@ def taken(step: Dispatch) -> Words:
     return np.asarray(place, np.uint32).ravel()
 
 
-def taken_of_row(step: Dispatch) -> Words:
-    """What the pieces of one row take of it, in their order."""
+def taken_of_row(step: Dispatch, size: Words) -> Words:
+    """What the pieces of a row of so many elements or words take of it, along a new last axis."""
     share = step.share
     piece, k = np.ogrid[: share.pieces, : share.each]
-    place = piece * share.each + k if share.contiguous else piece + k * share.pieces
-    return np.asarray(place, np.uint32).ravel()
+    if share.contiguous:
+        place = np.minimum(piece * share.each, size[..., None, None] - share.each) + k
+    else:
+        place = piece + k * share.pieces + 0 * size[..., None, None]
+    return np.asarray(place, np.uint32).reshape(*size.shape, -1)
 
 
 def slice1(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
@@ -102,7 +105,7 @@ def rows(block: np.void, step: Dispatch, source_words: Words, target_words: Word
     """Twin of `wgsl/rows.wgsl`."""
     last = int(block["rank"]) - 1
     source_rows, target_rows = decode(block, np.arange(block["count"], dtype=np.uint32), last)
-    column = taken_of_row(step)
+    column = taken_of_row(step, block["sizes"][last])
     column = column[column < block["sizes"][last]]
     copy_elements(
         step,
@@ -118,22 +121,31 @@ def wide_rows(block: np.void, step: Dispatch, source_words: Words, target_words:
     rows(block, step, source_words, target_words)
 
 
+def shifted_rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/shifted_rows.wgsl`."""
+    narrow_rows(block, step, source_words, target_words)
+
+
 def narrow_rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
-    """Twin of `wgsl/narrow_rows.wgsl`."""
-    lanes = np.uint32(4 // step.width_nbytes)
+    """Twin of `wgsl/narrow_rows.wgsl`, and with larger units of `wgsl/shifted_rows.wgsl`."""
+    lanes = np.uint32(step.kernel.unit_nbytes(step.width_nbytes) // step.width_nbytes)
     last = int(block["rank"]) - 1
     size, stride = block["sizes"][last], block["source_strides"][last]
-    row, own, lane = np.ix_(
-        np.arange(block["count"], dtype=np.uint32), taken_of_row(step), np.arange(lanes, dtype=np.uint32)
-    )
+    row = np.arange(block["count"], dtype=np.uint32)
     source_rows, start = decode(block, row, last)
     next_source_rows, next_start = decode(block, row + np.uint32(1), last)
     _, before = decode(block, row - np.uint32(1), last)
-    word = start // lanes + own
-    shared = (row > 0) & (own == 0) & (before + size > word * lanes)
-    element = word * lanes + lane
-    inside = ~shared & (element >= start) & (element < start + size)
-    follows = (word * lanes < start + size) & (row + 1 < block["count"]) & (element >= next_start)
+    whole_word, stop_word, first_word = (start + lanes - 1) // lanes, (start + size) // lanes, start // lanes
+    whole = whole_word[:, None] + taken_of_row(step, stop_word - whole_word)
+    taken = (row > 0) & (before + size > first_word * lanes)
+    ends = np.stack([np.where(taken, stop_word, first_word), stop_word], axis=1)
+    word = np.concatenate([np.where(whole < stop_word[:, None], whole, whole_word[:, None]), ends], axis=1)
+    element = word[..., None] * lanes + np.arange(lanes, dtype=np.uint32)
+    row, start, next_start, source_rows, next_source_rows = (
+        values[:, None, None] for values in (row, start, next_start, source_rows, next_source_rows)
+    )
+    inside = (element >= start) & (element < start + size)
+    follows = (element >= next_start) & (row + 1 < block["count"])
     for chosen, source, target in ((inside, source_rows, start), (follows, next_source_rows, next_start)):
         source_elements = source + (element - target) * stride
         copy_elements(step, source_words, source_elements[chosen], target_words, element[chosen])
@@ -173,6 +185,7 @@ twins: dict[Kernel, Callable[[np.void, Dispatch, Words, Words], None]] = {
     Kernel.SLICE1: slice1,
     Kernel.ROWS: rows,
     Kernel.WIDE_ROWS: wide_rows,
+    Kernel.SHIFTED_ROWS: shifted_rows,
     Kernel.NARROW_ROWS: narrow_rows,
     Kernel.RUNS: runs,
     Kernel.NARROW_RUNS: narrow_runs,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wgslice.integers import MAX_RANK
-from wgslice.kernels import Kernel
+from wgslice.kernels import WIDEST_NBYTES, Kernel
 from wgslice.layout import Layout
 from wgslice.plan import Dispatch
 
@@ -25,9 +25,9 @@ copy_dtype = np.dtype(
         ("rank", "<u4"),  # dimensions in use
         ("count", "<u4"),  # elements, rows or words, as the kernel says
         ("pieces", "<u4"),  # invocations a row, for kernels that deal rows
-        ("each", "<u4"),  # most elements or words an invocation
         ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
         ("pieces_shift", "<u4"),  # bits
+        ("unused", "<u4"),  # fills the last 16 bytes
     ]
 )
 
@@ -47,7 +47,6 @@ def uniform_block(step: Dispatch) -> bytes:
     block["rank"] = rank
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
-    block["each"] = step.share.each
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
     return block.tobytes()
 
@@ -58,11 +57,14 @@ def override_constants(step: Dispatch) -> dict[str, int]:
     if step.kernel is not Kernel.WIDE_ROWS:
         constants["element_nbytes"] = step.width_nbytes
     if step.kernel is not Kernel.SLICE1:
-        constants["contiguous"] = int(step.share.contiguous)
+        constants |= {"contiguous": int(step.share.contiguous), "each": step.share.each}
     if step.kernel is Kernel.NARROW_ROWS:
         stride = step.source.strides[-1]
-        by_words = abs(stride) == 1 or (abs(stride) == 2 and step.width_nbytes == 1)
-        constants["source_step"] = stride if by_words else 0
+        constants["source_step"] = stride if abs(stride) == 2 and step.width_nbytes == 1 else 0
+    if step.kernel is Kernel.SHIFTED_ROWS:
+        places = step.target.sizes[-1], step.target.offset, *step.target.strides[:-1]
+        constants["forwards"] = int(step.source.strides[-1] == 1)
+        constants["ragged"] = int(any(place * step.width_nbytes % WIDEST_NBYTES for place in places))
     return constants
 
 
