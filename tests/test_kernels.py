@@ -137,6 +137,15 @@ CONDITIONS = {
         (4, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
         (4, Layout.of((), ()), Layout.packed((), 3)),
         (8, Layout.of((5,), (0,), 3), Layout.of((5,), (2,), 1)),
+        # short runs, two dimensions a row
+        *((4, Layout.of((n,), (3,), 1), Layout.packed((n,), 3)) for n in around(1, 16, 1024)),
+        *((width, Layout.of((70, 3), (3, -1), 2), Layout.of((70, 3), (4, 1))) for width in (4, 8)),
+        *((4, Layout.of((50, n), (20, -1), 20), Layout.packed((50, n))) for n in (2, 3, 15, 16, 17, 20)),
+        (4, Layout.of((), ()), Layout.packed((), 3)),
+        (4, Layout.of((5, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((5, 2, 2, 3), (12, 6, 3, 1))),
+        *((4, Layout.of((n, 3), (4, 1), 1), Layout.of((n, 3), (5, 1))) for n in around(2, 11, 22, 43)),
+        (4, Layout.of((5, 7, 3), (50, -4, -1), 40), Layout.of((5, 7, 3), (40, 4, 1), 1)),
+        (8, Layout.of((9, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((9, 2, 2, 3), (12, 6, 3, 1))),
     ],
     Kernel.WIDE_ROWS: [
         *((16, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 4, 8, 16, 33, 64)),
@@ -219,14 +228,21 @@ CONDITIONS = {
             Layout.packed((2,) * 7 + (9,), 3),
         ),
         (1, Layout.of((9,), (0,), 3), Layout.packed((9,), 1)),
-    ],
-    Kernel.RUNS: [
-        *((4, Layout.of((n,), (3,), 1), Layout.packed((n,), 3)) for n in around(1, 16, 1024)),
-        *((width, Layout.of((70, 3), (3, -1), 2), Layout.of((70, 3), (4, 1))) for width in (4, 8, 16)),
-        *((4, Layout.of((50, n), (20, -1), 20), Layout.packed((50, n))) for n in (2, 3, 15, 16, 17, 20)),
-        (4, Layout.of((), ()), Layout.packed((), 3)),
-        (4, Layout.of((5, 2, 2, 3), (100, -40, 9, 2), 40), Layout.of((5, 2, 2, 3), (12, 6, 3, 1))),
-        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+        # short runs, two dimensions a row: pixels of 3, 4 and other numbers of channels
+        *(
+            (width, Layout.of((n, run), (run + 1, step), 2 * run), Layout.packed((n, run), p))
+            for width in (1, 2)
+            for n in around(5, 11, 43)
+            for run in (2, 3, 5)
+            for step in (1, -1, 2, -2)
+            for p in range(4 // width)
+        ),
+        *(
+            (1, Layout.of((4, 9, 3), (99, -4, step), 40), Layout.of((4, 9, 3), (27 + gap, 3, 1), 2))
+            for gap in range(6)
+            for step in (1, -1)
+        ),
+        (2, Layout.of((3, 2, 5, 3), (99, 40, 6, 2)), Layout.of((3, 2, 5, 3), (40, 17, 3, 1), 1)),
     ],
     Kernel.NARROW_RUNS: [
         *(
@@ -350,6 +366,7 @@ def test_a_uniform_block_holds_the_step() -> None:
         "element_nbytes": 4,
         "contiguous": 0,
         "each": 4,
+        "paired": 0,
     }
     assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
     assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4

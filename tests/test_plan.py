@@ -110,11 +110,6 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
 @pytest.mark.parametrize(
     ("itemsize", "source", "target", "kernel"),
     [
-        # rows of 32 bytes, or less
-        (4, Layout.of((99, 8), (18, 2)), None, Kernel.ROWS),
-        (4, Layout.of((99, 7), (18, 2)), None, Kernel.RUNS),
-        (8, Layout.of((99, 4), (18, 2)), None, Kernel.ROWS),
-        (8, Layout.of((99, 3), (18, 2)), None, Kernel.RUNS),
         (16, Layout.of((99, 2), (18, 2)), None, Kernel.WIDE_ROWS),
         # elements of 4, 8 or 16 bytes
         (8, Layout.of((9, 500), (1000, 2)), None, Kernel.ROWS),
@@ -133,11 +128,15 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
         (1, Layout.of((99, 63), (70, -1), 69), None, Kernel.NARROW_ROWS),
         (2, Layout.of((99, 33), (70, 1)), None, Kernel.SHIFTED_ROWS),
         (2, Layout.of((99, 31), (70, 1)), None, Kernel.NARROW_ROWS),
-        # narrow rows of 16 bytes, or less; of elements beside each other, or apart
-        (1, Layout.of((99, 16), (40, 2)), None, Kernel.NARROW_ROWS),
-        (1, Layout.of((99, 15), (40, 2)), None, Kernel.NARROW_RUNS),
-        (2, Layout.of((99, 8), (40, 2)), None, Kernel.NARROW_ROWS),
-        (2, Layout.of((99, 7), (40, 2)), None, Kernel.NARROW_RUNS),
+        # narrow rows of 16 bytes, or less if pairs of them do; of elements beside each other, or apart
+        (1, Layout.of((9, 9, 16), (999, 40, 2)), Layout.of((9, 9, 16), (160, 17, 1)), Kernel.NARROW_ROWS),
+        (1, Layout.of((9, 9, 15), (999, 40, 2)), Layout.of((9, 9, 15), (160, 17, 1)), Kernel.NARROW_RUNS),
+        (1, Layout.of((9, 9, 15), (999, 40, 2)), None, Kernel.NARROW_ROWS),
+        (1, Layout.of((9, 2, 3), (999, 40, 2)), None, Kernel.NARROW_RUNS),
+        (1, Layout.of((9, 3, 3), (999, 40, 2)), None, Kernel.NARROW_ROWS),
+        (2, Layout.of((99, 8), (40, 2)), Layout.of((99, 8), (9, 1)), Kernel.NARROW_ROWS),
+        (2, Layout.of((99, 7), (40, 2)), Layout.of((99, 7), (9, 1)), Kernel.NARROW_RUNS),
+        (2, Layout.of((99, 7), (40, 2)), None, Kernel.NARROW_ROWS),
         (1, Layout.of((16,), (2,)), None, Kernel.NARROW_ROWS),
         (1, Layout.of((16,), (2,)), Layout.of((16,), (2,)), Kernel.NARROW_RUNS),
         # as many words as elements, or more; rows may lie as far apart as they will
@@ -178,6 +177,19 @@ def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: i
     assert words_spanned(Layout.packed(sizes, offset), width) == words
 
 
+@pytest.mark.parametrize(
+    ("width", "run", "paired"),
+    [(4, 8, False), (4, 7, True), (8, 4, False), (8, 3, True), (1, 16, False), (1, 15, True)],
+)
+def test_of_short_rows_two_dimensions_are_taken_as_one_on_a_cpu(width: int, run: int, paired: bool) -> None:
+    rows = Layout.of((5, 99, run), (999 * run, 3 * run, 2))
+    share = only_dispatch(plan(rows, itemsize=width)).share
+    assert (share.paired, share.count) == (paired, 5 if paired else 5 * 99)
+    if width >= 4:
+        assert not only_dispatch(plan(rows, itemsize=width, limits=replace(LIMITS, profile=GPU))).share.paired
+    assert not only_dispatch(plan(Layout.of((7,), (2,)))).share.paired
+
+
 def test_neighbours_in_buffers_without_room_for_a_last_vector_go_by_words() -> None:
     for width, kernel in ((4, Kernel.ROWS), (1, Kernel.NARROW_ROWS)):
         rows = Layout.of((99, 65), (70, 1))
@@ -193,7 +205,7 @@ def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
     for layout, width, kernel in (
         (Layout.of((99, 3), (18, 2)), 4, Kernel.ROWS),
         (Layout.of((99, 2), (18, 2)), 16, Kernel.WIDE_ROWS),
-        (Layout.of((99, 3), (40, 2)), 1, Kernel.NARROW_RUNS),
+        (Layout.of((99, 3), (40, 2)), 1, Kernel.NARROW_ROWS),
     ):
         step = only_dispatch(plan(layout, itemsize=width, limits=replace(LIMITS, profile=GPU)))
         assert step.kernel is kernel

@@ -1,4 +1,5 @@
-// narrow_rows: elements of 1 and 2 bytes, row by row of the last dimension, without atomics.
+// narrow_rows: elements of 1 and 2 bytes, row by row of the last dimension, or, where that is short, of the last two,
+// without atomics.
 //
 //   invocation n = (y * groups.x + x) * workgroup_size + lane  ->  piece n % pieces of row n / pieces
 //   piece, contiguous                                          ->  `each` neighbouring words of the row
@@ -11,8 +12,8 @@
 // left of the last workgroup repeats the last piece, so that some words are written twice, with the same value.
 //
 // A word that two rows share belongs to the first of them; bytes that are no output keep their value. Needs target
-// strides in descending order, each larger than the extent of all dimensions after it, the last one 1, and rows
-// that hold `each` whole words, one at least, wherever they begin.
+// strides in descending order, each larger than the extent of all dimensions after it, the last one 1, no gaps
+// inside a pair, and rows that hold `each` whole words, one at least, wherever they begin.
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -34,6 +35,7 @@ override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 1 or 2
 override each: u32;           // whole words an invocation
 override contiguous: bool;    // whether an invocation's words are neighbours
+override paired: bool;        // whether a row is two dimensions
 override source_step: i32;    // the last source stride if it is 2 or -2 and elements are bytes; otherwise 0
 
 @group(0) @binding(0) var<uniform> copy: Copy;
@@ -58,11 +60,11 @@ struct Place {
     target_element: u32,
 }
 
-// The first element of a row of the last dimension.
+// The first element of a row.
 fn find_row(row: u32) -> Place {
     var place = Place(copy.source_offset, copy.target_offset);
     var rest = row;
-    for (var d = copy.rank - 1u; d > 0u; d--) {
+    for (var d = copy.rank - select(1u, 2u, paired); d > 0u; d--) {
         let i = (d - 1u) / 4u;
         let j = (d - 1u) % 4u;
         var c = rest;
@@ -104,20 +106,49 @@ fn every_second(source_element: u32) -> u32 {
     return (low & 0xffu) | ((low >> 8u) & 0xff00u) | ((high & 0xffu) << 16u) | ((high << 8u) & 0xff000000u);
 }
 
-// Words inside a row, put together of every second byte, or element by element.
-fn copy_words(first: u32, stop: u32, step: u32, lowest: u32, source_stride: u32) {
+// What a row reads: `run` elements a stride apart, then a carry more to the next, and so on.
+struct Source {
+    stride: u32,
+    run: u32,
+    carry: u32,
+}
+
+// The source element of a row's c-th, counted from that of its first.
+fn ahead(source: Source, c: u32) -> u32 {
+    let last = copy.rank - 1u;
+    if (paired) {
+        let runs = divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+        return c * source.stride + runs * source.carry;
+    }
+    return c * source.stride;
+}
+
+// Words inside a row, put together of every second byte, or element by element. `c` is the element that the first
+// word begins with.
+fn copy_words(first: u32, stop: u32, step: u32, place: Place, source: Source, c: u32) {
     let lanes = 4u / element_nbytes;
+    let last = copy.rank - 1u;
+    var left = source.run; // elements to the end of the run
+    if (paired) {
+        left -= c - source.run * divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+    }
+    var element = place.source_element + ahead(source, c);
     for (var k = 0u; k < each; k++) {
         let word = first + k * step;
-        let element = lowest + k * step * lanes * source_stride;
         if (contiguous || word < stop) {
             var value = 0u;
-            if (source_step == 0) {
-                for (var i = 0u; i < lanes; i++) {
-                    value |= read_element(element + i * source_stride) << (i * 8u * element_nbytes);
-                }
+            if (source_step != 0) {
+                let lowest = element + select(0u, (lanes - 1u) * source.stride, source_step < 0);
+                value = turn(every_second(lowest + k * step * lanes * source.stride));
             } else {
-                value = turn(every_second(element));
+                for (var i = 0u; i < lanes; i++) {
+                    if (!contiguous || !paired) {
+                        element = place.source_element + ahead(source, c + k * step * lanes + i);
+                    }
+                    value |= read_element(element) << (i * 8u * element_nbytes);
+                    element += source.stride + select(0u, source.carry, left == 1u);
+                    left = select(left - 1u, source.run, left == 1u);
+                }
             }
             target_words[word] = value;
         }
@@ -125,8 +156,9 @@ fn copy_words(first: u32, stop: u32, step: u32, lowest: u32, source_stride: u32)
 }
 
 // A word at an end of a row, together with what the next row has in it.
-fn copy_edge(word: u32, row: u32, place: Place, size: u32, source_stride: u32) {
+fn copy_edge(word: u32, row: u32, place: Place, source: Source, size: u32) {
     let lanes = 4u / element_nbytes;
+    let bits = 8u * element_nbytes;
     let next = find_row(row + 1u);
     var value = target_words[word];
     for (var i = 0u; i < lanes; i++) {
@@ -134,10 +166,9 @@ fn copy_edge(word: u32, row: u32, place: Place, size: u32, source_stride: u32) {
         let inside = element >= place.target_element && element < place.target_element + size;
         let follows = row + 1u < copy.count && element >= next.target_element;
         if (inside || follows) {
-            let start = select(place.source_element - place.target_element * source_stride,
-                               next.source_element - next.target_element * source_stride, follows);
-            let bits = 8u * element_nbytes;
-            value = insertBits(value, read_element(start + element * source_stride), i * bits, bits);
+            let start = select(place.source_element, next.source_element, follows);
+            let c = element - select(place.target_element, next.target_element, follows);
+            value = insertBits(value, read_element(start + ahead(source, c)), i * bits, bits);
         }
     }
     target_words[word] = value;
@@ -157,8 +188,12 @@ fn narrow_rows(@builtin(workgroup_id) group: vec3<u32>,
     }
     let piece = min(invocation - row * copy.pieces, copy.pieces - 1u);
     let last = copy.rank - 1u;
-    let size = copy.sizes[last / 4u][last % 4u];
+    let before = last - u32(paired); // the other dimension of a pair
+    let run = copy.sizes[last / 4u][last % 4u];
+    let size = run * select(1u, copy.sizes[before / 4u][before % 4u], paired);
     let source_stride = copy.source_strides[last / 4u][last % 4u];
+    let carry = copy.source_strides[before / 4u][before % 4u] - run * source_stride;
+    let source = Source(source_stride, run, select(0u, carry, paired));
     let place = find_row(row);
     let start = place.target_element;
     let stop = start + size;
@@ -166,16 +201,14 @@ fn narrow_rows(@builtin(workgroup_id) group: vec3<u32>,
     let stop_word = stop / lanes;                  // one past the last
     let step = select(copy.pieces, 1u, contiguous);
     let first = whole_word + select(piece, min(piece * each, stop_word - whole_word - each), contiguous);
-    let source_element = place.source_element + (first * lanes - start) * source_stride;
-    let lowest = select(source_element, source_element + (lanes - 1u) * source_stride, source_step < 0);
-    copy_words(first, stop_word, step, lowest, source_stride);
+    copy_words(first, stop_word, step, place, source, first * lanes - start);
     let first_word = start / lanes;
     let taken = row > 0u && find_row(row - 1u).target_element + size > first_word * lanes;
     let head = piece == 0u && first_word < whole_word && !taken;
     let tail = piece + 1u == copy.pieces && stop_word * lanes < stop;
     var edge = select(stop_word, first_word, head);
     for (var left = u32(head) + u32(tail); left > 0u; left--) {
-        copy_edge(edge, row, place, size, source_stride);
+        copy_edge(edge, row, place, source, size);
         edge = stop_word;
     }
 }

@@ -1,4 +1,4 @@
-// rows: elements of 4 and 8 bytes, row by row of the last dimension.
+// rows: elements of 4 and 8 bytes, row by row of the last dimension, or, where that is short, of the last two.
 //
 //   invocation n = (y * groups.x + x) * workgroup_size + lane  ->  piece n % pieces of row n / pieces
 //   piece, contiguous                                          ->  `each` neighbouring elements of the row
@@ -29,6 +29,7 @@ override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 4 or 8
 override each: u32;           // elements an invocation; contiguous ones no more than a row has
 override contiguous: bool;    // whether an invocation's elements are neighbours
+override paired: bool;        // whether a row is two dimensions
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -52,11 +53,11 @@ struct Place {
     target_element: u32,
 }
 
-// The first element of a row of the last dimension.
+// The first element of a row.
 fn find_row(row: u32) -> Place {
     var place = Place(copy.source_offset, copy.target_offset);
     var rest = row;
-    for (var d = copy.rank - 1u; d > 0u; d--) {
+    for (var d = copy.rank - select(1u, 2u, paired); d > 0u; d--) {
         let i = (d - 1u) / 4u;
         let j = (d - 1u) % 4u;
         var c = rest;
@@ -100,18 +101,39 @@ fn rows(@builtin(workgroup_id) group: vec3<u32>,
     }
     let piece = invocation - row * copy.pieces;
     let last = copy.rank - 1u;
-    let size = copy.sizes[last / 4u][last % 4u];
+    let run = copy.sizes[last / 4u][last % 4u];
     let source_stride = copy.source_strides[last / 4u][last % 4u];
     let target_stride = copy.target_strides[last / 4u][last % 4u];
+    let before = last - u32(paired); // the other dimension of a pair
+    let size = run * select(1u, copy.sizes[before / 4u][before % 4u], paired);
+    let source_carry = copy.source_strides[before / 4u][before % 4u] - run * source_stride;
+    let target_carry = copy.target_strides[before / 4u][before % 4u] - run * target_stride;
     let step = select(copy.pieces, 1u, contiguous);
     let first = select(piece, min(piece * each, size - each), contiguous);
     let place = find_row(row);
+    var runs = 0u; // that end before the element
+    var stop = run;
+    if (paired) {
+        runs = divide(first, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+        stop = runs * run + run;
+    }
     for (var k = 0u; k < each; k++) {
         let c = first + k * step;
+        if (paired && contiguous) {
+            runs += u32(c == stop);
+            stop += select(0u, run, c == stop);
+        } else if (paired) {
+            runs = divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+        }
         if (contiguous || c < size) {
             let source_element = place.source_element + c * source_stride;
             let target_element = place.target_element + c * target_stride;
-            write_element(target_element, read_element(source_element));
+            if (paired) {
+                let value = read_element(source_element + runs * source_carry);
+                write_element(target_element + runs * target_carry, value);
+            } else {
+                write_element(target_element, read_element(source_element));
+            }
         }
     }
 }

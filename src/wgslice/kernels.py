@@ -13,6 +13,7 @@ from wgslice.profiles import Limits, Profile
 __all__ = ["WIDEST_NBYTES", "Kernel", "Share", "choose_kernel", "deal", "words_spanned"]
 
 WIDEST_NBYTES = 16  # one vec4<u32>
+LEAST_NARROW_NBYTES = 7  # hold a whole word wherever they begin
 
 # What an invocation costs beside its copying, in words. A crop of 3001 x 3001 float32 on lavapipe, Mesa 25.0
 # and 22.3, ms: 4 words each 7.2 and 6.6, 8 words 5.0 and 6.0, 16 words 4.2 and 6.0, 32 words 3.8 and 6.1.
@@ -27,12 +28,11 @@ class Kernel(Enum):
     WIDE_ROWS = "wide_rows"
     SHIFTED_ROWS = "shifted_rows"
     NARROW_ROWS = "narrow_rows"
-    RUNS = "runs"
     NARROW_RUNS = "narrow_runs"
 
     @property
     def deals_rows(self) -> bool:
-        """Whether invocations share out each row of the last dimension, which must exist."""
+        """Whether invocations share out each row of the last dimension, or two; one must exist."""
         return self in (Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS, Kernel.NARROW_ROWS)
 
     def unit_nbytes(self, width_nbytes: int) -> int:
@@ -47,6 +47,7 @@ class Share:
     """How a kernel deals its work."""
 
     count: int  # rows, where rows are dealt; otherwise all units: elements or words
+    paired: bool  # whether a row is the last two dimensions
     pieces: int  # invocations a row; 1 where rows are not dealt
     each: int  # units that an invocation takes: elements, words or blocks
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
@@ -64,24 +65,43 @@ def choose_kernel(
     profile = limits.profile
     run_nbytes = width_nbytes * (target.sizes[-1] if target.rank else 1)
     beside = target.rank > 0 and target.strides[-1] == 1
-    if width_nbytes == WIDEST_NBYTES and run_nbytes >= profile.least_row_nbytes:
+    if width_nbytes == WIDEST_NBYTES:
         return Kernel.WIDE_ROWS, "vectors of 16 bytes, row by row"
     neighbours = beside and abs(source.strides[-1]) == 1
     if neighbours and whole_vectors and run_nbytes >= profile.least_shifted_row_nbytes and target.is_nested:
         return Kernel.SHIFTED_ROWS, "neighbours at any byte, in blocks of 16 bytes, row by row"
     if width_nbytes >= 4:
-        if run_nbytes >= profile.least_row_nbytes:
-            return Kernel.ROWS, "whole words, row by row"
-        return Kernel.RUNS, "whole words in short runs, dealt evenly"
+        if pairs(Kernel.ROWS, target, width_nbytes, profile):
+            return Kernel.ROWS, "whole words in short runs, two dimensions a row"
+        return Kernel.ROWS, "whole words, row by row"
     if not target.is_nested:
         return Kernel.SLICE1, "narrow elements of interleaved rows, atomics"
     if beside and run_nbytes >= profile.least_narrow_row_nbytes:
         return Kernel.NARROW_ROWS, "narrow elements, put together word by word, row by row"
+    if pairs(Kernel.NARROW_ROWS, target, width_nbytes, profile):
+        return (
+            Kernel.NARROW_ROWS,
+            "narrow elements in short runs, put together word by word, two dimensions a row",
+        )
     if words_spanned(target, width_nbytes) > target.size:
         return Kernel.SLICE1, "narrow elements, fewer than the words they lie in, atomics"
     if target.rank == MAX_RANK and not beside:
         return Kernel.SLICE1, "narrow elements of rank 8, none beside another, atomics"
     return Kernel.NARROW_RUNS, "narrow elements in short runs, put together word by word"
+
+
+def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> bool:
+    """Whether a kernel takes the last two dimensions as a row, the last one being short."""
+    if target.rank < 2:
+        return False
+    run = target.sizes[-1]
+    if kernel is Kernel.ROWS:
+        return run * width_nbytes < profile.least_row_nbytes
+    if kernel is Kernel.NARROW_ROWS:
+        short = run * width_nbytes < profile.least_narrow_row_nbytes
+        packed = target.strides[-2:] == (run, 1)
+        return short and packed and run * target.sizes[-2] * width_nbytes >= LEAST_NARROW_NBYTES
+    return False
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
@@ -93,9 +113,13 @@ def words_spanned(target: Layout, width_nbytes: int) -> int:
 def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Deal a copy to the invocations of a kernel."""
     profile = limits.profile
+    paired = pairs(kernel, target, width_nbytes, profile)
     if kernel.deals_rows:
-        count = prod(target.sizes[:-1])
-        pieces, each = deal_row(kernel, target.sizes[-1] if target.rank else 1, width_nbytes, profile)
+        *outer, size = target.sizes
+        if paired:
+            size *= outer.pop()
+        count = prod(outer)
+        pieces, each = deal_row(kernel, size, width_nbytes, profile)
         invocations = count * pieces
     else:
         count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
@@ -103,7 +127,7 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         invocations = -(-count // each)
     groups = -(-invocations // profile.workgroup_size)
     grid = *fold(groups, limits), 1
-    return Share(count, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

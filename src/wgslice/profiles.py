@@ -17,9 +17,9 @@ class Profile:
     words_each: int  # most 32-bit words that an invocation writes
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
     least_pieces: int  # invocations a row before they take more than one element each
-    least_row_nbytes: int  # shorter rows are not dealt to invocations of their own
-    least_shifted_row_nbytes: int  # likewise, in blocks of 16 bytes; 31 hold one wherever they begin
-    least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes; 7 hold a word wherever they begin
+    least_row_nbytes: int  # of shorter rows, two dimensions are taken as one
+    least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
+    least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
 

@@ -103,17 +103,39 @@ def slice1(block: np.void, step: Dispatch, source_words: Words, target_words: Wo
 
 def rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
     """Twin of `wgsl/rows.wgsl`."""
-    last = int(block["rank"]) - 1
-    source_rows, target_rows = decode(block, np.arange(block["count"], dtype=np.uint32), last)
-    column = taken_of_row(step, block["sizes"][last])
-    column = column[column < block["sizes"][last]]
+    size = row_size(block, step)
+    row, dimensions = row_dimensions(block, step)
+    source_rows, target_rows = decode(block, row, dimensions)
+    column = taken_of_row(step, size)
+    column = column[column < size]
     copy_elements(
         step,
         source_words,
-        np.add.outer(source_rows, column * block["source_strides"][last]),
+        np.add.outer(source_rows, ahead(block, step, "source_strides", column)),
         target_words,
-        np.add.outer(target_rows, column * block["target_strides"][last]),
+        np.add.outer(target_rows, ahead(block, step, "target_strides", column)),
     )
+
+
+def row_dimensions(block: np.void, step: Dispatch) -> tuple[Words, int]:
+    """The indices of all rows, and the number of dimensions they are decoded over."""
+    return np.arange(block["count"], dtype=np.uint32), int(block["rank"]) - 1 - step.share.paired
+
+
+def row_size(block: np.void, step: Dispatch) -> Words:
+    """Elements a row."""
+    last = int(block["rank"]) - 1
+    return np.asarray(np.prod(block["sizes"][last - step.share.paired : last + 1], dtype=np.uint32))
+
+
+def ahead(block: np.void, step: Dispatch, strides: str, c: Words) -> Words:
+    """How far a row's c-th element lies from its first."""
+    last = int(block["rank"]) - 1
+    if not step.share.paired:
+        return np.asarray(c * block[strides][last], np.uint32)
+    run = divide(block, c, last)
+    inside = c - run * block["sizes"][last]
+    return np.asarray(run * block[strides][last - 1] + inside * block[strides][last], np.uint32)
 
 
 def wide_rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
@@ -129,33 +151,26 @@ def shifted_rows(block: np.void, step: Dispatch, source_words: Words, target_wor
 def narrow_rows(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
     """Twin of `wgsl/narrow_rows.wgsl`, and with larger units of `wgsl/shifted_rows.wgsl`."""
     lanes = np.uint32(step.kernel.unit_nbytes(step.width_nbytes) // step.width_nbytes)
-    last = int(block["rank"]) - 1
-    size, stride = block["sizes"][last], block["source_strides"][last]
-    row = np.arange(block["count"], dtype=np.uint32)
-    source_rows, start = decode(block, row, last)
-    next_source_rows, next_start = decode(block, row + np.uint32(1), last)
-    _, before = decode(block, row - np.uint32(1), last)
+    size = row_size(block, step)
+    row, dimensions = row_dimensions(block, step)
+    source_rows, start = decode(block, row, dimensions)
+    next_source_rows, next_start = decode(block, row + np.uint32(1), dimensions)
+    _, before = decode(block, row - np.uint32(1), dimensions)
     whole_word, stop_word, first_word = (start + lanes - 1) // lanes, (start + size) // lanes, start // lanes
     whole = whole_word[:, None] + taken_of_row(step, stop_word - whole_word)
     taken = (row > 0) & (before + size > first_word * lanes)
     ends = np.stack([np.where(taken, stop_word, first_word), stop_word], axis=1)
     word = np.concatenate([np.where(whole < stop_word[:, None], whole, whole_word[:, None]), ends], axis=1)
-    element = word[..., None] * lanes + np.arange(lanes, dtype=np.uint32)
+    element: Words = np.asarray(word[..., None] * lanes + np.arange(lanes, dtype=np.uint32), np.uint32)
     row, start, next_start, source_rows, next_source_rows = (
         values[:, None, None] for values in (row, start, next_start, source_rows, next_source_rows)
     )
     inside = (element >= start) & (element < start + size)
     follows = (element >= next_start) & (row + 1 < block["count"])
     for chosen, source, target in ((inside, source_rows, start), (follows, next_source_rows, next_start)):
-        source_elements = source + (element - target) * stride
+        c = np.asarray(element - target, np.uint32)
+        source_elements = np.asarray(source + ahead(block, step, "source_strides", c), np.uint32)
         copy_elements(step, source_words, source_elements[chosen], target_words, element[chosen])
-
-
-def runs(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
-    """Twin of `wgsl/runs.wgsl`."""
-    index = taken(step)
-    source_elements, target_elements = decode(block, index[index < block["count"]], int(block["rank"]))
-    copy_elements(step, source_words, source_elements, target_words, target_elements)
 
 
 def narrow_runs(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
@@ -187,6 +202,5 @@ twins: dict[Kernel, Callable[[np.void, Dispatch, Words, Words], None]] = {
     Kernel.WIDE_ROWS: wide_rows,
     Kernel.SHIFTED_ROWS: shifted_rows,
     Kernel.NARROW_ROWS: narrow_rows,
-    Kernel.RUNS: runs,
     Kernel.NARROW_RUNS: narrow_runs,
 }
