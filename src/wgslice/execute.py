@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wgslice.buffers import check_alive, check_encoder, check_usable, describe_buffer
 from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
-from wgslice.kernels import WIDEST_NBYTES
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopies, Dispatch, Plan, Span, plan_copy, rebase
+from wgslice.plan import BufferCopies, Dispatch, Plan, Span, plan_between
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
@@ -46,24 +45,12 @@ def record_copy(
             f"input and output share {describe_buffer(source.buffer)}: a copy needs two buffers; "
             "copy() the input first"
         )
-    source_base, source_layout = rebase(source.layout, itemsize, device.limits)
-    target_base, target_layout = rebase(target.layout, itemsize, device.limits)
     copyable = bool(source.buffer.usage & COPY_SRC and target.buffer.usage & COPY_DST)
-    plan = plan_copy(
-        source_layout,
-        target_layout,
-        itemsize,
-        device.limits,
-        buffer_copy=copyable,
-        whole_vectors=all(has_whole_vectors(side, itemsize) for side in (source, target)),
+    nbytes = source.buffer.size, target.buffer.size
+    plan, source_base, target_base = plan_between(
+        source.layout, target.layout, itemsize, device.limits, nbytes, buffer_copy=copyable
     )
     record_plan(device, encoder, plan, (source.buffer, source_base), (target.buffer, target_base))
-
-
-def has_whole_vectors(side: Operand, itemsize: int) -> bool:
-    """Whether the buffer has room for the last vector that holds an element."""
-    stop_nbytes = side.layout.stop * itemsize
-    return bool(-(-stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES <= side.buffer.size)
 
 
 def record_plan(

@@ -12,7 +12,7 @@ from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, choose_kernel, deal
 from wgslice.layout import Layout, coalesce
 from wgslice.profiles import Limits
 
-__all__ = ["BufferCopies", "Dispatch", "Plan", "Span", "dispatch_of", "plan_copy", "rebase"]
+__all__ = ["BufferCopies", "Dispatch", "Plan", "Span", "dispatch_of", "plan_between", "plan_copy", "rebase"]
 
 STEPS_PRINTED = 8
 
@@ -105,6 +105,35 @@ class Plan:
         if len(self.steps) > STEPS_PRINTED:
             lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps like these")
         return "\n".join(lines)
+
+
+@lru_cache(maxsize=4096)
+def plan_between(
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    limits: Limits,
+    buffer_nbytes: tuple[int, int],
+    *,
+    buffer_copy: bool,
+) -> tuple[Plan, int, int]:
+    """The plan for places in buffers of so many bytes, and the bases that it counts from on both sides."""
+    source_base, source_layout = rebase(source, itemsize, limits)
+    target_base, target_layout = rebase(target, itemsize, limits)
+    stops = source.stop * itemsize, target.stop * itemsize
+    whole_vectors = all(
+        -(-stop // WIDEST_NBYTES) * WIDEST_NBYTES <= nbytes
+        for stop, nbytes in zip(stops, buffer_nbytes, strict=True)
+    )
+    plan = plan_copy(
+        source_layout,
+        target_layout,
+        itemsize,
+        limits,
+        buffer_copy=buffer_copy,
+        whole_vectors=whole_vectors,
+    )
+    return plan, source_base, target_base
 
 
 def rebase(layout: Layout, itemsize: int, limits: Limits) -> tuple[int, Layout]:
