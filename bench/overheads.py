@@ -14,7 +14,7 @@ from rich.console import Console
 
 import wgslice as wg
 from bench.rivals.ours import device
-from wgslice.plan import Dispatch
+from wgslice.steps import Dispatch
 
 __all__ = ["measure_overheads", "show_overheads"]
 

@@ -13,7 +13,7 @@ SOURCE = Path(wgslice.__file__).parent
 FLOORS = [
     ["errors", "integers", "dtypes", "window", "layout"],
     ["dialects", "tensor_desc"],
-    ["profiles", "kernels", "plan"],
+    ["profiles", "kernels", "steps", "plan"],
     ["uniforms", "reference", "adapter"],
     ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute"],

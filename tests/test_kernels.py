@@ -27,9 +27,10 @@ import wgslice as wg
 from wgslice.execute import record_plan
 from wgslice.kernels import Kernel
 from wgslice.layout import Layout
-from wgslice.plan import Dispatch, Plan, Span, dispatch_of, plan_copy
+from wgslice.plan import Plan, plan_copy
 from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan, twins
+from wgslice.steps import Dispatch, Span, dispatch_of
 from wgslice.uniforms import copy_dtype, divider, override_constants, uniform_block
 
 
@@ -47,8 +48,8 @@ def buffers(case: Case) -> tuple[Bytes, Bytes]:
 PROFILES = [
     CPU,
     GPU,
-    replace(CPU, words_each=1),
-    replace(GPU, workgroup_size=8, words_each=3, least_pieces=2),
+    replace(CPU, words_each=1, least_shifted_row_nbytes=31, least_narrow_row_nbytes=7),
+    replace(GPU, workgroup_size=8, words_each=3, least_pieces=2, least_tile=2, least_shifted_row_nbytes=31),
 ]
 
 
@@ -243,6 +244,21 @@ CONDITIONS = {
             for step in (1, -1)
         ),
         (2, Layout.of((3, 2, 5, 3), (99, 40, 6, 2)), Layout.of((3, 2, 5, 3), (40, 17, 3, 1), 1)),
+    ],
+    Kernel.TILES: [
+        *(
+            (width, Layout.of((m, n), (1, m + 3), 2), Layout.packed((m, n), 1))
+            for width in (4, 8, 16)
+            for m in (2, 7, 8, 9, 33, 65)
+            for n in (2, 8, 31, 32, 33)
+        ),
+        (4, Layout.of((5, 40, 35), (1600, -1, -45), 1600), Layout.of((5, 40, 35), (1500, 36, 1), 3)),
+        (8, Layout.of((20, 3, 2, 17), (1, 1000, 500, 21)), Layout.packed((20, 3, 2, 17))),
+        (
+            16,
+            Layout.of((9,) + (2,) * 6 + (9,), (1, *(81 * 2**k for k in range(6)), 9)),
+            Layout.packed((9,) + (2,) * 6 + (9,)),
+        ),
     ],
     Kernel.NARROW_RUNS: [
         *(

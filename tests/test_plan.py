@@ -15,8 +15,9 @@ from strategies import Case, cases
 
 from wgslice.kernels import Kernel, deal_row, words_spanned
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopies, Dispatch, Plan, plan_copy, rebase
+from wgslice.plan import Plan, plan_copy, rebase
 from wgslice.profiles import CPU, GPU, Limits
+from wgslice.steps import BufferCopies, Dispatch
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
 ROOMY = replace(LIMITS, binding_nbytes=2**31)
@@ -190,6 +191,30 @@ def test_of_short_rows_two_dimensions_are_taken_as_one_on_a_cpu(width: int, run:
     assert not only_dispatch(plan(Layout.of((7,), (2,)))).share.paired
 
 
+@pytest.mark.parametrize(
+    ("sizes", "strides", "width", "kernel"),
+    [
+        ((8, 8), (1, 9), 4, Kernel.TILES),
+        ((7, 8), (1, 9), 4, Kernel.ROWS),
+        ((8, 7), (1, 9), 4, Kernel.ROWS),
+        ((8, 8), (2, 16), 4, Kernel.ROWS),
+        ((8, 9), (-1, 9), 16, Kernel.TILES),
+        ((3, 8, 4, 9), (1, 1000, 3, 12), 8, Kernel.ROWS),
+        ((9, 8, 4, 9), (1, 1000, 9, 36), 8, Kernel.TILES),
+        ((8, 9), (1, 9), 2, Kernel.NARROW_ROWS),
+    ],
+)
+def test_a_permuted_source_goes_through_tiles_on_a_gpu(
+    sizes: tuple[int, ...], strides: tuple[int, ...], width: int, kernel: Kernel
+) -> None:
+    source = Layout.of(sizes, strides, 100)
+    step = only_dispatch(plan(source, itemsize=width, limits=replace(LIMITS, profile=GPU)))
+    assert step.kernel in ({kernel} if kernel is not Kernel.ROWS else {Kernel.ROWS, Kernel.WIDE_ROWS})
+    if kernel is Kernel.TILES:
+        assert abs(step.source.strides[-2]) == step.target.strides[-1] == 1
+    assert only_dispatch(plan(source, itemsize=width)).kernel is not Kernel.TILES
+
+
 def test_neighbours_in_buffers_without_room_for_a_last_vector_go_by_words() -> None:
     for width, kernel in ((4, Kernel.ROWS), (1, Kernel.NARROW_ROWS)):
         rows = Layout.of((99, 65), (70, 1))
@@ -345,7 +370,7 @@ def test_no_count_of_a_step_wraps_around_32_bits(
         if step.kernel.deals_rows:
             assert x * y * step.share.workgroup_size < 2**31  # what the kernels divide
             assert step.share.pieces * step.share.each < 2**32
-        else:
+        elif step.kernel is not Kernel.TILES:
             assert x * y * step.share.workgroup_size * step.share.each < 2**32
         assert max(step.source.stop, step.target.stop) * step.width_nbytes <= 2**31
 

@@ -15,7 +15,8 @@ from wgslice.execute import record_plan
 from wgslice.integers import whole_words
 from wgslice.kernels import Kernel
 from wgslice.layout import Layout
-from wgslice.plan import Dispatch, Plan, dispatch_of, span_of, split
+from wgslice.plan import Plan, span_of, split
+from wgslice.steps import Dispatch, dispatch_of
 
 __all__ = ["BufferCopy", "Slice1Kernel", "Wgslice", "describe"]
 

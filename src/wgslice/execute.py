@@ -9,7 +9,8 @@ from wgslice.buffers import check_alive, check_encoder, check_usable, describe_b
 from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.plan import BufferCopies, Dispatch, Plan, Span, plan_between
+from wgslice.plan import Plan, plan_between
+from wgslice.steps import BufferCopies, Dispatch, Span
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder

@@ -13,6 +13,7 @@ from wgslice.profiles import Limits, Profile
 __all__ = ["WIDEST_NBYTES", "Kernel", "Share", "choose_kernel", "deal", "words_spanned"]
 
 WIDEST_NBYTES = 16  # one vec4<u32>
+TILE_NBYTES = 128  # of a side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB
 LEAST_NARROW_NBYTES = 7  # hold a whole word wherever they begin
 
 # What an invocation costs beside its copying, in words. A crop of 3001 x 3001 float32 on lavapipe, Mesa 25.0
@@ -29,6 +30,7 @@ class Kernel(Enum):
     SHIFTED_ROWS = "shifted_rows"
     NARROW_ROWS = "narrow_rows"
     NARROW_RUNS = "narrow_runs"
+    TILES = "tiles"
 
     @property
     def deals_rows(self) -> bool:
@@ -46,10 +48,10 @@ class Kernel(Enum):
 class Share:
     """How a kernel deals its work."""
 
-    count: int  # rows, where rows are dealt; otherwise all units: elements or words
+    count: int  # rows, where rows are dealt; tiles; otherwise all units: elements or words
     paired: bool  # whether a row is the last two dimensions
     pieces: int  # invocations a row; 1 where rows are not dealt
-    each: int  # units that an invocation takes: elements, words or blocks
+    each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid
@@ -63,31 +65,40 @@ def choose_kernel(
     `whole_vectors` says whether both buffers have room for bindings of whole vectors.
     """
     profile = limits.profile
-    run_nbytes = width_nbytes * (target.sizes[-1] if target.rank else 1)
-    beside = target.rank > 0 and target.strides[-1] == 1
+    if width_nbytes >= 4 and tile_axis(source, target, profile.least_tile) is not None:
+        return Kernel.TILES, "a permuted source, through workgroup memory"
     if width_nbytes == WIDEST_NBYTES:
         return Kernel.WIDE_ROWS, "vectors of 16 bytes, row by row"
-    neighbours = beside and abs(source.strides[-1]) == 1
-    if neighbours and whole_vectors and run_nbytes >= profile.least_shifted_row_nbytes and target.is_nested:
+    neighbours = source.strides[-1:] in ((1,), (-1,)) and target.strides[-1:] == (1,)
+    long = run_nbytes(target, width_nbytes) >= profile.least_shifted_row_nbytes
+    if neighbours and long and whole_vectors and target.is_nested:
         return Kernel.SHIFTED_ROWS, "neighbours at any byte, in blocks of 16 bytes, row by row"
-    if width_nbytes >= 4:
-        if pairs(Kernel.ROWS, target, width_nbytes, profile):
-            return Kernel.ROWS, "whole words in short runs, two dimensions a row"
-        return Kernel.ROWS, "whole words, row by row"
+    if width_nbytes < 4:
+        return choose_narrow_kernel(target, width_nbytes, profile)
+    if pairs(Kernel.ROWS, target, width_nbytes, profile):
+        return Kernel.ROWS, "whole words in short runs, two dimensions a row"
+    return Kernel.ROWS, "whole words, row by row"
+
+
+def choose_narrow_kernel(target: Layout, width_nbytes: int, profile: Profile) -> tuple[Kernel, str]:
+    """The kernel for elements of 1 and 2 bytes, and the reason."""
     if not target.is_nested:
         return Kernel.SLICE1, "narrow elements of interleaved rows, atomics"
-    if beside and run_nbytes >= profile.least_narrow_row_nbytes:
+    beside = target.strides[-1:] == (1,)
+    if beside and run_nbytes(target, width_nbytes) >= profile.least_narrow_row_nbytes:
         return Kernel.NARROW_ROWS, "narrow elements, put together word by word, row by row"
     if pairs(Kernel.NARROW_ROWS, target, width_nbytes, profile):
-        return (
-            Kernel.NARROW_ROWS,
-            "narrow elements in short runs, put together word by word, two dimensions a row",
-        )
+        return Kernel.NARROW_ROWS, "narrow elements in short runs, two dimensions a row"
     if words_spanned(target, width_nbytes) > target.size:
         return Kernel.SLICE1, "narrow elements, fewer than the words they lie in, atomics"
     if target.rank == MAX_RANK and not beside:
         return Kernel.SLICE1, "narrow elements of rank 8, none beside another, atomics"
     return Kernel.NARROW_RUNS, "narrow elements in short runs, put together word by word"
+
+
+def run_nbytes(target: Layout, width_nbytes: int) -> int:
+    """Bytes of the elements along the last dimension."""
+    return width_nbytes * (target.sizes[-1] if target.rank else 1)
 
 
 def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> bool:
@@ -102,6 +113,16 @@ def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -
         packed = target.strides[-2:] == (run, 1)
         return short and packed and run * target.sizes[-2] * width_nbytes >= LEAST_NARROW_NBYTES
     return False
+
+
+def tile_axis(source: Layout, target: Layout, least: float) -> int | None:
+    """The dimension of the source's neighbours, where it is another than the target's, and both are long."""
+    if target.rank < 2 or target.strides[-1] != 1 or abs(source.strides[-1]) == 1:
+        return None
+    for axis, (size, stride) in enumerate(zip(source.sizes, source.strides, strict=True)):
+        if abs(stride) == 1 and min(size, target.sizes[-1]) >= least:
+            return axis
+    return None
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
@@ -121,6 +142,10 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         count = prod(outer)
         pieces, each = deal_row(kernel, size, width_nbytes, profile)
         invocations = count * pieces
+    elif kernel is Kernel.TILES:
+        pieces, each = 1, TILE_NBYTES // width_nbytes
+        count = prod(target.sizes[:-2]) * -(-target.sizes[-2] // each) * -(-target.sizes[-1] // each)
+        invocations = count * profile.workgroup_size
     else:
         count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
         pieces, each = 1, most_each(kernel, width_nbytes, profile)

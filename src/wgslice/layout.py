@@ -103,6 +103,12 @@ class Layout:
                 strides.append(item.step * stride)
         return Layout.of(sizes, strides, offset)
 
+    def permuted(self, axes: Sequence[int]) -> Layout:
+        """The same places with the dimensions in another order."""
+        return Layout.of(
+            [self.sizes[axis] for axis in axes], [self.strides[axis] for axis in axes], self.offset
+        )
+
     def halves(self, axis: int) -> tuple[Layout, Layout]:
         """Both halves along `axis`, which has at least two elements."""
         whole = [range(size) for size in self.sizes]

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from wgslice.kernels import Kernel
-from wgslice.plan import Dispatch, Span
+from wgslice.steps import Dispatch, Span
 from wgslice.uniforms import override_constants, uniform_block
 
 __all__ = ["Pipelines"]

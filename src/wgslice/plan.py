@@ -8,65 +8,17 @@ from functools import lru_cache
 from math import gcd, prod
 
 from wgslice.integers import U32_MAX, whole_words
-from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, choose_kernel, deal
+from wgslice.kernels import WIDEST_NBYTES, choose_kernel
 from wgslice.layout import Layout, coalesce
 from wgslice.profiles import Limits
+from wgslice.steps import BufferCopies, Dispatch, Span, dispatch_of
 
-__all__ = ["BufferCopies", "Dispatch", "Plan", "Span", "dispatch_of", "plan_between", "plan_copy", "rebase"]
+__all__ = ["Plan", "plan_between", "plan_copy", "rebase"]
 
 STEPS_PRINTED = 8
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31
-
-
-@dataclass(frozen=True)
-class Span:
-    """A stretch of a buffer, whole words, its start a multiple of what its use demands."""
-
-    offset_nbytes: int
-    nbytes: int
-
-    def in_whole(self, unit_nbytes: int) -> Span:
-        """The same stretch, a multiple of a unit long."""
-        return Span(self.offset_nbytes, -(-self.nbytes // unit_nbytes) * unit_nbytes)
-
-
-@dataclass(frozen=True)
-class BufferCopies:
-    """One `copy_buffer_to_buffer` for each of some rows, contiguous whole words on both sides.
-
-    The layouts place the rows' first bytes, counted from the bases that `rebase` split off.
-    """
-
-    source: Layout
-    target: Layout
-    nbytes: int  # a row
-
-    def __str__(self) -> str:
-        rows = "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
-        return f"{rows} of {self.nbytes} bytes: contiguous words on both sides"
-
-
-@dataclass(frozen=True)
-class Dispatch:
-    """One dispatch of a kernel. Layouts count elements of `width_nbytes` from the start of their binding."""
-
-    kernel: Kernel
-    width_nbytes: int
-    source: Layout
-    target: Layout
-    source_binding: Span
-    target_binding: Span
-    share: Share
-    reason: str
-
-    def __str__(self) -> str:
-        grid = " x ".join(map(str, self.share.workgroups))
-        return (
-            f"{self.kernel.value} on {self.target.sizes}, grid {grid} of {self.share.workgroup_size}, "
-            f"{self.share.each} each: {self.reason}"
-        )
 
 
 @dataclass(frozen=True)
@@ -276,25 +228,3 @@ def dispatch(
     )
     kernel, reason = choose_kernel(source, target, width_nbytes, limits, whole_vectors=whole_vectors)
     return dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
-
-
-def dispatch_of(
-    kernel: Kernel,
-    source: Layout,
-    target: Layout,
-    width_nbytes: int,
-    bindings: tuple[Span, Span],
-    limits: Limits,
-    reason: str,
-) -> Dispatch:
-    """A dispatch of a given kernel; layouts count from the start of their bindings."""
-    apart = kernel.unit_nbytes(width_nbytes) > width_nbytes and target.strides[-1:] != (1,)
-    if (kernel.deals_rows and target.rank == 0) or apart:
-        source, target = (
-            source.select([*map(range, source.sizes), None]),
-            target.select([*map(range, target.sizes), None]),
-        )
-    if kernel is Kernel.SHIFTED_ROWS:
-        bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
-    share = deal(kernel, target, width_nbytes, limits)
-    return Dispatch(kernel, width_nbytes, source, target, *bindings, share, reason)

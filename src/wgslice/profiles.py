@@ -20,6 +20,9 @@ class Profile:
     least_row_nbytes: int  # of shorter rows, two dimensions are taken as one
     least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
     least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes
+    least_tile: (
+        float  # elements along two dimensions from which a permuted source goes through workgroup memory
+    )
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
 
@@ -39,6 +42,7 @@ CPU = Profile(
     least_row_nbytes=32,
     least_shifted_row_nbytes=64,
     least_narrow_row_nbytes=16,
+    least_tile=inf,
     row_copy_nbytes=2**15,
     few_rows=16,
 )
@@ -53,6 +57,7 @@ GPU = Profile(
     least_row_nbytes=0,
     least_shifted_row_nbytes=64,
     least_narrow_row_nbytes=16,
+    least_tile=8,
     row_copy_nbytes=inf,
     few_rows=0,
 )

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.kernels import Kernel
-from wgslice.plan import BufferCopies, Dispatch, Plan, Span
+from wgslice.plan import Plan
+from wgslice.steps import BufferCopies, Dispatch, Span
 from wgslice.uniforms import copy_dtype, uniform_block
 
 __all__ = ["run_plan", "twins"]
@@ -196,6 +197,28 @@ def narrow_runs(block: np.void, step: Dispatch, source_words: Words, target_word
     copy_elements(step, source_words, source_elements[inside], target_words, target_elements[inside])
 
 
+def tiles(block: np.void, step: Dispatch, source_words: Words, target_words: Words) -> None:
+    """Twin of `wgsl/tiles.wgsl`."""
+    side = step.share.each
+    *outer, rows, columns = block["sizes"][: block["rank"]]
+    tiles_across, tiles_down = -(-int(columns) // side), -(-int(rows) // side)
+    number = np.arange(block["count"], dtype=np.uint32)
+    inside = np.arange(side, dtype=np.uint32)
+    row = (number // tiles_across % tiles_down * side)[:, None, None] + inside[:, None]
+    column = (number % tiles_across * side)[:, None, None] + inside
+    exists = (row < rows) & (column < columns)
+    rest = number // tiles_across // tiles_down
+    places = []
+    for strides, offset in (("source_strides", "source_offset"), ("target_strides", "target_offset")):
+        first = np.full_like(rest, block[offset])
+        for d, c in enumerate(np.unravel_index(rest, outer) if outer else ()):
+            first += np.asarray(c, np.uint32) * block[strides][d]
+        last = int(block["rank"]) - 1
+        place = first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last]
+        places.append(np.asarray(place[exists], np.uint32))
+    copy_elements(step, source_words, places[0], target_words, places[1])
+
+
 twins: dict[Kernel, Callable[[np.void, Dispatch, Words, Words], None]] = {
     Kernel.SLICE1: slice1,
     Kernel.ROWS: rows,
@@ -203,4 +226,5 @@ twins: dict[Kernel, Callable[[np.void, Dispatch, Words, Words], None]] = {
     Kernel.SHIFTED_ROWS: shifted_rows,
     Kernel.NARROW_ROWS: narrow_rows,
     Kernel.NARROW_RUNS: narrow_runs,
+    Kernel.TILES: tiles,
 }

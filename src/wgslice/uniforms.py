@@ -9,7 +9,7 @@ import numpy as np
 from wgslice.integers import MAX_RANK
 from wgslice.kernels import WIDEST_NBYTES, Kernel
 from wgslice.layout import Layout
-from wgslice.plan import Dispatch
+from wgslice.steps import Dispatch
 
 __all__ = ["copy_dtype", "divider", "override_constants", "uniform_block"]
 
@@ -57,7 +57,9 @@ def override_constants(step: Dispatch) -> dict[str, int]:
     if step.kernel is not Kernel.WIDE_ROWS:
         constants["element_nbytes"] = step.width_nbytes
     if step.kernel is not Kernel.SLICE1:
-        constants |= {"contiguous": int(step.share.contiguous), "each": step.share.each}
+        constants["each"] = step.share.each
+    if step.kernel not in (Kernel.SLICE1, Kernel.TILES):
+        constants["contiguous"] = int(step.share.contiguous)
     if step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS):
         constants["paired"] = int(step.share.paired)
     if step.kernel is Kernel.NARROW_ROWS:
