@@ -159,20 +159,25 @@ CONDITIONS = {
     Kernel.SHIFTED_ROWS: [
         # one row: every start within a block on either side, forwards and backwards
         *(
-            (width, Layout.of((n,), (step,), (n - 1) * (step < 0) + o), Layout.packed((n,), p))
+            (width, Layout.of((n,), (step,), (n - 1) * 4 * (step < 0) + o), Layout.packed((n,), p))
             for width in (1, 2, 4, 8)
-            for step in (1, -1)
+            for step, places in (
+                (1, range(16)),
+                (-1, range(16)),
+                *((s, (0, 1, 7, 15)) for s in (2, -2, 4, -4)),
+            )
             for n in (31 // width + 1, 150 // width)
-            for o in range(16 // width)
-            for p in range(16 // width)
+            for o in places
+            for p in places
+            if max(o, p) * width < 16
         ),
         # packed rows, whose blocks are shared, of the shortest length and others
         *(
-            (width, Layout.of((7, n), (n + 5, step), 2 * n), Layout.packed((7, n), p))
+            (width, Layout.of((7, n), (n + 5, step), 5 * n), Layout.packed((7, n), p))
             for width in (1, 2, 4, 8)
             for n in (31 // width + 1, 33 // width + 1, 47 // width + 1, 48 // width, 400 // width)
             for p in (0, 1, 16 // width - 1)
-            for step in (1, -1)
+            for step in (1, -1, 2, -4)
         ),
         # rows apart from each other, by less than a block and by more; some end where the next begins
         *(

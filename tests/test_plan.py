@@ -113,14 +113,20 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
     [
         (16, Layout.of((99, 2), (18, 2)), None, Kernel.WIDE_ROWS),
         # elements of 4, 8 or 16 bytes
-        (8, Layout.of((9, 500), (1000, 2)), None, Kernel.ROWS),
+        (8, Layout.of((9, 500), (1600, 3)), None, Kernel.ROWS),
         (4, Layout.of((99, 8), (12, 1)), None, Kernel.WIDE_ROWS),
         (4, Layout.of((99, 10), (12, 1)), None, Kernel.ROWS),
         # neighbours in rows of 64 bytes, or less; of any width; forwards or backwards; nested
         (4, Layout.of((99, 17), (20, 1)), None, Kernel.SHIFTED_ROWS),
         (4, Layout.of((99, 15), (20, 1)), None, Kernel.ROWS),
         (4, Layout.of((99, 16), (20, -1), 20), None, Kernel.SHIFTED_ROWS),
-        (4, Layout.of((99, 17), (20, 2)), None, Kernel.ROWS),
+        (4, Layout.of((99, 17), (90, 2)), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 17), (90, 3)), None, Kernel.ROWS),
+        (4, Layout.of((99, 17), (90, 4)), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 17), (90, 5)), None, Kernel.ROWS),
+        (1, Layout.of((99, 65), (400, -2), 200), None, Kernel.SHIFTED_ROWS),
+        (1, Layout.of((99, 65), (400, -3), 200), None, Kernel.NARROW_ROWS),
+        (2, Layout.of((99, 65), (400, -4), 400), None, Kernel.SHIFTED_ROWS),
         (4, Layout.of((99, 17), (20, 1)), Layout.of((99, 17), (34, 2)), Kernel.ROWS),
         (4, Layout.of((17, 17), (20, 1)), Layout.of((17, 17), (9, 1)), Kernel.ROWS),
         (8, Layout.of((99, 9), (11, 1)), None, Kernel.SHIFTED_ROWS),
@@ -257,7 +263,7 @@ def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
 def test_rows_are_dealt_to_pieces(
     rows: int, run: int, width: int, pieces: int, each: int, groups: int
 ) -> None:
-    share = only_dispatch(plan(Layout.of((rows, run), (2 * run + 2, 2)), itemsize=width)).share
+    share = only_dispatch(plan(Layout.of((rows, run), (3 * run + 3, 3)), itemsize=width)).share
     assert (share.count, share.pieces, share.each) == (rows, pieces, each)
     assert share.workgroups == (groups, 1, 1)
 
@@ -266,12 +272,12 @@ def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
     slim = replace(ROOMY, workgroups=16, profile=replace(CPU, words_each=1, workgroup_size=1))
     for elements, grid in [(16, (16, 1, 1)), (17, (9, 2, 1)), (256, (16, 16, 1))]:
         for profile in (slim.profile, replace(slim.profile, least_row_nbytes=10_000)):
-            step = only_dispatch(plan(Layout.of((elements,), (2,)), limits=replace(slim, profile=profile)))
+            step = only_dispatch(plan(Layout.of((elements,), (3,)), limits=replace(slim, profile=profile)))
             assert step.share.workgroups == grid
 
 
 def test_a_gpu_deals_neighbours_to_neighbours() -> None:
-    source = Layout.of((3, 2000), (4002, 2))
+    source = Layout.of((3, 2000), (6003, 3))
     gpu = only_dispatch(plan(source, limits=replace(LIMITS, profile=GPU))).share
     cpu = only_dispatch(plan(source)).share
     assert (gpu.contiguous, gpu.pieces, gpu.each) == (False, 500, 4)
@@ -305,7 +311,7 @@ def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None
 def test_a_gpus_short_rows_go_to_32_neighbours_before_any_takes_more(
     run: int, pieces: int, each: int
 ) -> None:
-    share = only_dispatch(plan(Layout.of((3, run), (400, 2)), limits=replace(LIMITS, profile=GPU))).share
+    share = only_dispatch(plan(Layout.of((3, run), (4000, 3)), limits=replace(LIMITS, profile=GPU))).share
     assert (share.pieces, share.each) == (pieces, each)
 
 

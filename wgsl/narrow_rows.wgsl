@@ -36,7 +36,6 @@ override element_nbytes: u32; // bytes an element: 1 or 2
 override each: u32;           // whole words an invocation
 override contiguous: bool;    // whether an invocation's words are neighbours
 override paired: bool;        // whether a row is two dimensions
-override source_step: i32;    // the last source stride if it is 2 or -2 and elements are bytes; otherwise 0
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -84,28 +83,6 @@ fn read_element(source_element: u32) -> u32 {
     return extractBits(source_words[source_element / lanes], source_element % lanes * bits, bits);
 }
 
-// Elements in the order in which the row reads them.
-fn turn(word: u32) -> u32 {
-    let halves = (word >> 16u) | (word << 16u);
-    let bytes = ((halves >> 8u) & 0x00ff00ffu) | ((halves << 8u) & 0xff00ff00u);
-    return select(word, select(halves, bytes, element_nbytes == 1u), source_step < 0);
-}
-
-// The word that begins `shift` bits, 0 to 31, into a pair of words.
-fn shift_together(low: u32, high: u32, shift: u32) -> u32 {
-    return select((low >> shift) | (high << ((32u - shift) % 32u)), low, shift == 0u);
-}
-
-// Every second of the 7 bytes from source_element on.
-fn every_second(source_element: u32) -> u32 {
-    let shift = source_element % 4u * 8u;
-    let word = source_element / 4u;
-    let middle = source_words[word + 1u];
-    let low = shift_together(source_words[word], middle, shift);
-    let high = shift_together(middle, source_words[(source_element + 6u) / 4u], shift);
-    return (low & 0xffu) | ((low >> 8u) & 0xff00u) | ((high & 0xffu) << 16u) | ((high << 8u) & 0xff000000u);
-}
-
 // What a row reads: `run` elements a stride apart, then a carry more to the next, and so on.
 struct Source {
     stride: u32,
@@ -123,8 +100,7 @@ fn ahead(source: Source, c: u32) -> u32 {
     return c * source.stride;
 }
 
-// Words inside a row, put together of every second byte, or element by element. `c` is the element that the first
-// word begins with.
+// Words inside a row, put together element by element; the first one begins with the row's c-th.
 fn copy_words(first: u32, stop: u32, step: u32, place: Place, source: Source, c: u32) {
     let lanes = 4u / element_nbytes;
     let last = copy.rank - 1u;
@@ -137,18 +113,13 @@ fn copy_words(first: u32, stop: u32, step: u32, place: Place, source: Source, c:
         let word = first + k * step;
         if (contiguous || word < stop) {
             var value = 0u;
-            if (source_step != 0) {
-                let lowest = element + select(0u, (lanes - 1u) * source.stride, source_step < 0);
-                value = turn(every_second(lowest + k * step * lanes * source.stride));
-            } else {
-                for (var i = 0u; i < lanes; i++) {
-                    if (!contiguous || !paired) {
-                        element = place.source_element + ahead(source, c + k * step * lanes + i);
-                    }
-                    value |= read_element(element) << (i * 8u * element_nbytes);
-                    element += source.stride + select(0u, source.carry, left == 1u);
-                    left = select(left - 1u, source.run, left == 1u);
+            for (var i = 0u; i < lanes; i++) {
+                if (!contiguous || !paired) {
+                    element = place.source_element + ahead(source, c + k * step * lanes + i);
                 }
+                value |= read_element(element) << (i * 8u * element_nbytes);
+                element += source.stride + select(0u, source.carry, left == 1u);
+                left = select(left - 1u, source.run, left == 1u);
             }
             target_words[word] = value;
         }

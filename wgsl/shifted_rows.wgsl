@@ -1,5 +1,5 @@
-// shifted_rows: rows of neighbours on both sides, forwards or backwards, of elements of any width below 16 bytes, in
-// blocks of 16 bytes that may begin anywhere in the source.
+// shifted_rows: rows of neighbours that the source has beside each other, or 2 or 4 elements apart, forwards or
+// backwards, of any width below 16 bytes, in blocks of 16 bytes that may begin anywhere in the source.
 //
 //   invocation n = (y * groups.x + x) * workgroup_size + lane  ->  piece n % pieces of row n / pieces
 //   piece, contiguous                                          ->  `each` neighbouring blocks of the row
@@ -35,7 +35,7 @@ override workgroup_size: u32; // invocations
 override element_nbytes: u32; // bytes an element: 1, 2, 4 or 8
 override each: u32;           // whole blocks an invocation
 override contiguous: bool;    // whether an invocation's blocks are neighbours
-override forwards: bool;      // whether the last source stride is 1; otherwise it is -1
+override source_step: i32;    // the last source stride: 1, 2, 4, -1, -2 or -4
 override ragged: bool;        // whether some row begins or ends inside a block
 
 @group(0) @binding(0) var<uniform> copy: Copy;
@@ -78,22 +78,22 @@ fn find_row(row: u32) -> Place {
     return place;
 }
 
-// The block that begins `offset` bytes, 0 to 15, into two neighbours, in the order in which the row reads it.
+// The block that begins `offset` bytes, 0 to 15, into two neighbours.
 fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
     let by_two = select(low, vec4(low.zw, high.xy), (offset & 8u) != 0u);
     let beyond = select(high.xy, high.zw, (offset & 8u) != 0u);
     let words = select(by_two, vec4(by_two.yzw, beyond.x), (offset & 4u) != 0u);
     if (element_nbytes >= 4u) {
-        return turn(words);
+        return words;
     }
     let next = vec4(words.yzw, select(beyond.x, beyond.y, (offset & 4u) != 0u));
     let bits = vec4(offset % 4u * 8u);
-    return turn(select((words >> bits) | (next << ((32u - bits) % 32u)), words, bits == vec4(0u)));
+    return select((words >> bits) | (next << ((32u - bits) % 32u)), words, bits == vec4(0u));
 }
 
 // Elements in the order in which the row reads them.
 fn turn(block: vec4<u32>) -> vec4<u32> {
-    if (forwards) {
+    if (source_step > 0) {
         return block;
     }
     if (element_nbytes == 8u) {
@@ -109,15 +109,62 @@ fn turn(block: vec4<u32>) -> vec4<u32> {
 
 // The lowest source byte of a block of a row.
 fn find_source(place: Place, block: u32) -> u32 {
-    let ahead = block * 16u - place.target_element * element_nbytes;
+    let distance = u32(abs(source_step));
+    let ahead = (block * 16u - place.target_element * element_nbytes) * distance;
     let source = place.source_element * element_nbytes;
-    return select(source - ahead - (16u - element_nbytes), source + ahead, forwards);
+    return select(source - ahead - (16u - element_nbytes) * distance, source + ahead, source_step > 0);
 }
 
-fn read_block(place: Place, block: u32) -> vec4<u32> {
-    let source = find_source(place, block);
-    let low = source_blocks[source / 16u];
-    return join(low, source_blocks[(source + 15u) / 16u], source % 16u);
+// Every second element of two neighbours.
+fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
+    if (element_nbytes == 8u) {
+        return vec4(low.xy, high.xy);
+    }
+    if (element_nbytes == 4u) {
+        return vec4(low.xz, high.xz);
+    }
+    var first = vec4(low.xz, high.xz);
+    var second = vec4(low.yw, high.yw);
+    if (element_nbytes == 1u) {
+        first = (first & vec4(0xffu)) | ((first >> vec4(8u)) & vec4(0xff00u));
+        second = (second & vec4(0xffu)) | ((second >> vec4(8u)) & vec4(0xff00u));
+    }
+    return (first & vec4(0xffffu)) | (second << vec4(16u));
+}
+
+// The block whose lowest source byte is `source`. The last load may lie beyond what the block needs.
+fn read_block(source: u32) -> vec4<u32> {
+    let distance = u32(abs(source_step));
+    let offset = source % 16u;
+    let block_0 = source_blocks[source / 16u];
+    if (distance == 1u) {
+        return turn(join(block_0, source_blocks[(source + 15u) / 16u], offset));
+    }
+    let block_1 = source_blocks[source / 16u + 1u];
+    let block_2 = source_blocks[source / 16u + 2u];
+    let pair = halve(join(block_0, block_1, offset), join(block_1, block_2, offset));
+    if (distance == 2u) {
+        return turn(pair);
+    }
+    let block_3 = source_blocks[source / 16u + 3u];
+    let block_4 = source_blocks[source / 16u + 4u];
+    return turn(halve(pair, halve(join(block_2, block_3, offset), join(block_3, block_4, offset))));
+}
+
+// Blocks beside each other, of neighbours. Going along the row, every source block is the far one of a target block,
+// and the near one of the next.
+fn copy_neighbours(first: u32, source: u32) {
+    let forwards = source_step > 0;
+    let offset = source % 16u;
+    let near_block = source / 16u + u32(!forwards && offset != 0u);
+    let far_block = source / 16u + u32(forwards && offset != 0u);
+    var near = source_blocks[near_block];
+    for (var k = 0u; k < each; k++) {
+        let far = source_blocks[far_block + select(0u - k, k, forwards)];
+        let low = select(far, near, forwards && offset != 0u);
+        target_blocks[first + k] = turn(join(low, select(near, far, forwards), offset));
+        near = far;
+    }
 }
 
 // The bytes `start` to before `stop`, 0 to 16, of a block.
@@ -140,7 +187,8 @@ fn copy_edge(block: u32, row: u32, place: Place, size_nbytes: u32) {
     let next_start = clamp(next.target_element * element_nbytes, base, base + 16u) - base;
     let following = select(vec4(0u), mask(next_start, 16u), row + 1u < copy.count);
     let kept = target_blocks[block] & ~(own | following);
-    target_blocks[block] = kept | (read_block(place, block) & own) | (read_block(next, block) & following);
+    target_blocks[block] = kept | (read_block(find_source(place, block)) & own)
+        | (read_block(find_source(next, block)) & following);
 }
 
 @compute @workgroup_size(workgroup_size)
@@ -164,23 +212,14 @@ fn shifted_rows(@builtin(workgroup_id) group: vec3<u32>,
     let stop_block = stop / 16u;           // one past the last
     let step = select(copy.pieces, 1u, contiguous);
     let first = whole_block + select(piece, min(piece * each, stop_block - whole_block - each), contiguous);
-    let source = find_source(place, first);
-    let offset = source % 16u;
-    // going along the row, every source block is the far one of a target block, and the near one of the next
-    let near_block = source / 16u + u32(!forwards && offset != 0u);
-    let far_block = source / 16u + u32(forwards && offset != 0u);
-    let ahead = select(0u - step, step, forwards);
-    var near = source_blocks[near_block];
-    for (var k = 0u; k < each; k++) {
-        let block = first + k * step;
-        if (contiguous || block < stop_block) {
-            if (!contiguous) {
-                near = source_blocks[near_block + k * ahead];
+    if (contiguous && (source_step == 1 || source_step == -1)) {
+        copy_neighbours(first, find_source(place, first));
+    } else {
+        for (var k = 0u; k < each; k++) {
+            let block = first + k * step;
+            if (contiguous || block < stop_block) {
+                target_blocks[block] = read_block(find_source(place, block));
             }
-            let far = source_blocks[far_block + k * ahead];
-            let low = select(far, near, forwards && offset != 0u);
-            target_blocks[block] = join(low, select(near, far, forwards), offset);
-            near = far;
         }
     }
     if (ragged) {

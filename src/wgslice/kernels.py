@@ -14,6 +14,7 @@ __all__ = ["WIDEST_NBYTES", "Kernel", "Share", "choose_kernel", "deal", "words_s
 
 WIDEST_NBYTES = 16  # one vec4<u32>
 TILE_NBYTES = 128  # of a side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB
+SHIFTED_STEPS = (1, 2, 4)  # between source elements that wide loads bring
 LEAST_NARROW_NBYTES = 7  # hold a whole word wherever they begin
 
 # What an invocation costs beside its copying, in words. A crop of 3001 x 3001 float32 on lavapipe, Mesa 25.0
@@ -69,10 +70,13 @@ def choose_kernel(
         return Kernel.TILES, "a permuted source, through workgroup memory"
     if width_nbytes == WIDEST_NBYTES:
         return Kernel.WIDE_ROWS, "vectors of 16 bytes, row by row"
-    neighbours = source.strides[-1:] in ((1,), (-1,)) and target.strides[-1:] == (1,)
+    close = target.strides[-1:] == (1,) and abs(source.strides[-1]) in SHIFTED_STEPS
     long = run_nbytes(target, width_nbytes) >= profile.least_shifted_row_nbytes
-    if neighbours and long and whole_vectors and target.is_nested:
-        return Kernel.SHIFTED_ROWS, "neighbours at any byte, in blocks of 16 bytes, row by row"
+    if close and long and whole_vectors and target.is_nested:
+        return (
+            Kernel.SHIFTED_ROWS,
+            f"steps of {source.strides[-1]}, in blocks of 16 bytes from any byte, row by row",
+        )
     if width_nbytes < 4:
         return choose_narrow_kernel(target, width_nbytes, profile)
     if pairs(Kernel.ROWS, target, width_nbytes, profile):

@@ -62,13 +62,9 @@ def override_constants(step: Dispatch) -> dict[str, int]:
         constants["contiguous"] = int(step.share.contiguous)
     if step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS):
         constants["paired"] = int(step.share.paired)
-    if step.kernel is Kernel.NARROW_ROWS:
-        stride = step.source.strides[-1]
-        by_words = abs(stride) == 2 and step.width_nbytes == 1 and not step.share.paired
-        constants["source_step"] = stride if by_words else 0
     if step.kernel is Kernel.SHIFTED_ROWS:
         places = step.target.sizes[-1], step.target.offset, *step.target.strides[:-1]
-        constants["forwards"] = int(step.source.strides[-1] == 1)
+        constants["source_step"] = step.source.strides[-1]
         constants["ragged"] = int(any(place * step.width_nbytes % WIDEST_NBYTES for place in places))
     return constants
 
