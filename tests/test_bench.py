@@ -1,0 +1,112 @@
+"""The benchmark itself: that it verifies, survives its contenders, and computes what it prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import wgslice as wg
+from bench.cases import CASES, Case
+from bench.chart import draw
+from bench.contest import Entry, Outcome, Process, run_case
+from bench.entries import ALLOCATING, COPY, OURS, entries
+from bench.report import geometric_mean, results_json, summary, table, write_json
+from bench.worker import Worker
+
+PYTHON = Path(sys.executable)
+TINY = Case("tiny", "uint16", (7, 9), np.s_[::-2, 1:])
+
+
+def test_cases_are_distinct_and_span_what_they_should() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    sizes = [case.nbytes for case in CASES]
+    assert min(sizes) < 2**10
+    assert max(sizes) == 2**30
+    for case in (case for case in CASES if case.input_nbytes < 2**22):
+        array = case.array()
+        assert array.shape == case.shape
+        assert array[case.key].nbytes == case.nbytes
+
+
+def test_a_slice_is_verified_and_timed_on_every_contender(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    processes = [Process(entry) for entry in entries([])]
+    try:
+        outcomes = run_case(TINY, processes, rounds=2, budget=0.0)
+    finally:
+        for process in processes:
+            process.stop()
+    assert list(outcomes) == [OURS, "slice1.wgsl", COPY, ALLOCATING, "NumPy out="]
+    for outcome in outcomes.values():
+        assert outcome.failure == ""
+        assert len(outcome.times) == 2
+    assert outcomes[OURS].note.startswith("merged")
+    assert processes[0].description["adapter"] == str(device.adapter)
+
+
+class Wrong:
+    """A contender whose last element is not what it should be."""
+
+    def __init__(self, array: NDArray[Any], key: Any) -> None:
+        self.out = np.array(array[key])
+
+    def run(self) -> None:
+        self.out.reshape(-1).view(np.uint8)[-1] ^= 1
+
+    def result(self) -> NDArray[Any]:
+        return self.out
+
+
+def test_a_wrong_answer_is_not_timed(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", TINY.array())
+    worker = Worker(None, Wrong)
+    with pytest.raises(ValueError, match=f"wrong: 1 of {TINY.nbytes} bytes differ"):
+        worker.load(str(tmp_path / "x.npy"), TINY.key)
+
+
+def test_contenders_that_fail_or_die_leave_the_others_running() -> None:
+    processes = [
+        Process(Entry("absent", "bench.rivals.no_such_module", "Contender", PYTHON)),
+        Process(Entry("dying", "unused", "Contender", Path("/bin/false"))),
+        Process(Entry(ALLOCATING, "bench.rivals.numpy_", "Allocating", PYTHON)),
+    ]
+    outcomes = run_case(TINY, processes, rounds=1, budget=0.0)
+    for process in processes:
+        process.stop()
+    assert outcomes["absent"].failure.startswith("ModuleNotFoundError")
+    assert outcomes["dying"].failure == "its process has died"
+    assert outcomes[ALLOCATING].times
+
+
+def test_what_is_printed_and_kept(tmp_path: Path) -> None:
+    first, second = (case for case in CASES if case.name in ("f32 vertical flip", "f32 horizontal flip"))
+    scale = [case for case in CASES if not case.rivals]
+    results = {
+        first: {OURS: Outcome([0.2, 0.1]), ALLOCATING: Outcome([0.4, 0.5]), "rival": Outcome([0.9])},
+        second: {OURS: Outcome([0.4]), ALLOCATING: Outcome([0.4]), "rival": Outcome(failure="cannot")},
+        **{case: {OURS: Outcome([case.nbytes / 1e9 * 3]), ALLOCATING: Outcome([1.0])} for case in scale[:1]},
+        **{case: {OURS: Outcome([case.nbytes / 1e9]), ALLOCATING: Outcome([1.0])} for case in scale[1:]},
+    }
+    names = [OURS, ALLOCATING, "rival"]
+    figures = summary(results, names)
+    assert geometric_mean([1, 4]) == pytest.approx(2)
+    assert figures["wgslice over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(0.5)
+    assert figures["wgslice over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
+    assert figures["rival over wgslice, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
+    assert figures["time per byte from 1 MiB to 1 GiB, worst over best"] == pytest.approx(3)
+    assert table(results, names).row_count == len(results)
+    draw(results, names, "no adapter", tmp_path / "chart.png")
+    assert (tmp_path / "chart.png").stat().st_size > 1000
+    kept = results_json(results, [], {"record": 1.0}, rounds=1)
+    write_json(kept, tmp_path / "deep" / "results.json")
+    read = json.loads((tmp_path / "deep" / "results.json").read_text())
+    assert read["slices"][0]["outcomes"][OURS]["best_s"] in (0.1, 0.4)
+    assert {outcome.get("failure") for outcome in read["slices"][1]["outcomes"].values()} <= {None, "cannot"}

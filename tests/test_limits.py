@@ -1,0 +1,63 @@
+"""Where one dispatch or one binding does not reach, at full size: nothing here lowers a limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import random_bytes
+
+import wgslice as wg
+from wgslice.profiles import GPU
+from wgslice.steps import Dispatch
+
+MEMORY = Path("/proc/meminfo")
+
+
+def need_memory(device: wg.Device, buffer_nbytes: int, all_nbytes: int) -> None:
+    """Skip where the device or the machine is too small for a test."""
+    if device.largest_buffer_nbytes < buffer_nbytes * 1.1:
+        pytest.skip(
+            f"{device} has buffers of {device.largest_buffer_nbytes} bytes, too small for {buffer_nbytes}"
+        )
+    if MEMORY.exists():
+        available = int(MEMORY.read_text().split("MemAvailable:")[1].split()[0]) * 1024
+        if available < 2 * all_nbytes:
+            pytest.skip(f"{available} bytes of memory are left, twice {all_nbytes} are needed")
+
+
+@pytest.mark.parametrize("window", [slice(None, None, -3), slice(5, -2)], ids=["backwards", "unaligned"])
+def test_a_vector_of_a_billion_bytes(device: wg.Device, window: slice) -> None:
+    need_memory(device, 10**9, 4 * 10**9)
+    x = np.resize(random_bytes(65521), 10**9)  # a prime, so that no two pieces of a plan look alike
+    y = wg.asarray(x, device)[window].numpy()
+    assert np.array_equal(y, x[window])
+
+
+def test_elements_further_apart_than_a_binding(device: wg.Device) -> None:
+    """A window of a few elements over 300 MiB, forwards and backwards, read and written."""
+    need_memory(device, 300 * 2**20, 10**9)
+    x = np.arange(75 * 2**20, dtype=np.uint32).reshape(75, 2**20)
+    t = wg.asarray(x, device)
+    for key in (np.s_[::37, 5:9], np.s_[::-37, 9:5:-1], np.s_[74::-74, :: 2**19]):
+        assert np.array_equal(t[key].numpy(), x[key])
+    out = wg.zeros(x.shape, np.uint32, device)
+    wg.slice1(t, (0, 5), (75, 4), (-37, 1), out=out[::37, 7:11])
+    expected = np.zeros_like(x)
+    expected[::37, 7:11] = x[::-37, 5:9]
+    assert np.array_equal(out.numpy(), expected)
+
+
+def test_more_rows_than_a_dimension_of_the_grid(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a GPU deals them, which gives every element of a short row an invocation."""
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=GPU))
+    x = np.arange(2_600_000 * 3, dtype=np.uint32).reshape(-1, 3)
+    operator = device.compile(
+        wg.Slice1(wg.TensorDesc("u4", x.shape), wg.TensorDesc("u4", (len(x), 2)), (0, 0), x.shape, (-1, 2))
+    )
+    (step,) = operator.plan.steps
+    assert isinstance(step, Dispatch)
+    assert step.share.workgroups[0] * step.share.workgroups[1] > device.limits.workgroups
+    assert np.array_equal(operator(wg.asarray(x, device)).numpy(), x[::-1, ::2])
