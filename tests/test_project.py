@@ -65,7 +65,7 @@ def test_the_readmes_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for command in own:
         assert main(command) == 0
     verbs = {command[2] for command in commands if command[:2] == ["python3", "run"]}
-    assert verbs == {"demo", "test", "lint"}
+    assert verbs == {"demo", "test", "lint", "bench"}
 
 
 def test_the_changelog_has_this_version() -> None:
@@ -110,7 +110,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    assert all(verb in shown.stdout for verb in ("demo", "test", "lint"))
+    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "bench"))
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
         assert done.returncode == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from wgslice.buffers import check_alive, check_usable
 from wgslice.device import Device, translated_errors
 from wgslice.integers import whole_words
-from wgslice.staging import MOST_STAGING, STAGING_NBYTES
+from wgslice.staging import STAGING_NBYTES
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer
@@ -38,36 +37,34 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8]) -> None:
 def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:
     """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC.
 
-    One chunk is copied on the GPU while another is read.
+    While one chunk is read, the next is copied on the GPU. It is not begun earlier, since a mapping waits for
+    all that has been submitted.
     """
-    start = offset_nbytes // 4 * 4
+    start, stop = offset_nbytes // 4 * 4, whole_words(offset_nbytes + into.size)
     check_usable(device, buffer)
     check_alive(device, buffer)
-    pending: deque[tuple[Buffer, int, int]] = deque()
+    positions = range(start, stop, STAGING_NBYTES)
     with translated_errors():
-        for position in range(start, whole_words(offset_nbytes + into.size), STAGING_NBYTES):
-            nbytes = min(STAGING_NBYTES, whole_words(offset_nbytes + into.size) - position)
-            if len(pending) == MOST_STAGING:
-                read_staging(device, *pending.popleft(), offset_nbytes, into)
-            staging = device.staging.take()
-            encoder = device.wgpu_device.create_command_encoder()
-            encoder.copy_buffer_to_buffer(buffer, position, staging, 0, nbytes)
-            device.wgpu_device.queue.submit([encoder.finish()])
-            pending.append((staging, position, nbytes))
-        while pending:
-            read_staging(device, *pending.popleft(), offset_nbytes, into)
+        staging = copy_chunk(device, buffer, start, stop)
+        for position in positions:
+            nbytes = min(STAGING_NBYTES, stop - position)
+            staging.map_sync("READ", 0, nbytes)
+            following = position + STAGING_NBYTES
+            next_staging = copy_chunk(device, buffer, following, stop) if following < stop else None
+            mapped = np.frombuffer(staging.read_mapped(0, nbytes, copy=False), np.uint8)
+            first = max(position - offset_nbytes, 0)
+            chunk = into[first : position + nbytes - offset_nbytes]
+            chunk[...] = mapped[max(offset_nbytes - position, 0) :][: chunk.size]
+            del mapped  # it dangles once the buffer is unmapped
+            staging.unmap()
+            device.staging.give_back(staging)
+            staging = next_staging
 
 
-def read_staging(
-    device: Device, staging: Buffer, position: int, nbytes: int, offset_nbytes: int, into: NDArray[np.uint8]
-) -> None:
-    """Move what was copied from `position` on to where it belongs, and give the staging buffer back."""
-    staging.map_sync("READ", 0, nbytes)
-    mapped = np.frombuffer(staging.read_mapped(0, nbytes, copy=False), np.uint8)
-    skipped = max(offset_nbytes - position, 0)
-    first = max(position - offset_nbytes, 0)
-    stop = min(position + nbytes - offset_nbytes, into.size)
-    into[first:stop] = mapped[skipped:][: stop - first]
-    del mapped  # it dangles once the buffer is unmapped
-    staging.unmap()
-    device.staging.give_back(staging)
+def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int) -> Buffer:
+    """Submit the copy of a chunk of a buffer into a staging buffer."""
+    staging = device.staging.take()
+    encoder = device.wgpu_device.create_command_encoder()
+    encoder.copy_buffer_to_buffer(buffer, position, staging, 0, min(STAGING_NBYTES, stop - position))
+    device.wgpu_device.queue.submit([encoder.finish()])
+    return staging
