@@ -86,12 +86,23 @@ def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
     if large:
         figures["wgslice over NumPy, 4 MiB and more, worst"] = max(large)
     collect("wgslice over the buffer copy, 1 MiB and more", OURS, COPY, MEBIBYTE)
+    clocked = [
+        min(results[case][OURS].gpu_times) / min(results[case][COPY].gpu_times)
+        for case in results
+        if case.nbytes >= MEBIBYTE
+        and all(results[case].get(name, Outcome()).gpu_times for name in (OURS, COPY))
+    ]
+    if clocked:
+        label = "wgslice over the buffer copy by the GPU's own clock, 1 MiB and more"
+        figures[f"{label}, geometric mean of {len(clocked)}"] = geometric_mean(clocked)
     for name in names:
         if name not in (OURS, ALLOCATING, COPY):
             collect(f"{name} over wgslice, 1 MiB and more", name, OURS, MEBIBYTE)
-    scale = [case.nbytes / results[case][OURS].best for case in results if not case.rivals]
+    sizes = [case for case in results if not case.rivals and results[case][OURS].times]
+    scale = [results[case][OURS].best / case.nbytes for case in sizes]
     if len(scale) > 1:
-        figures["time per byte from 1 MiB to 1 GiB, worst over best"] = max(scale) / min(scale)
+        span = f"{sizes[0].nbytes / MEBIBYTE:.0f} to {sizes[-1].nbytes / MEBIBYTE:.0f} MiB"
+        figures[f"time per byte from {span}, worst over best"] = max(scale) / min(scale)
     return figures
 
 

@@ -93,7 +93,8 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
         first: {OURS: Outcome([0.2, 0.1]), ALLOCATING: Outcome([0.4, 0.5]), "rival": Outcome([0.9])},
         second: {OURS: Outcome([0.4]), ALLOCATING: Outcome([0.4]), "rival": Outcome(failure="cannot")},
         **{case: {OURS: Outcome([case.nbytes / 1e9 * 3]), ALLOCATING: Outcome([1.0])} for case in scale[:1]},
-        **{case: {OURS: Outcome([case.nbytes / 1e9]), ALLOCATING: Outcome([1.0])} for case in scale[1:]},
+        **{case: {OURS: Outcome([case.nbytes / 1e9]), ALLOCATING: Outcome([1.0])} for case in scale[1:-1]},
+        scale[-1]: {OURS: Outcome(failure="too large"), ALLOCATING: Outcome([1.0])},
     }
     names = [OURS, ALLOCATING, "rival"]
     figures = summary(results, names)
@@ -101,7 +102,7 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     assert figures["wgslice over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(0.5)
     assert figures["wgslice over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
     assert figures["rival over wgslice, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
-    assert figures["time per byte from 1 MiB to 1 GiB, worst over best"] == pytest.approx(3)
+    assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
     assert table(results, names).row_count == len(results)
     draw(results, names, "no adapter", tmp_path / "chart.png")
     assert (tmp_path / "chart.png").stat().st_size > 1000

@@ -6,8 +6,8 @@ from typing import Any
 
 __all__ = ["MOST_STAGING", "STAGING_NBYTES", "Staging"]
 
-# 64 MiB read back on lavapipe took, in multiples of a warm memcpy, 2.7 through 2 buffers of 2 MiB, 2.0 of 4 MiB,
-# 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of that.
+# 64 MiB read back on lavapipe took, in multiples of a warm memcpy, 2.7 through 2 buffers of 2 MiB, 2.0 of
+# 4 MiB, 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of that.
 STAGING_NBYTES = 2**23
 MOST_STAGING = 2
 
