@@ -50,7 +50,7 @@ def draw(results: Results, names: Sequence[str], subtitle: str, path: Path) -> N
     axes.margins(x=0.12)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("time over NumPy's, left is faster; a dot is a slice, a bar the geometric mean")
-    axes.set_title(f"The same {len(chosen)} slices of 1 MiB and more\n{subtitle}", loc="left", fontsize=10)
+    axes.set_title(f"{len(chosen)} slices with 1 MiB of output and more\n{subtitle}", loc="left", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -145,8 +145,9 @@ def run_case(
         np.save(path, case.array())
         for process in processes:
             attempt(outcomes[process.entry.name], process, load, path, case.key)
-    for _ in range(rounds):
-        for process in processes:
+    for number in range(rounds):
+        first = number % len(processes)  # so that nobody always follows the same one
+        for process in [*processes[first:], *processes[:first]]:
             attempt(outcomes[process.entry.name], process, measure, budget)
     for process in processes:
         attempt(outcomes[process.entry.name], process, unload)
@@ -161,6 +162,8 @@ def attempt(outcome: Outcome, process: Process, action: Callable[..., None], *ar
         action(outcome, process, *arguments)
     except ContenderError as error:
         outcome.failure = str(error)
+        outcome.times.clear()
+        outcome.gpu_times.clear()
 
 
 def load(outcome: Outcome, process: Process, path: str, key: Any) -> None:

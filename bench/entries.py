@@ -9,10 +9,10 @@ from pathlib import Path
 
 from bench.contest import ROOT, Entry
 
-__all__ = ["ALLOCATING", "BASELINE", "COPY", "OURS", "RIVALS", "entries"]
+__all__ = ["ALLOCATING", "BASELINE", "COPY", "GIVEN", "OURS", "RIVALS", "entries"]
 
 OURS, BASELINE, COPY = "wgslice", "slice1.wgsl", "buffer copy"
-ALLOCATING, GIVEN = "NumPy", "NumPy out="
+ALLOCATING, GIVEN = "NumPy", "NumPy, array given"
 
 CONTENDERS = {  # name, module, class; without an environment of its own it runs in ours
     OURS: ("", "ours", "Wgslice"),

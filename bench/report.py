@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.cases import Case
 from bench.contest import Outcome, Process
-from bench.entries import ALLOCATING, COPY, OURS
+from bench.entries import ALLOCATING, COPY, GIVEN, OURS
 
 __all__ = [
     "MEBIBYTE",
@@ -82,6 +82,7 @@ def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
         return found
 
     collect("wgslice over NumPy, 1 MiB and more", OURS, ALLOCATING, MEBIBYTE)
+    collect("wgslice over NumPy with its array given, 1 MiB and more", OURS, GIVEN, MEBIBYTE)
     large = collect("wgslice over NumPy, 4 MiB and more", OURS, ALLOCATING, 4 * MEBIBYTE)
     if large:
         figures["wgslice over NumPy, 4 MiB and more, worst"] = max(large)
@@ -90,13 +91,14 @@ def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
         min(results[case][OURS].gpu_times) / min(results[case][COPY].gpu_times)
         for case in results
         if case.nbytes >= MEBIBYTE
+        and case.rivals
         and all(results[case].get(name, Outcome()).gpu_times for name in (OURS, COPY))
     ]
     if clocked:
         label = "wgslice over the buffer copy by the GPU's own clock, 1 MiB and more"
         figures[f"{label}, geometric mean of {len(clocked)}"] = geometric_mean(clocked)
     for name in names:
-        if name not in (OURS, ALLOCATING, COPY):
+        if name not in (OURS, ALLOCATING, GIVEN, COPY):
             collect(f"{name} over wgslice, 1 MiB and more", name, OURS, MEBIBYTE)
     sizes = [case for case in results if not case.rivals and results[case][OURS].times]
     scale = [results[case][OURS].best / case.nbytes for case in sizes]

@@ -44,7 +44,7 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
     finally:
         for process in processes:
             process.stop()
-    assert list(outcomes) == [OURS, "slice1.wgsl", COPY, ALLOCATING, "NumPy out="]
+    assert list(outcomes) == [OURS, "slice1.wgsl", COPY, ALLOCATING, "NumPy, array given"]
     for outcome in outcomes.values():
         assert outcome.failure == ""
         assert len(outcome.times) == 2

@@ -25,8 +25,9 @@ from strategies import Case, cases
 
 import wgslice as wg
 from wgslice.execute import record_plan
-from wgslice.kernels import Kernel
+from wgslice.kernels import Kernel, deal_row
 from wgslice.layout import Layout
+from wgslice.pipelines import Pipelines
 from wgslice.plan import Plan, plan_copy
 from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan, twins
@@ -298,14 +299,16 @@ CONDITIONS = {
 def test_each_kernel_at_the_edges_of_its_conditions(
     device: wg.Device, kernel: Kernel, profile: Profile
 ) -> None:
+    check_conditions(device, kernel, profile)
+
+
+def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
+    """Run a kernel on all that its conditions list, against NumPy and its twin."""
     limits = replace(device.limits, profile=profile)
     for number, (width, source_layout, target_layout) in enumerate(CONDITIONS[kernel]):
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
-        bindings = (
-            Span(0, whole_words(source_layout.stop * width)),
-            Span(0, whole_words(target_layout.stop * width)),
-        )
+        bindings = Span(0, source.size // 16 * 16), Span(0, target.size // 16 * 16)  # room to go wrong
         step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced")
         plan = Plan(0, width, width, source_layout, target_layout, (step,))
         expected = copied(source, source_layout, target, target_layout, width)
@@ -316,15 +319,61 @@ def test_each_kernel_at_the_edges_of_its_conditions(
         check_bytes(twin_result, expected)
 
 
-def test_a_folded_grid_writes_no_row_too_many(device: wg.Device) -> None:
-    """Three rows of one workgroup each on a grid of 2 x 2, in bindings that would have room for a fourth."""
-    limits = replace(device.limits, workgroups=2, profile=replace(CPU, words_each=1, workgroup_size=40))
-    layout = Layout.of((3, 40), (50, 1), 2)
-    source, target = random_bytes(1024, 1), random_bytes(1024, 2)
-    step = dispatch_of(Kernel.ROWS, layout, layout, 4, (Span(0, 1024), Span(0, 1024)), limits, "forced")
-    assert (step.share.workgroups, step.share.count, step.share.pieces) == ((2, 2, 1), 3, 40)
-    expected = copied(source, layout, target, layout, 4)
-    check_bytes(run_on_gpu(device, Plan(0, 4, 4, layout, layout, (step,)), source, target), expected)
+class Clamped:
+    """The kernels with every index clamped to its array, as WebGPU allows where one is out of bounds."""
+
+    def joinpath(self, name: str) -> Clamped:
+        self.text = files("wgslice.wgsl").joinpath(name).read_text("utf-8")
+        return self
+
+    def read_text(self, _: str) -> str:
+        found = re.findall(r"var<storage, (read|read_write)> (\w+)", self.text)
+        head, body = self.text.split("var<storage, read_write>")
+        for _, name in found:
+            body = re.sub(
+                rf"\b{name}\[((?:[^\[\]]|\[[^\]]*\])*)\]",
+                rf"{name}[min(\1, arrayLength(&{name}) - 1u)]",
+                body,
+            )
+        return f"{head}var<storage, read_write>{body}"
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernel for kernel in Kernel if kernel is not Kernel.SLICE1], ids=lambda k: k.value
+)
+def test_no_kernel_needs_what_is_out_of_bounds(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
+) -> None:
+    """Adapters differ in what they read there."""
+    monkeypatch.setattr("wgslice.pipelines.files", lambda _: Clamped())
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    for profile in (CPU, GPU):
+        check_conditions(device, kernel, profile)
+
+
+FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of elements of a width
+    Kernel.ROWS: (4, Layout.of((3, 40), (50, 1), 2)),
+    Kernel.WIDE_ROWS: (16, Layout.of((3, 40), (50, 1), 2)),
+    Kernel.SHIFTED_ROWS: (4, Layout.of((3, 190), (200, 1), 2)),
+    Kernel.NARROW_ROWS: (1, Layout.of((3, 190), (200, 1), 2)),
+}
+
+
+@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("kernel", FOLDED, ids=lambda kernel: kernel.value)
+def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
+    """Three rows on a grid of 2 x 2, in bindings that would have room for more."""
+    width, layout = FOLDED[kernel]
+    slim = replace(profile, words_each=1)
+    pieces, _ = deal_row(kernel, layout.sizes[-1], width, slim)
+    limits = replace(device.limits, workgroups=2, profile=replace(slim, workgroup_size=pieces))
+    nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096
+    source, target = random_bytes(nbytes, 1), random_bytes(nbytes, 2)
+    step = dispatch_of(kernel, layout, layout, width, (Span(0, nbytes), Span(0, nbytes)), limits, "forced")
+    assert (step.share.workgroups, step.share.count, step.share.pieces) == ((2, 2, 1), 3, pieces)
+    expected = copied(source, layout, target, layout, width)
+    plan = Plan(0, width, width, layout, layout, (step,))
+    check_bytes(run_on_gpu(device, plan, source, target), expected)
 
 
 @given(st.integers(1, 2**31), st.integers(0, 2**31 - 1))

@@ -236,10 +236,10 @@ def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
     for layout, width, kernel in (
         (Layout.of((99, 3), (18, 2)), 4, Kernel.ROWS),
         (Layout.of((99, 2), (18, 2)), 16, Kernel.WIDE_ROWS),
-        (Layout.of((99, 3), (40, 2)), 1, Kernel.NARROW_ROWS),
     ):
         step = only_dispatch(plan(layout, itemsize=width, limits=replace(LIMITS, profile=GPU)))
         assert step.kernel is kernel
+        assert not step.share.paired
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,12 @@ def test_a_side_larger_than_a_binding_is_split(elements: int, pieces: int) -> No
 @given(cases())
 def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case) -> None:
     sides = [rebase(layout, case.width, SMALL)[1] for layout in (case.source, case.output)]
-    made = plan_copy(sides[0], sides[1], case.width, SMALL, buffer_copy=False)
+    for profile in (GPU, replace(GPU, workgroup_size=8, least_tile=2), CPU):
+        limits = replace(SMALL, profile=profile)
+        made = plan_copy(sides[0], sides[1], case.width, limits, buffer_copy=False)
+        for step in made.steps:
+            assert isinstance(step, Dispatch)
+            assert max(step.share.workgroups) <= SMALL.workgroups
     for step in made.steps:
         assert isinstance(step, Dispatch)
         for layout, binding in ((step.source, step.source_binding), (step.target, step.target_binding)):
@@ -376,7 +381,7 @@ def test_no_count_of_a_step_wraps_around_32_bits(
         if step.kernel.deals_rows:
             assert x * y * step.share.workgroup_size < 2**31  # what the kernels divide
             assert step.share.pieces * step.share.each < 2**32
-        elif step.kernel is not Kernel.TILES:
+        else:
             assert x * y * step.share.workgroup_size * step.share.each < 2**32
         assert max(step.source.stop, step.target.stop) * step.width_nbytes <= 2**31
 

@@ -111,6 +111,10 @@ def test_the_bootstrap_names_its_verbs() -> None:
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
     assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "bench"))
+    helped = subprocess.run(
+        [sys.executable, ROOT / "run", "bench", "--help"], capture_output=True, text=True, check=False
+    )
+    assert "--rivals" in helped.stdout, helped.stderr
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
         assert done.returncode == 2

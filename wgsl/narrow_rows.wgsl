@@ -12,7 +12,7 @@
 // left of the last workgroup repeats the last piece, so that some words are written twice, with the same value.
 //
 // A word that two rows share belongs to the first of them; bytes that are no output keep their value. Needs target
-// strides in descending order, each larger than the extent of all dimensions after it, the last one 1, no gaps
+// strides in descending order, each larger than the reach of all dimensions after it, the last one 1, no gaps
 // inside a pair, and rows that hold `each` whole words, one at least, wherever they begin.
 
 struct Copy {

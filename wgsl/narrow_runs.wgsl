@@ -5,7 +5,7 @@
 //   invocation, otherwise           ->  every workgroup_size-th, so that neighbours take neighbours
 //
 // An invocation owns whole words of the target and puts them together element by element. Bytes that are no output
-// keep their value. Needs target strides in descending order, each larger than the extent of all dimensions after
+// keep their value. Needs target strides in descending order, each larger than the reach of all dimensions after
 // it, and the last one 1.
 
 struct Copy {

@@ -12,7 +12,7 @@
 // left of the last workgroup repeats the last piece, so that some blocks are written twice, with the same value.
 //
 // A block that two rows share belongs to the first of them; bytes that are no output keep their value. Needs target
-// strides in descending order, each larger than the extent of all dimensions after it, the last one 1, rows that hold
+// strides in descending order, each larger than the reach of all dimensions after it, the last one 1, rows that hold
 // `each` whole blocks, one at least, wherever they begin, and bindings of whole blocks.
 
 struct Copy {
@@ -132,7 +132,14 @@ fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
     return (first & vec4(0xffffu)) | (second << vec4(16u));
 }
 
-// The block whose lowest source byte is `source`. The last load may lie beyond what the block needs.
+// The n-th block after that of a byte. A byte before the binding has wrapped around to the end of the 2^28 blocks that
+// 32 bits reach, and from there the count goes on at block 0.
+fn block_after(source: u32, n: u32) -> vec4<u32> {
+    return source_blocks[(source / 16u + n) & 0x0fffffffu];
+}
+
+// The block whose lowest source byte is `source`. The last load may lie beyond what the block needs, and at an end of
+// a row the first one before.
 fn read_block(source: u32) -> vec4<u32> {
     let distance = u32(abs(source_step));
     let offset = source % 16u;
@@ -140,14 +147,14 @@ fn read_block(source: u32) -> vec4<u32> {
     if (distance == 1u) {
         return turn(join(block_0, source_blocks[(source + 15u) / 16u], offset));
     }
-    let block_1 = source_blocks[source / 16u + 1u];
-    let block_2 = source_blocks[source / 16u + 2u];
+    let block_1 = block_after(source, 1u);
+    let block_2 = block_after(source, 2u);
     let pair = halve(join(block_0, block_1, offset), join(block_1, block_2, offset));
     if (distance == 2u) {
         return turn(pair);
     }
-    let block_3 = source_blocks[source / 16u + 3u];
-    let block_4 = source_blocks[source / 16u + 4u];
+    let block_3 = block_after(source, 3u);
+    let block_4 = block_after(source, 4u);
     return turn(halve(pair, halve(join(block_2, block_3, offset), join(block_3, block_4, offset))));
 }
 

@@ -5,6 +5,8 @@
 //                                       the others
 //   invocation                      ->  every workgroup_size-th element of the tile, first in the order of the source,
 //                                       then in that of the target
+//
+// Workgroups beyond the last tile repeat tiles, with the same values.
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -58,11 +60,10 @@ fn tiles(@builtin(workgroup_id) group: vec3<u32>,
         source_element += c * copy.source_strides[i][j];
         target_element += c * copy.target_strides[i][j];
     }
-    let exists = number < copy.count; // no invocation may leave before the barrier
     for (var k = lane; k < each * each; k += workgroup_size) {
         let row = first_row + k % each;
         let column = first_column + k / each;
-        if (exists && row < rows && column < columns) {
+        if (row < rows && column < columns) {
             let element = source_element + row * copy.source_strides[before / 4u][before % 4u]
                                          + column * copy.source_strides[last / 4u][last % 4u];
             let place = k / each * (each + 1u) + k % each;
@@ -75,7 +76,7 @@ fn tiles(@builtin(workgroup_id) group: vec3<u32>,
     for (var k = lane; k < each * each; k += workgroup_size) {
         let row = first_row + k / each;
         let column = first_column + k % each;
-        if (exists && row < rows && column < columns) {
+        if (row < rows && column < columns) {
             let element = target_element + row * copy.target_strides[before / 4u][before % 4u]
                                          + column * copy.target_strides[last / 4u][last % 4u];
             let place = k % each * (each + 1u) + k / each;

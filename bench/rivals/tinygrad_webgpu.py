@@ -1,4 +1,4 @@
-"""tinygrad's WebGPU backend, which is Dawn; captured once and replayed, its fastest way."""
+"""tinygrad's WebGPU backend, which is Dawn; captured once and replayed, without BEAM search."""
 
 from __future__ import annotations
 

@@ -123,10 +123,27 @@ def tile_axis(source: Layout, target: Layout, least: float) -> int | None:
     """The dimension of the source's neighbours, where it is another than the target's, and both are long."""
     if target.rank < 2 or target.strides[-1] != 1 or abs(source.strides[-1]) == 1:
         return None
-    for axis, (size, stride) in enumerate(zip(source.sizes, source.strides, strict=True)):
-        if abs(stride) == 1 and min(size, target.sizes[-1]) >= least:
-            return axis
-    return None
+    sizes = [
+        (size, axis)
+        for axis, (size, stride) in enumerate(zip(source.sizes, source.strides, strict=True))
+        if abs(stride) == 1 and min(size, target.sizes[-1]) >= least
+    ]
+    return max(sizes)[1] if sizes else None
+
+
+def count_tiles(target: Layout, axis: int, width_nbytes: int) -> int:
+    """Tiles of the last dimension and another, over all others."""
+    side = TILE_NBYTES // width_nbytes
+    across, down = -(-target.sizes[-1] // side), -(-target.sizes[axis] // side)
+    return target.size // target.sizes[-1] // target.sizes[axis] * across * down
+
+
+def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> int:
+    """Workgroups that a copy takes, whatever kernel is chosen for it; maybe fewer."""
+    axis = tile_axis(source, target, profile.least_tile) if width_nbytes >= 4 else None
+    if axis is not None:
+        return count_tiles(target, axis, width_nbytes)
+    return -(-target.size // profile.workgroup_size)
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
@@ -148,7 +165,7 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes
-        count = prod(target.sizes[:-2]) * -(-target.sizes[-2] // each) * -(-target.sizes[-1] // each)
+        count = count_tiles(target, target.rank - 2, width_nbytes)
         invocations = count * profile.workgroup_size
     else:
         count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size

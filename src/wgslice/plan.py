@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import gcd, prod
 
 from wgslice.integers import U32_MAX, whole_words
-from wgslice.kernels import WIDEST_NBYTES, choose_kernel
+from wgslice.kernels import WIDEST_NBYTES, choose_kernel, most_groups
 from wgslice.layout import Layout, coalesce
 from wgslice.profiles import Limits
 from wgslice.steps import BufferCopies, Dispatch, Span, dispatch_of
@@ -200,7 +200,7 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
         if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
             reaches = [abs(reach) for reach in side.reaches]
             return reaches.index(max(reaches))
-    if target.size > limits.workgroups**2 * limits.profile.workgroup_size:
+    if most_groups(source, target, width_nbytes, limits.profile) > limits.workgroups**2:
         return target.sizes.index(max(target.sizes))
     return None
 

@@ -20,9 +20,7 @@ class Profile:
     least_row_nbytes: int  # of shorter rows, two dimensions are taken as one
     least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
     least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes
-    least_tile: (
-        float  # elements along two dimensions from which a permuted source goes through workgroup memory
-    )
+    least_tile: float  # elements a side, from which a permuted source goes through tiles
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
 

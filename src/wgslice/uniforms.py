@@ -23,7 +23,7 @@ copy_dtype = np.dtype(
         ("source_offset", "<u4"),  # elements, from the start of the binding
         ("target_offset", "<u4"),  # elements, from the start of the binding
         ("rank", "<u4"),  # dimensions in use
-        ("count", "<u4"),  # elements, rows or words, as the kernel says
+        ("count", "<u4"),  # elements, rows, words or tiles, as the kernel says
         ("pieces", "<u4"),  # invocations a row, for kernels that deal rows
         ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
         ("pieces_shift", "<u4"),  # bits
