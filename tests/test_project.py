@@ -53,6 +53,21 @@ def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
     assert str(names["operator"].plan) + "\n" in blocks("text")
 
 
+def test_the_readmes_figures_are_those_of_the_results() -> None:
+    rows = re.findall(r"^\| \[.*?\]\((bench/results/.*?\.json)\) \| (.*) \|$", README, re.MULTILINE)
+    assert len(rows) == 3
+    for path, cells in rows:
+        summary = json.loads((ROOT / path).read_text("utf-8"))["summary"]
+        over_numpy, _, over_copy, over_baseline, *_ = cells.split(" | ")
+        for shown, label in (
+            (over_numpy, "wgslice over NumPy, 1 MiB and more"),
+            (over_copy, "wgslice over the buffer copy, 1 MiB and more"),
+            (over_baseline, "slice1.wgsl over wgslice, 1 MiB and more"),
+        ):
+            (value,) = (value for name, value in summary.items() if name.startswith(f"{label}, geometric"))
+            assert float(shown) == round(value, len(shown.partition(".")[2])), label
+
+
 def test_the_readmes_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     photo = np.arange(300 * 401 * 3, dtype=np.uint32).astype(np.uint8).reshape(300, 401, 3)
