@@ -15,7 +15,6 @@ from bench.contest import ROOT, Outcome, Process, run_case
 from bench.entries import OURS, RIVALS, entries
 
 RESULTS = ROOT / "bench" / "results"
-ALWAYS = 5  # contenders that also run the slices which are only about size
 
 
 def main() -> int:
@@ -31,7 +30,7 @@ def main() -> int:
         )
     console = Console(width=None if sys.stdout.isatty() else 200)
     processes = [Process(entry) for entry in entries(arguments.rivals)]
-    for name in sorted(set(arguments.rivals) - {p.entry.python.parents[1].name for p in processes}):
+    for name in sorted(set(arguments.rivals) - {process.entry.environment for process in processes}):
         console.print(f"bench: {name} is not installed: `python3 run bench` does that")
     try:
         results = contest(console, cases, processes, arguments.rounds, arguments.budget)
@@ -52,7 +51,7 @@ def contest(
         results = {}
         for case in cases:
             progress.update(task, description=case.name)
-            chosen = processes if case.rivals else processes[:ALWAYS]
+            chosen = [process for process in processes if case.rivals or not process.entry.environment]
             results[case] = run_case(case, chosen, rounds, budget)
             progress.advance(task, len(processes))
     return results

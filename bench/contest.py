@@ -32,6 +32,7 @@ class Entry:
     module: str
     contender: str
     python: Path
+    environment: str = ""  # a rival's own; empty for ours
 
 
 @dataclass

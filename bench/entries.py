@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.contest import ROOT, Entry
 
-__all__ = ["ALLOCATING", "BASELINE", "COPY", "GIVEN", "OURS", "RIVALS", "entries"]
+__all__ = ["ALLOCATING", "COPY", "GIVEN", "OURS", "RIVALS", "entries"]
 
 OURS, BASELINE, COPY = "wgslice", "slice1.wgsl", "buffer copy"
 ALLOCATING, GIVEN = "NumPy", "NumPy, array given"
@@ -30,23 +30,17 @@ CONTENDERS = {  # name, module, class; without an environment of its own it runs
 NEEDS_CUDA = ("PyTorch CUDA", "CuPy")
 HAS_CUDA = shutil.which("nvidia-smi") is not None
 
-RIVALS = list(
-    dict.fromkeys(
-        environment
-        for name, (environment, _, _) in CONTENDERS.items()
-        if environment and (HAS_CUDA or name not in NEEDS_CUDA)
-    )
-)
+POSSIBLE = {name: place for name, place in CONTENDERS.items() if HAS_CUDA or name not in NEEDS_CUDA}
+RIVALS = list(dict.fromkeys(environment for environment, _, _ in POSSIBLE.values() if environment))
 
 
 def entries(rivals: list[str]) -> list[Entry]:
     """The contenders, of the rivals only those asked for and installed."""
     found = []
-    for name, (environment, module, contender) in CONTENDERS.items():
+    for name, (environment, module, contender) in POSSIBLE.items():
         python = Path(sys.executable) if not environment else interpreter(environment)
-        wanted = not environment or (environment in rivals and python.exists())
-        if wanted and (HAS_CUDA or name not in NEEDS_CUDA):
-            found.append(Entry(name, f"bench.rivals.{module}", contender, python))
+        if not environment or (environment in rivals and python.exists()):
+            found.append(Entry(name, f"bench.rivals.{module}", contender, python, environment))
     return found
 
 

@@ -13,13 +13,13 @@ import wgpu
 from rich.console import Console
 
 import wgslice as wg
+from bench.report import MEBIBYTE
 from bench.rivals.ours import device
 from wgslice.steps import Dispatch
 
 __all__ = ["measure_overheads", "show_overheads"]
 
 ROUNDS = 8
-MEBIBYTE = 2**20
 STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -27,7 +27,6 @@ class Worker:
         self.module = module
         self.contender = contender
         self.case: Contender
-        self.expected: Any
 
     def describe(self) -> dict[str, str]:
         """Versions, adapter, driver."""

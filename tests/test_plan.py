@@ -331,16 +331,14 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case) -> None
         for step in made.steps:
             assert isinstance(step, Dispatch)
             assert max(step.share.workgroups) <= SMALL.workgroups
-    for step in made.steps:
-        assert isinstance(step, Dispatch)
-        for layout, binding in ((step.source, step.source_binding), (step.target, step.target_binding)):
-            assert layout.lowest >= 0
-            assert layout.stop * step.width_nbytes <= binding.nbytes <= SMALL.binding_nbytes
-            assert binding.nbytes - layout.stop * step.width_nbytes < 16
-            assert binding.offset_nbytes % SMALL.binding_alignment_nbytes == 0
-            assert binding.nbytes % 4 == 0
-    sizes = [step.target.size for step in made.steps if isinstance(step, Dispatch)]
-    assert sum(sizes) * made.width_nbytes == made.nbytes == case.output.size * case.width
+            for layout, binding in ((step.source, step.source_binding), (step.target, step.target_binding)):
+                assert layout.lowest >= 0
+                assert layout.stop * step.width_nbytes <= binding.nbytes <= SMALL.binding_nbytes
+                assert binding.nbytes - layout.stop * step.width_nbytes < 16
+                assert binding.offset_nbytes % SMALL.binding_alignment_nbytes == 0
+                assert binding.nbytes % 4 == 0
+        sizes = [step.target.size for step in made.steps if isinstance(step, Dispatch)]
+        assert sum(sizes) * made.width_nbytes == made.nbytes == case.output.size * case.width
 
 
 @given(st.integers(0, 500), st.sampled_from(WIDTHS))

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from bench.rivals.keys import written_out
+
 __all__ = ["identity_model", "slice_model"]
 
 FIRST = -(2**31)  # as an end, with a negative step: so far that the first element is taken
@@ -15,13 +17,8 @@ FIRST = -(2**31)  # as an end, with a negative step: so far that the first eleme
 
 def slice_model(array: NDArray[Any], key: Any) -> bytes:
     """A Slice that keeps the dimensions which an integer in `key` would drop."""
-    key = key if isinstance(key, tuple) else (key,)
-    if Ellipsis in key:
-        place = key.index(Ellipsis)
-        missing = array.ndim - len(key) + 1
-        key = (*key[:place], *[slice(None)] * missing, *key[place + 1 :])
     bounds = []
-    for index, size in zip(key, array.shape, strict=False):
+    for index, size in zip(written_out(key, array.ndim), array.shape, strict=False):
         taken = range(size)[index] if isinstance(index, slice) else range(index, index + 1)
         end = FIRST if taken.step < 0 and taken.stop < 0 else taken.stop
         bounds.append((taken.start, end, taken.step))

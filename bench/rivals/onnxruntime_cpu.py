@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from bench.rivals.keys import written_out
 from bench.rivals.onnx_models import slice_model
 
 __all__ = ["Bound", "describe"]
@@ -29,8 +30,8 @@ class Bound:
         options.log_severity_level = 4
         options.intra_op_num_threads = os.cpu_count() or 1
         self.session = ort.InferenceSession(slice_model(array, key), options, ["CPUExecutionProvider"])
-        kept = tuple(index for index in key) if isinstance(key, tuple) else (key,)
-        kept = tuple(slice(i, i + 1) if isinstance(i, int) else i for i in kept)
+        indices = written_out(key, array.ndim)
+        kept = tuple(slice(index, index + 1) if isinstance(index, int) else index for index in indices)
         self.out = np.empty(array[kept].shape, array.dtype)
         self.bound = [ort.OrtValue.ortvalue_from_numpy(side) for side in (array, self.out)]  # no copies
         self.binding = self.session.io_binding()

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bench.rivals.keys import written_out
+
 __all__ = ["Cpu", "Cuda", "describe"]
 
 SAME_BITS = {"uint16": np.int16, "uint32": np.int32, "uint64": np.int64}  # what its kernels lack
@@ -21,13 +23,9 @@ def describe() -> dict[str, str]:
 
 def forwards(key: Any, shape: tuple[int, ...]) -> tuple[tuple[int | slice, ...], list[int]]:
     """The same elements with positive steps, and the dimensions of the result to flip."""
-    key = key if isinstance(key, tuple) else (key,)
-    if Ellipsis in key:
-        place = key.index(Ellipsis)
-        key = (*key[:place], *[slice(None)] * (len(shape) - len(key) + 1), *key[place + 1 :])
     positive: list[int | slice] = []
     flipped, axis = [], 0
-    for index, size in zip(key, shape, strict=False):
+    for index, size in zip(written_out(key, len(shape)), shape, strict=False):
         if isinstance(index, int):
             positive.append(index)
             continue
