@@ -83,6 +83,12 @@ fn read_element(source_element: u32) -> u32 {
     return extractBits(source_words[source_element / lanes], source_element % lanes * bits, bits);
 }
 
+// Runs of the last dimension that end before a pair's c-th element.
+fn runs_before(c: u32) -> u32 {
+    let last = copy.rank - 1u;
+    return divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+}
+
 // What a row reads: `run` elements a stride apart, then a carry more to the next, and so on.
 struct Source {
     stride: u32,
@@ -92,10 +98,8 @@ struct Source {
 
 // The source element of a row's c-th, counted from that of its first.
 fn ahead(source: Source, c: u32) -> u32 {
-    let last = copy.rank - 1u;
     if (paired) {
-        let runs = divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
-        return c * source.stride + runs * source.carry;
+        return c * source.stride + runs_before(c) * source.carry;
     }
     return c * source.stride;
 }
@@ -103,10 +107,9 @@ fn ahead(source: Source, c: u32) -> u32 {
 // Words inside a row, put together element by element; the first one begins with the row's c-th.
 fn copy_words(first: u32, stop: u32, step: u32, place: Place, source: Source, c: u32) {
     let lanes = 4u / element_nbytes;
-    let last = copy.rank - 1u;
     var left = source.run; // elements to the end of the run
     if (paired) {
-        left -= c - source.run * divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+        left -= c - source.run * runs_before(c);
     }
     var element = place.source_element + ahead(source, c);
     for (var k = 0u; k < each; k++) {

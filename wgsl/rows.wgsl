@@ -71,6 +71,12 @@ fn find_row(row: u32) -> Place {
     return place;
 }
 
+// Runs of the last dimension that end before a pair's c-th element.
+fn runs_before(c: u32) -> u32 {
+    let last = copy.rank - 1u;
+    return divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+}
+
 // An element, its second word 0 where it has none.
 fn read_element(source_element: u32) -> vec2<u32> {
     if (element_nbytes == 4u) {
@@ -114,7 +120,7 @@ fn rows(@builtin(workgroup_id) group: vec3<u32>,
     var runs = 0u; // that end before the element
     var stop = run;
     if (paired) {
-        runs = divide(first, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+        runs = runs_before(first);
         stop = runs * run + run;
     }
     for (var k = 0u; k < each; k++) {
@@ -123,7 +129,7 @@ fn rows(@builtin(workgroup_id) group: vec3<u32>,
             runs += u32(c == stop);
             stop += select(0u, run, c == stop);
         } else if (paired) {
-            runs = divide(c, copy.multipliers[last / 4u][last % 4u], copy.shifts[last / 4u][last % 4u]);
+            runs = runs_before(c);
         }
         if (contiguous || c < size) {
             let source_element = place.source_element + c * source_stride;
