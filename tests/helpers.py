@@ -42,6 +42,12 @@ def view_bytes(buffer: Bytes, layout: Layout, width: int) -> NDArray[np.void]:
     return np.ndarray(layout.sizes, f"V{width}", buffer.data, layout.offset * width, strides)
 
 
+def view_of(array: Any, key: Any) -> Any:
+    """What the key selects, also where NumPy would make a scalar of it."""
+    items = key if isinstance(key, tuple) else (key,)
+    return array[items] if any(item is Ellipsis for item in items) else array[(*items, ...)]
+
+
 def numpy_window(array: NDArray[Any], window: Window) -> NDArray[Any]:
     """The window in NumPy's words: cut it out, walk it, and keep the first elements."""
     for axis, (offset, size, stride, count) in enumerate(zip(*window, strict=True)):

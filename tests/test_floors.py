@@ -11,13 +11,13 @@ import wgslice
 SOURCE = Path(wgslice.__file__).parent
 
 FLOORS = [
-    ["errors", "integers", "dtypes", "window", "layout"],
+    ["errors", "integers", "dtypes", "window", "layout", "rearrange"],
     ["dialects", "tensor_desc"],
-    ["profiles", "kernels", "steps", "plan"],
+    ["profiles", "kernels", "steps", "plan", "copies"],
     ["uniforms", "reference", "adapter"],
     ["pipelines", "staging", "device", "buffers"],
-    ["transfer", "execute"],
-    ["tensor", "creation", "views", "compiled", "operators"],
+    ["transfer", "execute", "assign"],
+    ["tensor", "creation", "views", "writes", "compiled", "slices"],
     ["cli", "demo"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported

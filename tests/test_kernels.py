@@ -24,11 +24,12 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 import wgslice as wg
+from wgslice.copies import plan_copy
 from wgslice.execute import record_plan
 from wgslice.kernels import Kernel, deal_row
 from wgslice.layout import Layout
 from wgslice.pipelines import Pipelines
-from wgslice.plan import Plan, plan_copy
+from wgslice.plan import Plan
 from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan, twins
 from wgslice.steps import Dispatch, Span, dispatch_of

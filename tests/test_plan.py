@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
+from wgslice.copies import plan_copy
 from wgslice.kernels import Kernel, deal_row, words_spanned
 from wgslice.layout import Layout
-from wgslice.plan import Plan, plan_copy, rebase
+from wgslice.plan import Plan, rebase
 from wgslice.profiles import CPU, GPU, Limits
 from wgslice.steps import BufferCopies, Dispatch
 
@@ -419,7 +420,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
 def test_planning_does_not_import_wgpu() -> None:
     code = """
 import sys, numpy as np, wgslice as wg
-from wgslice.plan import plan_copy
+from wgslice.copies import plan_copy
 from wgslice.profiles import Limits
 descriptor = wg.Slice1(wg.TensorDesc("u1", (9, 9)), wg.TensorDesc("u1", (3, 3)), (0, 0), (9, 9), (3, -3))
 print(plan_copy(descriptor.input.layout, descriptor.input.layout, 1, Limits(2**27, 256, 65535)).summary)

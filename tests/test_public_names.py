@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import operators
+from wgslice import slices
 
 NAMES = [
-    *("Adapter", "CompiledOperator", "Device", "Slice1", "Tensor", "TensorDesc"),
+    *("Adapter", "CompiledOperator", "Device", "Slice", "Slice1", "Tensor", "TensorDesc"),
     *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
-    *("adapters", "asarray", "default_device", "empty", "from_buffer", "reverse", "slice1", "zeros"),
+    *("adapters", "asarray", "default_device", "empty", "from_buffer", "zeros"),
+    *("broadcast_to", "copyto", "permute", "reshape", "reverse", "slice", "slice1", "squeeze"),
 ]
 SIGNATURES = {
     wg.asarray: "(array, device=None)",
@@ -25,7 +26,14 @@ SIGNATURES = {
     wg.zeros: "(shape, dtype, device=None)",
     wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
     wg.slice1: "(x, offsets, sizes, strides=None, *, output_sizes=None, out=None)",
+    wg.slice: "(x, offsets, sizes, strides=None, *, out=None)",
     wg.reverse: "(x, axes=None)",
+    wg.permute: "(x, axes)",
+    wg.broadcast_to: "(x, shape)",
+    wg.reshape: "(x, shape)",
+    wg.squeeze: "(x, axis=None)",
+    wg.copyto: "(dst, src)",
+    wg.Slice: "(input, output, offsets, sizes, strides=None)",
     wg.adapters: "()",
     wg.default_device: "()",
     wg.Slice1: "(input, output, offsets, sizes, strides=None)",
@@ -82,7 +90,7 @@ def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
 
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
-    results = doctest.testmod(operators, raise_on_error=False)
+    results = doctest.testmod(slices, raise_on_error=False)
     assert results.attempted >= 3
     assert results.failed == 0
 

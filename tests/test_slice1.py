@@ -210,14 +210,13 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"output_sizes": (0, 6)}, wg.WindowError, r"output sizes\[0\] = 0"),
     ({"output_sizes": (4,)}, wg.WindowError, "rank 1"),
     ({"output_sizes": (4.0, 6)}, TypeError, r"output_sizes\[0\] = 4.0"),
-    ({"output_sizes": (3, 6)}, ValueError, r"out has sizes \(4, 6\): must be output_sizes, \(3, 6\)"),
+    ({"output_sizes": (3, 6)}, ValueError, r"out has sizes \(4, 6\): must be \(3, 6\)"),
     ({"offsets": (0,), "sizes": (1,)}, wg.WindowError, "rank 1 on an input of rank 2"),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     ({"out": np.zeros((4, 6))}, TypeError, "out is of type ndarray"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
     ({"out": (5, 6)}, wg.WindowError, r"output sizes\[0\] = 5: must be 1 to 4"),
     ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
-    ({"out": "x"}, ValueError, "share the buffer of 96 bytes"),
 ]
 
 
@@ -231,7 +230,6 @@ def test_a_refused_call_touches_no_output(
     outs: dict[Any, Any] = {
         "int32": lambda: wg.from_buffer(buffer, (4, 6), np.int32),
         "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
-        "x": lambda: x,
         (5, 6): lambda: wg.from_buffer(buffer, (5, 6), np.float32),
         None: lambda: wg.from_buffer(buffer, (4, 6), np.float32),
     }

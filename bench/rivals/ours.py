@@ -10,12 +10,13 @@ import wgpu
 from numpy.typing import NDArray
 
 import wgslice as wg
+from wgslice.copies import split
 from wgslice.dialects import numpy_index
 from wgslice.execute import record_plan
 from wgslice.integers import whole_words
 from wgslice.kernels import Kernel
 from wgslice.layout import Layout
-from wgslice.plan import Plan, span_of, split
+from wgslice.plan import Plan, span_of
 from wgslice.steps import Dispatch, dispatch_of
 
 __all__ = ["BufferCopy", "Slice1Kernel", "Wgslice", "describe"]

@@ -5,10 +5,11 @@ from wgslice.compiled import CompiledOperator
 from wgslice.creation import asarray, empty, from_buffer, zeros
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
-from wgslice.operators import Slice1, slice1
+from wgslice.slices import Slice, Slice1, slice, slice1
 from wgslice.tensor import Tensor
 from wgslice.tensor_desc import TensorDesc
-from wgslice.views import reverse
+from wgslice.views import broadcast_to, permute, reshape, reverse, squeeze
+from wgslice.writes import copyto
 
 __version__ = "0.1.0"
 
@@ -19,16 +20,23 @@ __all__ = [
     "DeviceLostError",
     "NoAdapterError",
     "OutOfDeviceMemory",
+    "Slice",
     "Slice1",
     "Tensor",
     "TensorDesc",
     "WindowError",
     "adapters",
     "asarray",
+    "broadcast_to",
+    "copyto",
     "default_device",
     "empty",
     "from_buffer",
+    "permute",
+    "reshape",
     "reverse",
+    "slice",
     "slice1",
+    "squeeze",
     "zeros",
 ]

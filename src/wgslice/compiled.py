@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 from wgslice.buffers import check_buffer_type, check_fits
 from wgslice.device import Device
 from wgslice.errors import named
-from wgslice.execute import Operand, compile_plan, record_copy, run_copy
+from wgslice.execute import Operand, compile_plan, record, run
 from wgslice.layout import Layout
-from wgslice.plan import Plan, plan_copy
+from wgslice.plan import Plan, Planner
 from wgslice.tensor import Tensor, check_tensor, checked_offset
 from wgslice.tensor_desc import TensorDesc
 
@@ -34,17 +34,24 @@ class CompiledOperator:
     """
 
     def __init__(
-        self, device: Device, name: str, input: TensorDesc, output: TensorDesc, source: Layout
+        self,
+        device: Device,
+        name: str,
+        input: TensorDesc,
+        output: TensorDesc,
+        source: Layout,
+        planner: Planner,
     ) -> None:
         self.device = device
         self.name = name
         self.input = input
         self.output = output
-        self.source = source  # what is read of the input, index by index of the output
+        self.source = source  # what the planner is given of the input
+        self.planner = planner
         with named(name):
             for side, desc in (("input", input), ("output", output)):
                 check_buffer_can_hold(device, side, desc)
-            self.plan: Plan = plan_copy(source, output.layout, input.dtype.itemsize, device.limits)
+            self.plan: Plan = planner.plan(source, output.layout, device.limits)
             compile_plan(device, self.plan)
 
     def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -78,7 +85,7 @@ class CompiledOperator:
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
             target = self._bound("output", self.output, out)
-            run_copy(self.device, self.input.dtype.itemsize, self._window(source), target)
+            run(self.device, self.planner, self._window(source), target)
         return out
 
     def record(self, encoder: CommandEncoder, *, input: Binding, output: Binding) -> None:
@@ -111,7 +118,7 @@ class CompiledOperator:
         with named(self.name):
             source = self._bound("input", self.input, input)
             target = self._bound("output", self.output, output)
-            record_copy(self.device, encoder, self.input.dtype.itemsize, self._window(source), target)
+            record(self.device, encoder, self.planner, self._window(source), target)
 
     def _window(self, source: Operand) -> Operand:
         """The part of a bound input that is read."""

@@ -12,7 +12,7 @@ from wgslice.buffers import check_alive, check_fits, check_usable, device_of
 from wgslice.device import Device, default_device
 from wgslice.dtypes import element_dtype, native_dtype
 from wgslice.errors import named
-from wgslice.integers import MAX_RANK, U32_MAX, check_within, integers, one_or_more
+from wgslice.integers import checked_shape, integers
 from wgslice.layout import Layout
 from wgslice.tensor import Tensor, allocate, checked_offset
 from wgslice.transfer import upload
@@ -178,15 +178,6 @@ def from_buffer(
         check_fits(gpu_buffer, layout, element)
         check_alive(device, gpu_buffer)
         return Tensor(device, gpu_buffer, element, layout)
-
-
-def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """Sizes as a user gives them: one integer or several."""
-    sizes = one_or_more("shape", shape)
-    if len(sizes) > MAX_RANK:
-        raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
-    check_within("shape", sizes, 0, U32_MAX, "a u32")
-    return sizes
 
 
 def checked_device(device: Device | None) -> Device:

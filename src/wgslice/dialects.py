@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, SupportsIndex
 
-from wgslice.integers import MAX_RANK
+from wgslice.integers import MAX_RANK, checked_shape, one_or_more
 
-__all__ = ["numpy_index"]
+__all__ = ["numpy_index", "numpy_shape"]
 
 
 def numpy_index(key: Any, sizes: Sequence[int]) -> tuple[int | range | None, ...]:
@@ -53,3 +54,16 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index % size
+
+
+def numpy_shape(shape: SupportsIndex | Iterable[SupportsIndex], size: int) -> tuple[int, ...]:
+    """NumPy's notation for reshaping `size` elements: sizes, of which one may be -1, what is left."""
+    given = one_or_more("shape", shape)
+    if given.count(-1) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    known = prod(extent for extent in given if extent != -1)
+    left = size // known if known else 0
+    sizes = checked_shape(left if extent == -1 else extent for extent in given)
+    if prod(sizes) != size or (known == 0 and -1 in given):
+        raise ValueError(f"cannot reshape array of size {size} into shape {given}")
+    return sizes

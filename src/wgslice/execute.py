@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wgslice.buffers import check_alive, check_encoder, check_usable, describe_buffer
+from wgslice.buffers import check_alive, check_encoder, check_usable
+from wgslice.copies import CopyPlanner
 from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.plan import Plan, plan_between
+from wgslice.plan import PlacedPlan, Plan, Planner
 from wgslice.steps import BufferCopies, Dispatch, Span
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
 
-__all__ = ["Operand", "compile_plan", "record_copy", "run_copy"]
+__all__ = ["Operand", "compile_plan", "record", "run", "run_copy"]
 
 
 class Operand(NamedTuple):
@@ -27,31 +28,65 @@ class Operand(NamedTuple):
 
 def run_copy(device: Device, itemsize: int, source: Operand, target: Operand) -> None:
     """Copy on the GPU, without waiting for it."""
+    run(device, CopyPlanner(itemsize), source, target)
+
+
+def run(device: Device, planner: Planner, source: Operand, target: Operand) -> None:
+    """Plan, record and submit, without waiting for the GPU."""
     encoder = device.wgpu_device.create_command_encoder()
-    record_copy(device, encoder, itemsize, source, target)
+    record(device, encoder, planner, source, target)
     with translated_errors():
         device.wgpu_device.queue.submit([encoder.finish()])
 
 
-def record_copy(
-    device: Device, encoder: CommandEncoder, itemsize: int, source: Operand, target: Operand
+def record(
+    device: Device, encoder: CommandEncoder, planner: Planner, source: Operand, target: Operand
 ) -> None:
-    """Record the copy into an encoder; a refused one records nothing."""
+    """Plan, and record into an encoder; what is refused records nothing.
+
+    No command may read a buffer that it writes, so a source in the target's buffer is copied aside first.
+    """
     check_encoder(device, encoder)
     for side, operand in (("input", source), ("output", target)):
         with named(side):
             check_usable(device, operand.buffer)
-    if source.buffer is target.buffer:
-        raise ValueError(
-            f"input and output share {describe_buffer(source.buffer)}: a copy needs two buffers; "
-            "copy() the input first"
-        )
-    copyable = bool(source.buffer.usage & COPY_SRC and target.buffer.usage & COPY_DST)
-    nbytes = source.buffer.size, target.buffer.size
-    plan, source_base, target_base = plan_between(
-        source.layout, target.layout, itemsize, device.limits, nbytes, buffer_copy=copyable
+    work: list[tuple[Planner, Operand, Operand]] = []
+    if source.buffer is target.buffer and target.layout.size:
+        original, source = unrepeated(source), aside(device, planner.itemsize, source)
+        work.append((CopyPlanner(planner.itemsize), original, unrepeated(source)))
+    work.append((planner, source, target))
+    plans = [place(device, *part) for part in work]
+    for (_, from_, to), (plan, source_base, target_base) in zip(work, plans, strict=True):
+        record_plan(device, encoder, plan, (from_.buffer, source_base), (to.buffer, target_base))
+
+
+def place(device: Device, planner: Planner, source: Operand, target: Operand) -> PlacedPlan:
+    """The plan for two buffers."""
+    return planner.place(
+        source.layout,
+        target.layout,
+        device.limits,
+        (source.buffer.size, target.buffer.size),
+        buffer_copy=bool(source.buffer.usage & COPY_SRC and target.buffer.usage & COPY_DST),
     )
-    record_plan(device, encoder, plan, (source.buffer, source_base), (target.buffer, target_base))
+
+
+def unrepeated(operand: Operand) -> Operand:
+    """The same places, each once: what repeats is taken at its first index."""
+    layout = operand.layout
+    firsts = [
+        range(1) if stride == 0 else range(size)
+        for size, stride in zip(layout.sizes, layout.strides, strict=True)
+    ]
+    return Operand(operand.buffer, layout.select(firsts))
+
+
+def aside(device: Device, itemsize: int, operand: Operand) -> Operand:
+    """A new buffer with room for what an operand reads, and the same elements there."""
+    once = unrepeated(operand).layout
+    room = Layout.packed(once.sizes)
+    repeated = Layout.of(operand.layout.sizes, room.strides)
+    return Operand(device.create_buffer(room.size * itemsize), repeated)
 
 
 def record_plan(

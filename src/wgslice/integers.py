@@ -6,7 +6,19 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
-__all__ = ["MAX_RANK", "U32_MAX", "check_within", "integer", "integers", "one_or_more", "whole_words"]
+from numpy.exceptions import AxisError
+
+__all__ = [
+    "MAX_RANK",
+    "U32_MAX",
+    "check_within",
+    "checked_shape",
+    "distinct_axes",
+    "integer",
+    "integers",
+    "one_or_more",
+    "whole_words",
+]
 
 MAX_RANK = 8
 U32_MAX = 2**32 - 1
@@ -41,6 +53,27 @@ def check_within(name: str, values: Sequence[int], lowest: int, highest: int, ki
     for axis, value in enumerate(values):
         if not lowest <= value <= highest:
             raise ValueError(f"{name}[{axis}] = {value}: must be {kind}, {lowest} to {highest}")
+
+
+def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Sizes as a user gives them: one integer or several."""
+    sizes = one_or_more("shape", shape)
+    if len(sizes) > MAX_RANK:
+        raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
+    check_within("shape", sizes, 0, U32_MAX, "a u32")
+    return sizes
+
+
+def distinct_axes(name: str, axes: SupportsIndex | Iterable[SupportsIndex], rank: int) -> list[int]:
+    """Axes from 0 to rank - 1, each at most once."""
+    given = one_or_more(name, axes)
+    for axis in given:
+        if not -rank <= axis < rank:
+            raise AxisError(axis, rank)
+    normalized = [axis % rank for axis in given]
+    if len(set(normalized)) < len(normalized):
+        raise ValueError(f"{name} = {given}: an axis is repeated")
+    return normalized
 
 
 def whole_words(nbytes: int) -> int:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from wgslice.assign import as_assigned, write
 from wgslice.device import COPY_SRC, Device
-from wgslice.dialects import numpy_index
+from wgslice.dialects import numpy_index, numpy_shape
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.execute import Operand, run_copy
-from wgslice.integers import integer
+from wgslice.integers import distinct_axes, integer
 from wgslice.layout import Layout
+from wgslice.rearrange import reshaped
 from wgslice.transfer import download
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer
 
-__all__ = ["Tensor", "allocate", "check_tensor", "checked_offset"]
+__all__ = ["Tensor", "allocate", "check_same_dtype", "check_tensor", "checked_offset", "write_tensor"]
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
@@ -99,8 +101,60 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor:
         """Make a view, by NumPy's basic indexing; errors are NumPy's."""
-        layout = self.layout.select(numpy_index(key, self.shape))
+        return self._view(self.layout.select(numpy_index(key, self.shape)))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a tensor, an array or a scalar into a view, broadcast as NumPy does.
+
+        What is no tensor is cast as NumPy does too; a tensor has the same dtype, and if it lies in the same
+        buffer, is read before anything is written. The work is submitted, not waited for.
+        """
+        with named("assignment"):
+            write_tensor(self[key], value if isinstance(value, Tensor) else as_assigned(value, self.dtype))
+
+    def _view(self, layout: Layout) -> Tensor:
         return Tensor(self.device, self.buffer, self.dtype, layout)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 -- NumPy's name
+        """The view with all dimensions in reverse order."""
+        return self._view(self.layout.permuted(range(self.ndim)[::-1]))
+
+    def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+        """View with other sizes; one of them may be -1, which stands for what is left.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy
+            is needed: `copy()` makes a tensor that takes any shape.
+        """
+        with named("reshape"):
+            sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
+            layout = reshaped(self.layout, sizes)
+            if layout is None:
+                raise ValueError(
+                    f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
+                    "copy() the tensor first"
+                )
+            return self._view(layout)
+
+    def squeeze(self, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+        """View without dimensions of size 1: those of `axis`, or all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+        """
+        with named("squeeze"):
+            ones = [number for number, size in enumerate(self.shape) if size == 1]
+            dropped = ones if axis is None else distinct_axes("axis", axis, self.ndim)
+            for number in dropped:
+                if number not in ones:
+                    raise ValueError(f"axis {number} has size {self.shape[number]}: must have size 1")
+            selection = [0 if number in dropped else range(size) for number, size in enumerate(self.shape)]
+            return self._view(self.layout.select(selection))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -181,6 +235,22 @@ def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
     """Make a packed tensor of zeros in a buffer of its own: WebGPU's new buffers are zero."""
     layout = Layout.packed(sizes)
     return Tensor(device, device.create_buffer(layout.size * dtype.itemsize), dtype, layout)
+
+
+def write_tensor(target: Tensor, value: Tensor | NDArray[Any]) -> None:
+    """Write a tensor or an array of the same dtype into a view, broadcast."""
+    if isinstance(value, Tensor):
+        check_same_dtype(value.dtype, target.dtype)
+    source = value.operand if isinstance(value, Tensor) else value
+    write(target.device, target.dtype, target.operand, source)
+
+
+def check_same_dtype(input: DType, output: DType) -> None:
+    """Refuse conversions."""
+    if input != output:
+        raise TypeError(
+            f"output has dtype {output}, the input {input}: a slice moves bits, so they must be equal"
+        )
 
 
 def check_tensor(name: str, value: object) -> None:

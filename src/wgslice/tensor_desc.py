@@ -13,7 +13,7 @@ from wgslice.errors import named
 from wgslice.integers import MAX_RANK, U32_MAX, check_within, integers, whole_words
 from wgslice.layout import Layout
 
-__all__ = ["TensorDesc"]
+__all__ = ["TensorDesc", "check_descs"]
 
 
 @dataclass(frozen=True, init=False)
@@ -70,6 +70,13 @@ class TensorDesc:
 
     def __repr__(self) -> str:
         return f"TensorDesc({self.dtype.name!r}, {self.sizes}, {self.strides})"
+
+
+def check_descs(**sides: object) -> None:
+    """Refuse what is no descriptor of a tensor."""
+    for side, desc in sides.items():
+        if not isinstance(desc, TensorDesc):
+            raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
 
 
 def described_layout(sizes: Iterable[SupportsIndex], strides: Iterable[SupportsIndex] | None) -> Layout:

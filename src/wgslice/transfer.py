@@ -22,16 +22,18 @@ __all__ = ["download", "upload"]
 UPLOAD_CHUNK_NBYTES = 2**22
 
 
-def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8]) -> None:
-    """Write contiguous bytes to the start of a buffer that has room for them in whole words."""
+def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
+    """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""
     queue = device.wgpu_device.queue
     whole = data.size // 4 * 4
     with translated_errors():
         for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
-            queue.write_buffer(buffer, start, data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)])
+            chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
+            queue.write_buffer(buffer, offset_nbytes + start, chunk)
             queue.submit([])  # until then the queue keeps its own copy of what was written
         if whole < data.size:
-            queue.write_buffer(buffer, whole, np.pad(data[whole:], (0, whole + 4 - data.size)))
+            last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
+            queue.write_buffer(buffer, offset_nbytes + whole, last_word)
 
 
 def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:

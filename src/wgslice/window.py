@@ -48,6 +48,38 @@ class Window:
                 raise WindowError(f"strides[{axis}] = {stride}: must be an i32, {I32_MIN} to {I32_MAX}")
         return cls(starts, extents, steps)
 
+    @classmethod
+    def spanning(
+        cls,
+        offsets: Iterable[SupportsIndex],
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None,
+        input_sizes: Sequence[int],
+    ) -> Window:
+        """The window of DirectML's Slice, whose sizes count elements taken; refuse one that leaves the input.
+
+        It ends at the last element taken, and goes forwards.
+        """
+        starts, counts = integers("offsets", offsets), integers("sizes", sizes)
+        steps = (1,) * len(starts) if strides is None else integers("strides", strides)
+        check_ranks(starts, counts, steps)
+        check_rank_of_input(len(starts), input_sizes)
+        extents = []
+        for axis, (offset, count, step, extent) in enumerate(
+            zip(starts, counts, steps, input_sizes, strict=True)
+        ):
+            for name, value, least in (("offsets", offset, 0), ("sizes", count, 1), ("strides", step, 1)):
+                if not least <= value <= U32_MAX:
+                    raise WindowError(f"{name}[{axis}] = {value}: must be a u32, {least} to {U32_MAX}")
+            last = offset + (count - 1) * step
+            if last >= extent:
+                raise WindowError(
+                    f"offsets[{axis}] + (sizes[{axis}] - 1) * strides[{axis}] = {offset} + {count - 1} * "
+                    f"{step} = {last}: must be less than the input's size {extent} in dimension {axis}"
+                )
+            extents.append(last - offset + 1)
+        return cls(starts, tuple(extents), steps)
+
     @property
     def most_output_sizes(self) -> tuple[int, ...]:
         """As many elements a dimension as the box holds steps: `1 + (size - 1) // abs(stride)`."""
@@ -57,11 +89,7 @@ class Window:
 
     def check_inside(self, input_sizes: Sequence[int]) -> None:
         """Refuse a window that leaves a tensor of `input_sizes`."""
-        if len(input_sizes) != len(self.offsets):
-            raise WindowError(
-                f"a window of rank {len(self.offsets)} on an input of rank {len(input_sizes)}, "
-                f"sizes {tuple(input_sizes)}: the ranks must be equal"
-            )
+        check_rank_of_input(len(self.offsets), input_sizes)
         for axis, (offset, size, extent) in enumerate(
             zip(self.offsets, self.sizes, input_sizes, strict=True)
         ):
@@ -99,6 +127,15 @@ class Window:
         return tuple(
             offset if stride > 0 else offset + size - 1
             for offset, size, stride in zip(self.offsets, self.sizes, self.strides, strict=True)
+        )
+
+
+def check_rank_of_input(rank: int, input_sizes: Sequence[int]) -> None:
+    """Refuse an input of another rank than the window's."""
+    if len(input_sizes) != rank:
+        raise WindowError(
+            f"a window of rank {rank} on an input of rank {len(input_sizes)}, "
+            f"sizes {tuple(input_sizes)}: the ranks must be equal"
         )
 
 

@@ -1,0 +1,257 @@
+"""Window writes: what NumPy's assignment does to every byte of the buffer."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    GUARD,
+    STORAGE,
+    check_bytes,
+    check_same,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    view_of,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, basic_indices
+
+import wgslice as wg
+from wgslice.copies import PATTERN_NBYTES
+
+DTYPES = ["bool", "int8", "uint8", "uint16", "float16", "float32", "int64", "complex64", "complex128"]
+
+
+def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
+    raw = random_bytes(int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize, seed)
+    return (raw & 1 if dtype == "bool" else raw).view(dtype).reshape(shape)
+
+
+class Both:
+    """The same bytes in NumPy's memory and in a buffer, with an array and a tensor on them."""
+
+    def __init__(self, device: wg.Device, shape: tuple[int, ...], dtype: str, usage: int, skip: int) -> None:
+        nbytes = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+        self.content = random_bytes((nbytes + 2 * GUARD) // 4 * 4, 1)
+        if dtype == "bool":
+            self.content &= 1
+        self.buffer = make_buffer(device, self.content, usage)
+        offset = skip * np.dtype(dtype).itemsize
+        self.array = np.ndarray(shape, dtype, self.content.data, offset)
+        self.tensor = wg.from_buffer(self.buffer, shape, dtype, offset=offset)
+
+    def check(self) -> None:
+        check_bytes(read_buffer(self.buffer), self.content)
+
+
+def broadcastable(data: st.DataObject, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts to `shape`, maybe after leading ones."""
+    sizes = tuple(1 if data.draw(st.booleans()) else size for size in shape)
+    first = data.draw(st.integers(0, len(shape)))
+    return (1,) * data.draw(st.integers(0, 1)) + sizes[first:]
+
+
+@settings(max_examples=400)
+@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=9))
+def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
+    dtype = data.draw(st.sampled_from(DTYPES))
+    usage = STORAGE | data.draw(st.sampled_from([0, COPY_DST, COPY_SRC | COPY_DST]))
+    both = Both(device, shape, dtype, usage, data.draw(st.integers(0, 3)))
+    key = data.draw(basic_indices(shape, allow_newaxis=True, max_dims=8))
+    target = view_of(both.array, key)
+    value = random_array(broadcastable(data, target.shape), dtype, 2)
+    target[...] = value
+    kind = data.draw(st.sampled_from(["array", "strided array", "tensor", "strided tensor", "element"]))
+    if kind == "element":
+        element = value.flat[0] if value.size else np.zeros((), dtype)[()]
+        target[...] = element
+        both.tensor[key] = element
+    elif kind == "array":
+        both.tensor[key] = value
+    elif kind == "tensor":
+        both.tensor[key] = wg.asarray(value, device)
+    else:
+        wider = np.repeat(value[..., None], 2, -1)
+        both.tensor[key] = wider[..., 1] if kind == "strided array" else wg.asarray(wider, device)[..., 0]
+    both.check()
+
+
+@settings(max_examples=300)
+@given(data=st.data(), shape=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
+def test_windows_of_one_buffer_are_read_before_they_are_written(
+    device: wg.Device, data: st.DataObject, shape: tuple[int, ...]
+) -> None:
+    """Overlapping or not, any directions: write after read, as NumPy has it."""
+    both = Both(device, shape, data.draw(st.sampled_from(DTYPES)), STORAGE | COPY_SRC | COPY_DST, 1)
+    sizes = tuple(data.draw(st.integers(1, size)) for size in shape)
+    keys = []
+    for _ in range(2):
+        key = []
+        for size, extent in zip(shape, sizes, strict=True):
+            step = data.draw(st.integers(1, max((size - 1) // max(extent - 1, 1), 1)))
+            start = data.draw(st.integers(0, size - (extent - 1) * step - 1))
+            taken = slice(start, start + (extent - 1) * step + 1, step)
+            if data.draw(st.booleans()):
+                taken = slice(taken.stop - 1, taken.start - 1 if taken.start else None, -step)
+            key.append(taken)
+        keys.append(tuple(key))
+    source, target = keys
+    if data.draw(st.booleans()):
+        both.array[target] = both.array[source]
+        both.tensor[target] = both.tensor[source]
+    else:  # a row of it for every row, broadcast out of the same buffer
+        both.array[target] = both.array[source][:1]
+        wg.copyto(both.tensor[target], both.tensor[source][:1])
+    both.check()
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_every_short_window_leaves_its_neighbours_alone(device: wg.Device, width: int) -> None:
+    """Any start, any length and step within two words, one after the other on one buffer."""
+    dtype = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}[width]
+    both = Both(device, (24,), dtype, STORAGE | COPY_SRC | COPY_DST, 1)
+    for number, (start, count, step) in enumerate(
+        (start, count, step) for start in range(6) for count in range(1, 8) for step in (1, 2, 3, -1)
+    ):
+        last = start + (count - 1) * abs(step)
+        key = slice(start, last + 1, step) if step > 0 else slice(last, start - 1 if start else None, step)
+        value = random_array((count,), dtype, number)
+        both.array[key] = value
+        both.tensor[key] = value if number % 2 else wg.asarray(value, device)
+    both.check()
+
+
+RUN = PATTERN_NBYTES
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "key"),
+    [
+        ((RUN - 1,), "uint8", np.s_[:]),
+        ((RUN,), "uint8", np.s_[:]),
+        ((RUN + 1,), "uint8", np.s_[:]),
+        ((3 * RUN + 7,), "uint8", np.s_[2:-3]),
+        ((2, RUN + 5), "float16", np.s_[:, 1:-1]),
+        ((300, 301), "float32", np.s_[...]),
+        ((300, 301), "float32", np.s_[1:-1, 1:-1]),
+        ((50, 60, 3), "uint8", np.s_[5:-5, 7:-7]),
+        ((50, 60, 3), "uint8", np.s_[..., 1]),
+        ((40, 41), "complex128", np.s_[::-2, ::3]),
+    ],
+)
+def test_a_scalar_fills_a_window(device: wg.Device, shape: tuple[int, ...], dtype: str, key: Any) -> None:
+    both = Both(device, shape, dtype, STORAGE | COPY_SRC | COPY_DST, 3)
+    both.array[key] = 7
+    both.tensor[key] = 7
+    both.check()
+    both.array[key] = np.asarray(5, dtype)
+    wg.copyto(both.tensor[key], wg.asarray(np.asarray(5, dtype), device))
+    both.check()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("uint8", 300),
+        ("uint8", -1),
+        ("uint8", [1, 2, 300]),
+        ("uint8", np.array([1, 2, 300])),
+        ("uint8", 2.7),
+        ("int8", np.float32(3.5)),
+        ("float32", 1 / 3),
+        ("float16", np.array([1 / 3, 1e-7, 65504])),
+        ("bool", [0, 3, -1]),
+        ("float32", "0.25"),
+        ("int32", "half"),
+        ("int32", 1 + 2j),
+        ("float32", [[1, 2], [3]]),
+        ("datetime64[s]", np.datetime64("2020-02-03T04", "h")),
+        ("int32", np.arange(3, dtype=">i4")),
+        ("int32", None),
+        ("float32", None),
+    ],
+)
+@pytest.mark.parametrize("how", ["assignment", "copyto"])
+def test_values_are_cast_as_numpy_casts_them(device: wg.Device, dtype: str, value: Any, how: str) -> None:
+    """The same elements, or the same kind of exception and nothing written."""
+    array = np.zeros(3, dtype)
+    x = wg.zeros(3, dtype, device)
+    outcomes: list[Any] = []
+    for target in (array, x):
+        try:
+            if how == "assignment":
+                target[...] = value
+            else:
+                (np.copyto if target is array else wg.copyto)(cast("Any", target), value)
+            outcomes.append(None)
+        except (TypeError, ValueError, OverflowError) as error:
+            outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1]
+    check_same(x.numpy(), array if outcomes[0] is None else np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "message"),
+    [
+        (
+            np.s_[:],
+            np.zeros(2),
+            ValueError,
+            r"could not broadcast input array from shape \(2,\) into shape \(4, 3\)",
+        ),
+        (np.s_[0], np.zeros((2, 3)), ValueError, r"from shape \(2, 3\) into shape \(3,\)"),
+        (np.s_[:0], np.zeros((2, 3)), ValueError, r"from shape \(2, 3\) into shape \(0, 3\)"),
+        (np.s_[4], 0, IndexError, "index 4 is out of bounds for axis 0 with size 4"),
+        (np.s_[[0, 1]], 0, IndexError, "only integers, slices"),
+    ],
+)
+def test_refused_assignments_write_nothing(
+    device: wg.Device, key: Any, value: Any, error: type[Exception], message: str
+) -> None:
+    array = random_array((4, 3), "float64")
+    x = wg.asarray(array, device)
+    with pytest.raises(error, match=message):
+        x[key] = value
+    if not np.isscalar(value):
+        with pytest.raises(error, match=message):
+            x[key] = wg.asarray(value, device)
+    check_same(x.numpy(), array)
+
+
+def test_tensors_are_not_converted(device: wg.Device) -> None:
+    x = wg.zeros(3, np.float32, device)
+    with pytest.raises(
+        TypeError, match="assignment: output has dtype float32, the input int32: a slice moves bits"
+    ):
+        x[...] = wg.zeros(3, np.int32, device)
+    other = wg.Device.request(device.adapter)
+    with pytest.raises(ValueError, match=r"copyto: input: .* is not on Device"):
+        wg.copyto(x, wg.zeros(3, np.float32, other))
+    with pytest.raises(TypeError, match="copyto: dst is of type ndarray: must be a Tensor"):
+        wg.copyto(cast("Any", np.zeros(3)), x)
+
+
+def test_a_destroyed_target_is_refused(device: wg.Device) -> None:
+    for value in (1, np.arange(4, dtype=np.float32), np.arange(4, dtype=np.float32)[:1]):
+        buffer = make_buffer(device, random_bytes(16))
+        x = wg.from_buffer(buffer, 4, np.float32)
+        buffer.destroy()
+        with pytest.raises(ValueError, match="assignment: the buffer has been destroyed"):
+            x[...] = value
+
+
+def test_a_large_array_goes_straight_into_its_place(device: wg.Device) -> None:
+    """Beyond one chunk of an upload, on both sides guarded."""
+    x = np.zeros(6_000_000, np.uint16)
+    tensor = wg.asarray(x, device)
+    value = random_bytes(10_000_004).view(np.uint16)
+    for start in (2, 3):  # whole words, and not
+        x[start : start + value.size] = value
+        tensor[start : start + value.size] = value
+        assert np.array_equal(tensor.numpy(), x)
