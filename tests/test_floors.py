@@ -13,11 +13,11 @@ SOURCE = Path(wgslice.__file__).parent
 FLOORS = [
     ["errors", "integers", "dtypes", "window", "layout", "rearrange"],
     ["dialects", "tensor_desc"],
-    ["profiles", "kernels", "steps", "plan", "copies"],
+    ["profiles", "kernels", "steps", "plan", "copies", "gradients"],
     ["uniforms", "reference", "adapter"],
     ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute", "assign"],
-    ["tensor", "creation", "views", "writes", "compiled", "slices"],
+    ["tensor", "creation", "views", "writes", "compiled", "slices", "slice_grads"],
     ["cli", "demo"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import slices
+from wgslice import slice_grads, slices
 
 NAMES = [
-    *("Adapter", "CompiledOperator", "Device", "Slice", "Slice1", "Tensor", "TensorDesc"),
+    *("Adapter", "CompiledOperator", "Device", "Slice", "Slice1", "SliceGrad", "Tensor", "TensorDesc"),
     *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
     *("adapters", "asarray", "default_device", "empty", "from_buffer", "zeros"),
-    *("broadcast_to", "copyto", "permute", "reshape", "reverse", "slice", "slice1", "squeeze"),
+    *("broadcast_to", "copyto", "permute", "reshape", "reverse", "slice", "slice1", "slice_grad", "squeeze"),
 ]
 SIGNATURES = {
     wg.asarray: "(array, device=None)",
@@ -27,6 +27,8 @@ SIGNATURES = {
     wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
     wg.slice1: "(x, offsets, sizes, strides=None, *, output_sizes=None, out=None)",
     wg.slice: "(x, offsets, sizes, strides=None, *, out=None)",
+    wg.slice_grad: "(g, offsets, sizes, strides=None, *, output_sizes, out=None)",
+    wg.SliceGrad: "(input, output, offsets, sizes, strides=None)",
     wg.reverse: "(x, axes=None)",
     wg.permute: "(x, axes)",
     wg.broadcast_to: "(x, shape)",
@@ -90,9 +92,10 @@ def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
 
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
-    results = doctest.testmod(slices, raise_on_error=False)
-    assert results.attempted >= 3
-    assert results.failed == 0
+    for module in (slices, slice_grads):
+        results = doctest.testmod(module, raise_on_error=False)
+        assert results.attempted >= 3
+        assert results.failed == 0
 
 
 def test_the_package_is_typed() -> None:

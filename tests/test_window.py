@@ -23,7 +23,7 @@ def test_every_small_window_reads_what_its_definition_says() -> None:
         for case in all_windows(size):
             window = Window.of(*case[:3])
             window.check_inside((size,))
-            window.check_output(case.output_sizes)
+            window.check_filled(case.output_sizes)
             (indices,) = window.ranges(case.output_sizes)
             assert list(indices) == numpy_window(np.arange(size), case).tolist()
 

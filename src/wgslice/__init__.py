@@ -5,6 +5,7 @@ from wgslice.compiled import CompiledOperator
 from wgslice.creation import asarray, empty, from_buffer, zeros
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
+from wgslice.slice_grads import SliceGrad, slice_grad
 from wgslice.slices import Slice, Slice1, slice, slice1
 from wgslice.tensor import Tensor
 from wgslice.tensor_desc import TensorDesc
@@ -22,6 +23,7 @@ __all__ = [
     "OutOfDeviceMemory",
     "Slice",
     "Slice1",
+    "SliceGrad",
     "Tensor",
     "TensorDesc",
     "WindowError",
@@ -37,6 +39,7 @@ __all__ = [
     "reverse",
     "slice",
     "slice1",
+    "slice_grad",
     "squeeze",
     "zeros",
 ]

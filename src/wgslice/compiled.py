@@ -78,14 +78,15 @@ class CompiledOperator:
         """
         with named(self.name):
             check_tensor("x", x)
-            source = self._bound("input", self.input, x)
+            source, planner = self._bound("input", self.input, x), self.planner
             if out is None:
+                planner = planner.on_zeros
                 nbytes = self.output.nbytes
                 buffer = self.device.create_buffer(nbytes)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
             target = self._bound("output", self.output, out)
-            run(self.device, self.planner, self._window(source), target)
+            run(self.device, planner, self._window(source), target)
         return out
 
     def record(self, encoder: CommandEncoder, *, input: Binding, output: Binding) -> None:

@@ -11,7 +11,7 @@ from wgslice.kernels import WIDEST_NBYTES, choose_kernel, most_groups
 from wgslice.layout import Layout, coalesce
 from wgslice.plan import Plan, Planner, span_of
 from wgslice.profiles import Limits
-from wgslice.steps import BufferCopies, Dispatch, dispatch_of
+from wgslice.steps import BufferCopies, Dispatch, Step, dispatch_of
 
 __all__ = ["PATTERN_NBYTES", "CopyPlanner", "fills", "plan_copy", "split"]
 
@@ -60,7 +60,7 @@ def plan_copy(
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
-    steps: tuple[BufferCopies | Dispatch, ...]
+    steps: tuple[Step, ...]
     if buffer_copy and copies_rows(source, target, width_nbytes, limits):
         steps = (row_copies(source, target, width_nbytes),)
     else:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from wgslice.adapter import Adapter, choose_adapter, describe_adapter
+from wgslice.copies import PATTERN_NBYTES
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory
 from wgslice.pipelines import Pipelines
 from wgslice.profiles import CPU, GPU, Limits
@@ -115,6 +116,7 @@ class Device:
         self.staging = Staging(wgpu_device)
         with translated_errors():
             self.pipelines = Pipelines(wgpu_device)
+            self.zeros: Buffer = self._buffer(PATTERN_NBYTES, STORAGE | COPY_SRC)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wgslice.buffers import check_alive, check_encoder, check_usable
 from wgslice.copies import CopyPlanner
@@ -11,7 +11,7 @@ from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plan import PlacedPlan, Plan, Planner
-from wgslice.steps import BufferCopies, Dispatch, Span
+from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
@@ -89,31 +89,30 @@ def aside(device: Device, itemsize: int, operand: Operand) -> Operand:
     return Operand(device.create_buffer(room.size * itemsize), repeated)
 
 
-def record_plan(
-    device: Device,
-    encoder: CommandEncoder,
-    plan: Plan,
-    source: tuple[Buffer, int],
-    target: tuple[Buffer, int],
-) -> None:
-    """Record a plan's steps between two buffers, from a base in bytes in each."""
+Place: TypeAlias = "tuple[Buffer, int]"  # a buffer, and the base in bytes that a plan counts from
+
+
+def record_plan(device: Device, encoder: CommandEncoder, plan: Plan, source: Place, target: Place) -> None:
+    """Record a plan's steps between two buffers: clears, then dispatches, then buffer copies."""
+    sources = {Origin.INPUT: source, Origin.ZEROS: (device.zeros, 0)}
+    record_clears(device, encoder, [step for step in plan.steps if isinstance(step, Clear)], target)
     steps = [step for step in plan.steps if isinstance(step, Dispatch)]
     if steps:
         with translated_errors():
-            dispatches = [prepared(device, step, source, target) for step in steps]
+            dispatches = [prepared(device, step, sources[step.origin], target) for step in steps]
             compute_pass = encoder.begin_compute_pass()
             for pipeline, bind_group, workgroups in dispatches:
                 compute_pass.set_pipeline(pipeline)
                 compute_pass.set_bind_group(0, bind_group)
                 compute_pass.dispatch_workgroups(*workgroups)
             compute_pass.end()
-    copies = [step for step in plan.steps if isinstance(step, BufferCopies)]
-    if copies:
-        record_buffer_copies(device, encoder, copies, source, target)
+    for step in plan.steps:
+        if isinstance(step, BufferCopies):
+            record_buffer_copies(device, encoder, step, sources[step.origin], target)
 
 
 def prepared(
-    device: Device, step: Dispatch, source: tuple[Buffer, int], target: tuple[Buffer, int]
+    device: Device, step: Dispatch, source: Place, target: Place
 ) -> tuple[Any, Any, tuple[int, int, int]]:
     """The pipeline, bind group and grid of a dispatch."""
     pipeline, uniform_buffer = device.pipelines.prepare(step)
@@ -121,12 +120,18 @@ def prepared(
     return pipeline, device.pipelines.bind_group(uniform_buffer, *sides), step.share.workgroups
 
 
+def record_clears(device: Device, encoder: CommandEncoder, clears: Sequence[Clear], target: Place) -> None:
+    """Record clears, whose buffer nothing else has checked."""
+    buffer, base = target
+    for step in clears:
+        with named("output"):
+            check_alive(device, buffer)
+        with translated_errors():
+            encoder.clear_buffer(buffer, base + step.offset_nbytes, step.nbytes)
+
+
 def record_buffer_copies(
-    device: Device,
-    encoder: CommandEncoder,
-    copies: Sequence[BufferCopies],
-    source: tuple[Buffer, int],
-    target: tuple[Buffer, int],
+    device: Device, encoder: CommandEncoder, step: BufferCopies, source: Place, target: Place
 ) -> None:
     """Record buffer copies, whose buffers nothing else has checked."""
     for side, (buffer, _) in (("input", source), ("output", target)):
@@ -134,15 +139,14 @@ def record_buffer_copies(
             check_alive(device, buffer)
     (source_buffer, source_base), (target_buffer, target_base) = source, target
     with translated_errors():
-        for step in copies:
-            for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
-                encoder.copy_buffer_to_buffer(
-                    source_buffer,
-                    source_base + source_place,
-                    target_buffer,
-                    target_base + target_place,
-                    step.nbytes,
-                )
+        for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
+            encoder.copy_buffer_to_buffer(
+                source_buffer,
+                source_base + source_place,
+                target_buffer,
+                target_base + target_place,
+                step.nbytes,
+            )
 
 
 def compile_plan(device: Device, plan: Plan) -> None:
@@ -153,7 +157,7 @@ def compile_plan(device: Device, plan: Plan) -> None:
                 device.pipelines.prepare(step)
 
 
-def placed(place: tuple[Buffer, int], span: Span) -> tuple[Buffer, Span]:
+def placed(place: Place, span: Span) -> tuple[Buffer, Span]:
     """A plan's binding in a real buffer."""
     buffer, base = place
     return buffer, Span(base + span.offset_nbytes, span.nbytes)

@@ -9,7 +9,7 @@ from wgslice.integers import whole_words
 from wgslice.kernels import WIDEST_NBYTES
 from wgslice.layout import Layout
 from wgslice.profiles import Limits
-from wgslice.steps import BufferCopies, Dispatch, Span
+from wgslice.steps import Dispatch, Span, Step
 
 __all__ = ["PlacedPlan", "Plan", "Planner", "place_anew", "rebase", "span_of"]
 
@@ -28,7 +28,7 @@ class Plan:
     width_nbytes: int  # bytes an element of the copy
     source: Layout
     target: Layout
-    steps: tuple[BufferCopies | Dispatch, ...]
+    steps: tuple[Step, ...]
 
     @property
     def summary(self) -> str:
@@ -78,6 +78,11 @@ class Planner:
         room to bind the last vector of 16 bytes that holds an element.
         """
         raise NotImplementedError
+
+    @property
+    def on_zeros(self) -> Planner:
+        """The same for a target that is zero already."""
+        return self
 
     def place(
         self,

@@ -23,6 +23,7 @@ class Profile:
     least_tile: float  # elements a side, from which a permuted source goes through tiles
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
+    clears: bool  # whether a gradient's zeros are a clear of everything, or written where nothing else is
 
 
 # A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line.
@@ -43,6 +44,7 @@ CPU = Profile(
     least_tile=inf,
     row_copy_nbytes=2**15,
     few_rows=16,
+    clears=True,
 )
 
 # A GPU merges the accesses of neighbouring invocations; 4 words are in flight. Not measured yet.
@@ -58,6 +60,7 @@ GPU = Profile(
     least_tile=8,
     row_copy_nbytes=inf,
     few_rows=0,
+    clears=False,
 )
 
 

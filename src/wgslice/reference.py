@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.copies import PATTERN_NBYTES
 from wgslice.kernels import Kernel
 from wgslice.plan import Plan
-from wgslice.steps import BufferCopies, Dispatch, Span
+from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
 from wgslice.uniforms import copy_dtype, uniform_block
 
 __all__ = ["run_plan", "twins"]
@@ -20,12 +21,16 @@ Words = NDArray[np.uint32]
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes) -> None:
     """Run `plan` from the bytes of one buffer into those of another, in place, both from their bases on."""
+    sources = {Origin.INPUT: source, Origin.ZEROS: np.zeros(PATTERN_NBYTES, np.uint8)}
     for step in plan.steps:
-        if isinstance(step, BufferCopies):
+        if isinstance(step, Clear):
+            target[step.offset_nbytes :][: step.nbytes] = 0
+        elif isinstance(step, BufferCopies):
+            read = sources[step.origin]
             for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
-                target[target_place:][: step.nbytes] = source[source_place:][: step.nbytes]
+                target[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
         else:
-            run_dispatch(step, source, target)
+            run_dispatch(step, sources[step.origin], target)
 
 
 def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:

@@ -30,7 +30,7 @@ class Sliced:
 
     def _hold(self, input: TensorDesc, output: TensorDesc, window: Window) -> None:
         check_same_dtype(input.dtype, output.dtype)
-        window.check_output(output.sizes)
+        window.check_filled(output.sizes)
         check_disjoint(output.layout)
         object.__setattr__(self, "input", input)
         object.__setattr__(self, "output", output)
@@ -288,7 +288,7 @@ def cut(x: Tensor, window: Window, output_sizes: Sequence[int] | None, out: Tens
         check_disjoint(out.layout)
     if output_sizes is None:
         output_sizes = window.most_output_sizes if out is None else out.shape
-    window.check_output(output_sizes)
+    window.check_filled(output_sizes)
     if out is None:
         out = allocate(output_sizes, x.dtype, x.device)
     elif out.shape != tuple(output_sizes):

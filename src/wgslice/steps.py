@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
 
 from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, deal, tile_axis
 from wgslice.layout import Layout
 from wgslice.profiles import Limits
 
-__all__ = ["BufferCopies", "Dispatch", "Span", "dispatch_of"]
+__all__ = ["BufferCopies", "Clear", "Dispatch", "Origin", "Span", "Step", "dispatch_of"]
+
+
+class Origin(Enum):
+    """Where a step reads."""
+
+    INPUT = "the input"
+    ZEROS = "zeros"  # as many as a pattern has that fills repeat
 
 
 @dataclass(frozen=True)
@@ -33,10 +42,22 @@ class BufferCopies:
     source: Layout
     target: Layout
     nbytes: int  # a row
+    origin: Origin = Origin.INPUT
 
     def __str__(self) -> str:
         rows = "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
-        return f"{rows} of {self.nbytes} bytes: contiguous words on both sides"
+        return f"{rows} of {self.nbytes} bytes{from_zeros(self.origin)}: contiguous words on both sides"
+
+
+@dataclass(frozen=True)
+class Clear:
+    """Write zeros to a stretch of the target, whole words, counted from its base."""
+
+    offset_nbytes: int
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"a clear of {self.nbytes} bytes: then overwritten in part"
 
 
 @dataclass(frozen=True)
@@ -51,13 +72,22 @@ class Dispatch:
     target_binding: Span
     share: Share
     reason: str
+    origin: Origin = Origin.INPUT
 
     def __str__(self) -> str:
         grid = " x ".join(map(str, self.share.workgroups))
         return (
-            f"{self.kernel.value} on {self.target.sizes}, grid {grid} of {self.share.workgroup_size}, "
-            f"{self.share.each} each: {self.reason}"
+            f"{self.kernel.value} on {self.target.sizes}{from_zeros(self.origin)}, grid {grid} of "
+            f"{self.share.workgroup_size}, {self.share.each} each: {self.reason}"
         )
+
+
+Step: TypeAlias = Clear | BufferCopies | Dispatch
+
+
+def from_zeros(origin: Origin) -> str:
+    """What a printed step says of where it reads."""
+    return "" if origin is Origin.INPUT else f" from {origin.value}"
 
 
 def dispatch_of(

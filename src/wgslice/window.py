@@ -63,7 +63,7 @@ class Window:
         starts, counts = integers("offsets", offsets), integers("sizes", sizes)
         steps = (1,) * len(starts) if strides is None else integers("strides", strides)
         check_ranks(starts, counts, steps)
-        check_rank_of_input(len(starts), input_sizes)
+        check_rank_of_tensor(len(starts), input_sizes, "input")
         extents = []
         for axis, (offset, count, step, extent) in enumerate(
             zip(starts, counts, steps, input_sizes, strict=True)
@@ -87,30 +87,30 @@ class Window:
             1 + (size - 1) // abs(stride) for size, stride in zip(self.sizes, self.strides, strict=True)
         )
 
-    def check_inside(self, input_sizes: Sequence[int]) -> None:
-        """Refuse a window that leaves a tensor of `input_sizes`."""
-        check_rank_of_input(len(self.offsets), input_sizes)
+    def check_inside(self, tensor_sizes: Sequence[int], tensor: str = "input") -> None:
+        """Refuse a window that leaves a tensor of these sizes, which errors call `tensor`."""
+        check_rank_of_tensor(len(self.offsets), tensor_sizes, tensor)
         for axis, (offset, size, extent) in enumerate(
-            zip(self.offsets, self.sizes, input_sizes, strict=True)
+            zip(self.offsets, self.sizes, tensor_sizes, strict=True)
         ):
             if offset + size > extent:
                 raise WindowError(
                     f"offsets[{axis}] + sizes[{axis}] = {offset} + {size} = {offset + size}: "
-                    f"must be at most the input's size {extent} in dimension {axis}"
+                    f"must be at most the {tensor}'s size {extent} in dimension {axis}"
                 )
 
-    def check_output(self, output_sizes: Sequence[int]) -> None:
-        """Refuse output sizes that the window cannot fill."""
+    def check_filled(self, sizes: Sequence[int], tensor: str = "output") -> None:
+        """Refuse sizes of the tensor that holds the window's elements, which errors call `tensor`."""
         most_sizes = self.most_output_sizes
-        if len(output_sizes) != len(most_sizes):
+        if len(sizes) != len(most_sizes):
             raise WindowError(
-                f"output sizes {tuple(output_sizes)} have rank {len(output_sizes)}: "
+                f"{tensor} sizes {tuple(sizes)} have rank {len(sizes)}: "
                 f"must have the window's rank, {len(most_sizes)}"
             )
-        for axis, (size, most) in enumerate(zip(output_sizes, most_sizes, strict=True)):
+        for axis, (size, most) in enumerate(zip(sizes, most_sizes, strict=True)):
             if not 1 <= size <= most:
                 raise WindowError(
-                    f"output sizes[{axis}] = {size}: must be 1 to {most}, what sizes[{axis}] = "
+                    f"{tensor} sizes[{axis}] = {size}: must be 1 to {most}, what sizes[{axis}] = "
                     f"{self.sizes[axis]} and strides[{axis}] = {self.strides[axis]} allow"
                 )
 
@@ -130,12 +130,12 @@ class Window:
         )
 
 
-def check_rank_of_input(rank: int, input_sizes: Sequence[int]) -> None:
-    """Refuse an input of another rank than the window's."""
-    if len(input_sizes) != rank:
+def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
+    """Refuse a tensor of another rank than the window's."""
+    if len(sizes) != rank:
         raise WindowError(
-            f"a window of rank {rank} on an input of rank {len(input_sizes)}, "
-            f"sizes {tuple(input_sizes)}: the ranks must be equal"
+            f"a window of rank {rank} on an {tensor} of rank {len(sizes)}, "
+            f"sizes {tuple(sizes)}: the ranks must be equal"
         )
 
 

@@ -1,0 +1,271 @@
+"""Slice and SliceGrad: DirectML's rules, NumPy's elements, and the identity that ties one to the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from helpers import (
+    GUARD,
+    check_bytes,
+    check_same,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    view_bytes,
+    whole_words,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import Case, cases, sizes_of
+
+import wgslice as wg
+from wgslice.gradients import GradientPlanner, complement
+from wgslice.layout import Layout
+from wgslice.profiles import CPU, GPU, Limits
+from wgslice.reference import run_plan
+from wgslice.window import Window
+
+LIMITS = Limits(2**27, 32, 65535)
+DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
+U32 = 2**32 - 1
+
+
+@settings(max_examples=150)
+@given(data=st.data(), sizes=st.integers(1, 8).flatmap(sizes_of))
+def test_any_slice_is_numpys(device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]) -> None:
+    dtype = data.draw(st.sampled_from(list(DTYPES.values())))
+    array = random_bytes(int(np.prod(sizes)) * np.dtype(dtype).itemsize).view(dtype).reshape(sizes)
+    offsets, counts, strides = [], [], []
+    for size in sizes:
+        offsets.append(data.draw(st.integers(0, size - 1)))
+        strides.append(data.draw(st.integers(1, size + 1)))
+        counts.append(data.draw(st.integers(1, 1 + (size - offsets[-1] - 1) // strides[-1])))
+    expected = array[
+        tuple(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(offsets, counts, strides, strict=True))
+    ]
+    x = wg.asarray(array, device)
+    check_same(wg.slice(x, offsets, counts, strides).numpy(), np.ascontiguousarray(expected))
+    operator = device.compile(
+        wg.Slice(wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, counts), offsets, counts, strides)
+    )
+    check_same(operator(x).numpy(), np.ascontiguousarray(expected))
+
+
+def test_slice_and_slice1_mean_different_sizes(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(10), device)
+    assert wg.slice(x, [2], [3], [2]).numpy().tolist() == [2, 4, 6]
+    assert wg.slice1(x, [2], [3], [2]).numpy().tolist() == [2, 4]
+    assert wg.slice(x, [9], [1], [U32]).numpy().tolist() == [9]
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        (
+            ((1,), (5,), (2,)),
+            r"offsets\[0\] \+ \(sizes\[0\] - 1\) \* strides\[0\] = 1 \+ 4 \* 2 = 9: .* size 9",
+        ),
+        (((9,), (1,), None), r"= 9 \+ 0 \* 1 = 9: must be less than the input's size 9 in dimension 0"),
+        (((0,), (0,), None), r"sizes\[0\] = 0: must be a u32, 1 to"),
+        (((0,), (2,), (0,)), r"strides\[0\] = 0: must be a u32, 1 to"),
+        (((0,), (2,), (-1,)), r"strides\[0\] = -1: must be a u32, 1 to"),
+        (((-1,), (2,), None), r"offsets\[0\] = -1: must be a u32, 0 to"),
+        (((0,), (1,), (U32 + 1,)), r"strides\[0\] = 4294967296"),
+        (((0, 0), (1, 1), None), "rank 2 on an input of rank 1"),
+        (((0,), (1, 1), None), "1 offsets, 2 sizes"),
+    ],
+)
+def test_slice_refuses_by_its_own_rules(device: wg.Device, window: Any, message: str) -> None:
+    x = wg.asarray(np.arange(9, dtype=np.int16), device)
+    with pytest.raises(wg.WindowError, match=f"^slice: .*{message}"):
+        wg.slice(x, *window)
+    with pytest.raises(wg.WindowError, match=f"^Slice: .*{message}"):
+        wg.Slice(wg.TensorDesc("int16", (9,)), wg.TensorDesc("int16", (1,)), *window)
+
+
+def test_a_slices_output_has_its_sizes(device: wg.Device) -> None:
+    with pytest.raises(
+        wg.WindowError, match=r"Slice: output sizes \(2,\): must be the window's sizes, \(3,\)"
+    ):
+        wg.Slice(wg.TensorDesc("u1", (9,)), wg.TensorDesc("u1", (2,)), (0,), (3,))
+    x = wg.asarray(np.arange(9, dtype=np.int16), device)
+    with pytest.raises(ValueError, match=r"slice: out has sizes \(2,\): must be \(3,\)"):
+        wg.slice(x, (0,), (3,), out=wg.empty(2, np.int16, device))
+    with pytest.raises(TypeError, match="Slice: input is of type tuple: must be a TensorDesc"):
+        wg.Slice(cast("Any", (9,)), wg.TensorDesc("u1", (3,)), (0,), (3,))
+    descriptor = wg.Slice(wg.TensorDesc("u1", (9,)), wg.TensorDesc("u1", (3,)), (1,), (3,), (2,))
+    assert (descriptor.offsets, descriptor.sizes, descriptor.strides) == ((1,), (3,), (2,))
+
+
+# gradients: the case's window, with its output as the gradient, and its input as what receives it
+
+
+def gradient(case: Case, g: Any, target: Any) -> Any:
+    """What NumPy leaves in a copy of the buffer that holds the result."""
+    result = target.copy()
+    view = view_bytes(result, case.input, case.width)
+    view[...] = np.zeros((), f"V{case.width}")
+    for axis, (offset, size, stride, count) in enumerate(zip(*case.window, strict=True)):
+        view = np.moveaxis(np.moveaxis(view, axis, 0)[offset : offset + size][::stride][:count], 0, axis)
+    view[...] = view_bytes(g, case.output, case.width)
+    return result
+
+
+def gradients() -> st.SearchStrategy[Case]:
+    return cases().filter(lambda case: not case.input.overlaps)
+
+
+@settings(max_examples=250)
+@given(case=gradients())
+def test_any_gradient_recorded_on_the_callers_buffers(device: wg.Device, case: Case) -> None:
+    """Every byte of the output: the window, the zeros, and what belongs to no element."""
+    dtype, width = DTYPES[case.width], case.width
+    g = random_bytes(whole_words(case.output.stop * width), case.seed)
+    target = random_bytes(whole_words(case.input.stop * width) + GUARD, case.seed + 1)
+    usage = 0x80 | 0xC * case.copyable
+    operator = device.compile(
+        wg.SliceGrad(
+            wg.TensorDesc(dtype, case.output.sizes, case.output.strides),
+            wg.TensorDesc(dtype, case.input.sizes, case.input.strides),
+            *case.window[:3],
+        )
+    )
+    output = make_buffer(device, target, usage)
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(
+        encoder,
+        input=(make_buffer(device, g, usage), case.output.offset * width),
+        output=(output, case.input.offset * width),
+    )
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(output), gradient(case, g, target))
+
+
+@given(case=gradients(), profile=st.sampled_from([CPU, GPU]), copyable=st.booleans())
+def test_each_byte_of_a_gradient_is_written_once_or_cleared(case: Case, profile: Any, copyable: bool) -> None:
+    """The plan's twin, for both kinds of adapters; what is no clear writes nothing twice."""
+    limits = replace(LIMITS, profile=profile)
+    window = Window.of(*case.window[:3]).ranges(case.output.sizes)
+    planner = GradientPlanner(case.width, window)
+    g = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed)
+    target = random_bytes(whole_words(case.input.stop * case.width) + GUARD, case.seed + 1)
+    result = target.copy()
+    run_plan(planner.plan(case.output, case.input, limits, buffer_copy=copyable), g, result)
+    check_bytes(result, gradient(case, g, target))
+    parts = [*complement(case.input, window), case.input.select(window)]
+    places = np.concatenate([part.places() for part in parts])
+    assert sorted(places) == sorted(case.input.places())
+    zeroed = target.copy()
+    view_bytes(zeroed, case.input, case.width)[...] = np.zeros((), f"V{case.width}")
+    run_plan(planner.on_zeros.plan(case.output, case.input, limits), g, zeroed)
+    check_bytes(zeroed, gradient(case, g, target))
+
+
+@settings(max_examples=100)
+@given(case=cases())
+def test_a_gradient_is_the_adjoint_of_its_slice(device: wg.Device, case: Case) -> None:
+    """sum(slice1(x) * g) == sum(x * slice_grad(g)), on integers, exactly."""
+    rng = np.random.default_rng(case.seed)
+    x = rng.integers(-1000, 1000, case.input.sizes)
+    g = rng.integers(-1000, 1000, case.output.sizes)
+    window = case.window[:3]
+    y = wg.slice1(wg.asarray(x, device), *window, output_sizes=case.output.sizes).numpy()
+    back = wg.slice_grad(wg.asarray(g, device), *window, output_sizes=x.shape)
+    assert back.is_packed
+    assert int((y * g).sum()) == int((x * back.numpy()).sum())
+    out = wg.asarray(np.full(x.shape, 7), device)
+    assert wg.slice_grad(wg.asarray(g, device), *window, output_sizes=x.shape, out=out) is out
+    check_same(out.numpy(), back.numpy())
+
+
+def test_a_gradient_within_one_buffer(device: wg.Device) -> None:
+    for start in (0, 3, 12):
+        array = np.arange(24, dtype=np.uint8)
+        x = wg.asarray(array, device)
+        expected = array.copy()
+        expected[start : start + 10] = 0
+        expected[start + 2 : start + 8] = array[4:10][::-1]
+        g = x[4:10]
+        wg.slice_grad(g, [2], [6], [-1], output_sizes=[10], out=x[start : start + 10])
+        assert x.numpy().tolist() == expected.tolist()
+
+
+def test_a_clear_needs_whole_words(device: wg.Device) -> None:
+    """On software adapters: one byte less or beside, and the zeros are written around the window instead."""
+    for skip, nbytes, cleared in (
+        (0, 64, True),
+        (4, 60, True),
+        (1, 63, False),
+        (0, 63, False),
+        (2, 62, False),
+    ):
+        planner = GradientPlanner(1, (range(5, 9),))
+        target = Layout.packed((nbytes,), skip)
+        plan = planner.plan(Layout.packed((4,)), target, replace(LIMITS, profile=CPU))
+        assert ("a clear of" in str(plan)) == cleared
+        poisoned = random_bytes(64)
+        tensor = wg.from_buffer(make_buffer(device, poisoned), (nbytes,), np.uint8, offset=skip)
+        wg.slice_grad(wg.asarray(poisoned[:4], device), [5], [4], output_sizes=[nbytes], out=tensor)
+        expected = poisoned.copy()
+        expected[skip:][:nbytes] = 0
+        expected[skip + 5 :][:4] = poisoned[:4]
+        check_bytes(read_buffer(tensor.buffer), expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"offsets": (0, 5)},
+            wg.WindowError,
+            r"offsets\[1\] \+ sizes\[1\] = .*: must be at most the output's size",
+        ),
+        ({"strides": (0, 1)}, wg.WindowError, r"strides\[0\] = 0"),
+        ({"output_sizes": (4,)}, wg.WindowError, "a window of rank 2 on an output of rank 1"),
+        ({"output_sizes": (4, -1)}, ValueError, r"shape\[1\] = -1"),
+        ({"sizes": (1, 3)}, wg.WindowError, r"g sizes\[0\] = 2: must be 1 to 1"),
+        ({"g": np.zeros((2, 3))}, TypeError, "g is of type ndarray"),
+        ({"out": (4, 5)}, ValueError, r"out has sizes \(4, 5\): must be output_sizes, \(4, 6\)"),
+        ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
+        ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ],
+)
+def test_a_refused_gradient_touches_no_output(
+    device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    poison = random_bytes(4 * 6 * 4, 3)
+    buffer = make_buffer(device, poison)
+    outs: dict[Any, Any] = {
+        "int32": lambda: wg.from_buffer(buffer, (4, 6), np.int32),
+        "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
+        (4, 5): lambda: wg.from_buffer(buffer, (4, 5), np.float32),
+        None: lambda: wg.from_buffer(buffer, (4, 6), np.float32),
+    }
+    arguments: dict[str, Any] = {
+        "g": wg.asarray(np.ones((2, 3), np.float32), device),
+        "offsets": (1, 2),
+        "sizes": (2, 3),
+        "output_sizes": (4, 6),
+        **changes,
+        "out": outs[changes.get("out")](),
+    }
+    with pytest.raises(error, match=f"^slice_grad: .*{message}"):
+        wg.slice_grad(**arguments)
+    check_bytes(read_buffer(buffer), poison)
+
+
+def test_a_gradients_descriptor_has_slice1s_rules() -> None:
+    big, small = wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (2, 3))
+    descriptor = wg.SliceGrad(small, big, (1, 2), (2, 3), (1, -1))
+    assert descriptor == wg.SliceGrad(small, big, (1, 2), (2, 3), (1, -1))
+    with pytest.raises(
+        wg.WindowError, match=r"SliceGrad: offsets\[1\] \+ sizes\[1\] = 4 \+ 3 = 7: .* output's size 6"
+    ):
+        wg.SliceGrad(small, big, (1, 4), (2, 3))
+    with pytest.raises(wg.WindowError, match=r"SliceGrad: input sizes\[1\] = 3: must be 1 to 2"):
+        wg.SliceGrad(small, big, (1, 2), (2, 2))
+    with pytest.raises(ValueError, match=r"SliceGrad: .*two elements lie on the same bytes"):
+        wg.SliceGrad(small, wg.TensorDesc("f4", (4, 6), (0, 1)), (1, 2), (2, 3))
