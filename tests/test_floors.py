@@ -13,11 +13,11 @@ SOURCE = Path(wgslice.__file__).parent
 FLOORS = [
     ["errors", "integers", "dtypes", "window", "layout", "rearrange"],
     ["dialects", "tensor_desc"],
-    ["profiles", "kernels", "steps", "plan", "copies", "gradients"],
-    ["uniforms", "reference", "adapter"],
+    ["profiles", "kernels", "steps", "window_steps", "plan", "copies", "gradients", "windows"],
+    ["uniforms", "window_reference", "reference", "adapter"],
     ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute", "assign"],
-    ["tensor", "creation", "views", "writes", "compiled", "slices", "slice_grads"],
+    ["tensor", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
     ["cli", "demo"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported

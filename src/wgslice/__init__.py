@@ -5,6 +5,7 @@ from wgslice.compiled import CompiledOperator
 from wgslice.creation import asarray, empty, from_buffer, zeros
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
+from wgslice.extract import ExtractWindows, extract_windows
 from wgslice.slice_grads import SliceGrad, slice_grad
 from wgslice.slices import Slice, Slice1, slice, slice1
 from wgslice.tensor import Tensor
@@ -19,6 +20,7 @@ __all__ = [
     "CompiledOperator",
     "Device",
     "DeviceLostError",
+    "ExtractWindows",
     "NoAdapterError",
     "OutOfDeviceMemory",
     "Slice",
@@ -33,6 +35,7 @@ __all__ = [
     "copyto",
     "default_device",
     "empty",
+    "extract_windows",
     "from_buffer",
     "permute",
     "reshape",

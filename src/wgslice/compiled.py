@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 from wgslice.buffers import check_buffer_type, check_fits
 from wgslice.device import Device
 from wgslice.errors import named
-from wgslice.execute import Operand, compile_plan, record, run
+from wgslice.execute import Offsets, Operand, compile_plan, record, run
 from wgslice.layout import Layout
 from wgslice.plan import Plan, Planner
 from wgslice.tensor import Tensor, check_tensor, checked_offset
@@ -41,6 +41,7 @@ class CompiledOperator:
         output: TensorDesc,
         source: Layout,
         planner: Planner,
+        offsets: TensorDesc | None = None,
     ) -> None:
         self.device = device
         self.name = name
@@ -48,13 +49,14 @@ class CompiledOperator:
         self.output = output
         self.source = source  # what the planner is given of the input
         self.planner = planner
+        self.offsets = offsets  # of windows, where they are bound when it runs
         with named(name):
             for side, desc in (("input", input), ("output", output)):
                 check_buffer_can_hold(device, side, desc)
             self.plan: Plan = planner.plan(source, output.layout, device.limits)
             compile_plan(device, self.plan)
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+    def __call__(self, x: Tensor, out: Tensor | None = None, *, offsets: Tensor | None = None) -> Tensor:
         """Run on a tensor.
 
         Parameters
@@ -62,7 +64,10 @@ class CompiledOperator:
         x : Tensor
             Of the described dtype, sizes and strides, at any offset.
         out : Tensor, optional
-            As described too, in another buffer than `x`. A new one by default.
+            As described too; it may lie in the buffer of `x`, which is read before anything is written. A new
+            one by default.
+        offsets : Tensor, optional
+            As described, for windows whose descriptor describes offsets.
 
         Returns
         -------
@@ -72,7 +77,7 @@ class CompiledOperator:
         Raises
         ------
         TypeError, ValueError
-            A tensor is not as described, not on this device, destroyed or mapped, or both share a buffer.
+            A tensor is not as described, not on this device, destroyed or mapped.
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the output, or is gone.
         """
@@ -86,10 +91,17 @@ class CompiledOperator:
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
             target = self._bound("output", self.output, out)
-            run(self.device, planner, self._window(source), target)
+            run(self.device, planner, self._window(source), target, self._bound_offsets(offsets))
         return out
 
-    def record(self, encoder: CommandEncoder, *, input: Binding, output: Binding) -> None:
+    def record(
+        self,
+        encoder: CommandEncoder,
+        *,
+        input: Binding,
+        output: Binding,
+        offsets: Binding | None = None,
+    ) -> None:
         """Record into a command encoder of the caller's, who finishes and submits it.
 
         Parameters
@@ -98,13 +110,17 @@ class CompiledOperator:
             On this device, with no pass open.
         input, output : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int)
             A tensor as described, or a buffer with usage STORAGE and the byte offset, a multiple of the
-            item size, at which the described tensor starts in it.
+            item size, at which the described tensor starts in it. Where both lie in one buffer, the input is
+            copied aside first.
+        offsets : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int), optional
+            Likewise, for windows whose descriptor describes offsets.
 
         Raises
         ------
         TypeError, ValueError
             A binding is too small, misaligned, destroyed, mapped, of another device or without STORAGE; a
-            tensor is not as described; both share a buffer. Nothing is recorded then.
+            tensor is not as described; offsets are missing, or given where none are described. Nothing is
+            recorded then.
         DeviceLostError
             The device is gone.
         wgpu.GPUValidationError
@@ -119,11 +135,23 @@ class CompiledOperator:
         with named(self.name):
             source = self._bound("input", self.input, input)
             target = self._bound("output", self.output, output)
-            record(self.device, encoder, self.planner, self._window(source), target)
+            table = self._bound_offsets(offsets)
+            record(self.device, encoder, self.planner, self._window(source), target, table)
 
     def _window(self, source: Operand) -> Operand:
         """The part of a bound input that is read."""
         return Operand(source.buffer, self.source.shifted(source.layout.offset))
+
+    def _bound_offsets(self, binding: Binding | None) -> Offsets | None:
+        """Bound offsets, where the descriptor describes some."""
+        if binding is None and self.offsets is None:
+            return None
+        if binding is None or self.offsets is None:
+            described = "has them already" if self.offsets is None else f"describes {self.offsets}"
+            given = "given" if binding is not None else "missing"
+            raise ValueError(f"offsets are {given}: the descriptor {described}")
+        operand = self._bound("offsets", self.offsets, binding)
+        return Offsets(*operand, self.offsets.dtype.itemsize)
 
     def _bound(self, side: str, desc: TensorDesc, binding: Binding) -> Operand:
         """A binding as an operand, refused where it is not what the descriptor says."""

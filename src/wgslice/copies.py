@@ -9,16 +9,13 @@ from math import gcd, prod
 from wgslice.integers import MAX_RANK, U32_MAX
 from wgslice.kernels import WIDEST_NBYTES, choose_kernel, most_groups
 from wgslice.layout import Layout, coalesce
-from wgslice.plan import Plan, Planner, span_of
+from wgslice.plan import LARGEST_BINDING_NBYTES, Plan, Planner, Step, span_of
 from wgslice.profiles import Limits
-from wgslice.steps import BufferCopies, Dispatch, Step, dispatch_of
+from wgslice.steps import BufferCopies, Dispatch, dispatch_of
 
 __all__ = ["PATTERN_NBYTES", "CopyPlanner", "fills", "plan_copy", "split"]
 
 PATTERN_NBYTES = 2**16  # of one element repeated, from which runs are filled; long enough for buffer copies
-
-# No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
-LARGEST_BINDING_NBYTES = 2**31
 
 
 class CopyPlanner(Planner):

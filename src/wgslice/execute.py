@@ -9,14 +9,16 @@ from wgslice.buffers import check_alive, check_encoder, check_usable
 from wgslice.copies import CopyPlanner
 from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
+from wgslice.integers import whole_words
 from wgslice.layout import Layout
 from wgslice.plan import PlacedPlan, Plan, Planner
 from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
+from wgslice.window_steps import WindowDispatch
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
 
-__all__ = ["Operand", "compile_plan", "record", "run", "run_copy"]
+__all__ = ["Offsets", "Operand", "compile_plan", "record", "run", "run_copy"]
 
 
 class Operand(NamedTuple):
@@ -26,38 +28,59 @@ class Operand(NamedTuple):
     layout: Layout
 
 
+class Offsets(NamedTuple):
+    """Offsets of windows that the GPU has: a buffer, and the layout of integers in it."""
+
+    buffer: Buffer
+    layout: Layout
+    itemsize: int
+
+
 def run_copy(device: Device, itemsize: int, source: Operand, target: Operand) -> None:
     """Copy on the GPU, without waiting for it."""
     run(device, CopyPlanner(itemsize), source, target)
 
 
-def run(device: Device, planner: Planner, source: Operand, target: Operand) -> None:
+def run(
+    device: Device, planner: Planner, source: Operand, target: Operand, offsets: Offsets | None = None
+) -> None:
     """Plan, record and submit, without waiting for the GPU."""
     encoder = device.wgpu_device.create_command_encoder()
-    record(device, encoder, planner, source, target)
+    record(device, encoder, planner, source, target, offsets)
     with translated_errors():
         device.wgpu_device.queue.submit([encoder.finish()])
 
 
 def record(
-    device: Device, encoder: CommandEncoder, planner: Planner, source: Operand, target: Operand
+    device: Device,
+    encoder: CommandEncoder,
+    planner: Planner,
+    source: Operand,
+    target: Operand,
+    offsets: Offsets | None = None,
 ) -> None:
-    """Plan, and record into an encoder; what is refused records nothing.
+    """Plan, and record into an encoder; what is refused records nothing. Windows may have offsets on the GPU.
 
-    No command may read a buffer that it writes, so a source in the target's buffer is copied aside first.
+    No command may read a buffer that it writes, so what is read of the target's buffer is copied aside first.
     """
     check_encoder(device, encoder)
-    for side, operand in (("input", source), ("output", target)):
-        with named(side):
-            check_usable(device, operand.buffer)
+    for side, operand in (("input", source), ("output", target), ("offsets", offsets)):
+        if operand is not None:
+            with named(side):
+                check_usable(device, operand.buffer)
     work: list[tuple[Planner, Operand, Operand]] = []
     if source.buffer is target.buffer and target.layout.size:
-        original, source = unrepeated(source), aside(device, planner.itemsize, source)
-        work.append((CopyPlanner(planner.itemsize), original, unrepeated(source)))
+        original, source = source, aside(device, planner.itemsize, source)
+        work.append((CopyPlanner(planner.itemsize), unrepeated(original), unrepeated(source)))
+    if offsets is not None and not bindable(device, offsets, target):
+        room = Layout.packed(offsets.layout.sizes)
+        packed = Operand(device.create_buffer(room.size * offsets.itemsize), room)
+        work.append((CopyPlanner(offsets.itemsize), Operand(*offsets[:2]), packed))
+        offsets = Offsets(*packed, offsets.itemsize)
     work.append((planner, source, target))
     plans = [place(device, *part) for part in work]
     for (_, from_, to), (plan, source_base, target_base) in zip(work, plans, strict=True):
-        record_plan(device, encoder, plan, (from_.buffer, source_base), (to.buffer, target_base))
+        record_plan(device, encoder, plan, (from_.buffer, source_base), (to.buffer, target_base), offsets)
 
 
 def place(device: Device, planner: Planner, source: Operand, target: Operand) -> PlacedPlan:
@@ -69,6 +92,12 @@ def place(device: Device, planner: Planner, source: Operand, target: Operand) ->
         (source.buffer.size, target.buffer.size),
         buffer_copy=bool(source.buffer.usage & COPY_SRC and target.buffer.usage & COPY_DST),
     )
+
+
+def bindable(device: Device, offsets: Offsets, target: Operand) -> bool:
+    """Whether a kernel can read offsets where they are."""
+    aligned = offsets.layout.offset * offsets.itemsize % device.limits.binding_alignment_nbytes == 0
+    return offsets.layout.is_packed and aligned and offsets.buffer is not target.buffer
 
 
 def unrepeated(operand: Operand) -> Operand:
@@ -90,16 +119,28 @@ def aside(device: Device, itemsize: int, operand: Operand) -> Operand:
 
 
 Place: TypeAlias = "tuple[Buffer, int]"  # a buffer, and the base in bytes that a plan counts from
+Prepared: TypeAlias = tuple[Any, Any, tuple[int, int, int]]  # pipeline, bind group, grid
 
 
-def record_plan(device: Device, encoder: CommandEncoder, plan: Plan, source: Place, target: Place) -> None:
+def record_plan(
+    device: Device,
+    encoder: CommandEncoder,
+    plan: Plan,
+    source: Place,
+    target: Place,
+    offsets: Offsets | None = None,
+) -> None:
     """Record a plan's steps between two buffers: clears, then dispatches, then buffer copies."""
     sources = {Origin.INPUT: source, Origin.ZEROS: (device.zeros, 0)}
     record_clears(device, encoder, [step for step in plan.steps if isinstance(step, Clear)], target)
-    steps = [step for step in plan.steps if isinstance(step, Dispatch)]
-    if steps:
-        with translated_errors():
-            dispatches = [prepared(device, step, sources[step.origin], target) for step in steps]
+    dispatches = []
+    with translated_errors():
+        for step in plan.steps:
+            if isinstance(step, Dispatch):
+                dispatches.append(prepared(device, step, sources[step.origin], target))
+            elif isinstance(step, WindowDispatch):
+                dispatches.append(prepared_windows(device, step, source, target, offsets))
+        if dispatches:
             compute_pass = encoder.begin_compute_pass()
             for pipeline, bind_group, workgroups in dispatches:
                 compute_pass.set_pipeline(pipeline)
@@ -111,13 +152,25 @@ def record_plan(device: Device, encoder: CommandEncoder, plan: Plan, source: Pla
             record_buffer_copies(device, encoder, step, sources[step.origin], target)
 
 
-def prepared(
-    device: Device, step: Dispatch, source: Place, target: Place
-) -> tuple[Any, Any, tuple[int, int, int]]:
+def prepared(device: Device, step: Dispatch, source: Place, target: Place) -> Prepared:
     """The pipeline, bind group and grid of a dispatch."""
     pipeline, uniform_buffer = device.pipelines.prepare(step)
     sides = placed(source, step.source_binding), placed(target, step.target_binding)
     return pipeline, device.pipelines.bind_group(uniform_buffer, *sides), step.share.workgroups
+
+
+def prepared_windows(
+    device: Device, step: WindowDispatch, source: Place, target: Place, offsets: Offsets | None
+) -> Prepared:
+    """The pipeline, bind group and grid of a dispatch that copies windows."""
+    pipeline, uniform_buffer = device.pipelines.prepare_windows(step)
+    sides = placed(source, step.source_binding), placed(target, step.target_binding)
+    span = None
+    if offsets is not None:
+        start, nbytes = offsets.layout.offset * offsets.itemsize, offsets.layout.size * offsets.itemsize
+        span = offsets.buffer, Span(start, whole_words(nbytes))
+    bind_group = device.pipelines.bind_windows(step, uniform_buffer, *sides, span)
+    return pipeline, bind_group, step.share.workgroups
 
 
 def record_clears(device: Device, encoder: CommandEncoder, clears: Sequence[Clear], target: Place) -> None:
@@ -155,6 +208,8 @@ def compile_plan(device: Device, plan: Plan) -> None:
         for step in plan.steps:
             if isinstance(step, Dispatch):
                 device.pipelines.prepare(step)
+            elif isinstance(step, WindowDispatch):
+                device.pipelines.prepare_windows(step)
 
 
 def placed(place: Place, span: Span) -> tuple[Buffer, Span]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from wgslice.copies import fills, plan_copy
 from wgslice.layout import Layout, coalesce
-from wgslice.plan import Plan, Planner
+from wgslice.plan import Plan, Planner, Step
 from wgslice.profiles import Limits
-from wgslice.steps import Clear, Origin, Step
+from wgslice.steps import BufferCopies, Clear, Dispatch, Origin
 
 __all__ = ["GradientPlanner"]
 
@@ -51,12 +51,13 @@ class GradientPlanner(Planner):
         self, target: Layout, limits: Limits, buffer_copy: bool, whole_vectors: bool
     ) -> tuple[Step, ...]:
         """What writes the zeros."""
+        outsides = list(complement(target, self.window))
         cleared = cleared_span(target, self.itemsize)
-        if limits.profile.clears and buffer_copy and cleared is not None:
+        if outsides and limits.profile.clears and buffer_copy and cleared is not None:
             return (cleared,)
         return tuple(
             of_zeros(step)
-            for outside in complement(target, self.window)
+            for outside in outsides
             for pattern, piece in fills(outside, self.itemsize)
             for step in plan_copy(
                 pattern,
@@ -71,7 +72,7 @@ class GradientPlanner(Planner):
 
 def of_zeros(step: Step) -> Step:
     """The same copy, of zeros."""
-    assert not isinstance(step, Clear)  # no copy is one
+    assert isinstance(step, BufferCopies | Dispatch)  # what copies are made of
     return replace(step, origin=Origin.ZEROS)
 
 

@@ -10,7 +10,18 @@ from wgslice.integers import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.profiles import Limits, Profile
 
-__all__ = ["WIDEST_NBYTES", "Kernel", "Share", "choose_kernel", "deal", "words_spanned"]
+__all__ = [
+    "WIDEST_NBYTES",
+    "Kernel",
+    "Share",
+    "choose_kernel",
+    "deal",
+    "deal_row",
+    "fold",
+    "most_groups",
+    "tile_axis",
+    "words_spanned",
+]
 
 WIDEST_NBYTES = 16  # one vec4<u32>
 TILE_NBYTES = 128  # of a side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB
@@ -32,15 +43,22 @@ class Kernel(Enum):
     NARROW_ROWS = "narrow_rows"
     NARROW_RUNS = "narrow_runs"
     TILES = "tiles"
+    EXTRACT_WINDOWS = "extract_windows"
+    WINDOW_ROWS = "window_rows"
 
     @property
     def deals_rows(self) -> bool:
         """Whether invocations share out each row of the last dimension, or two; one must exist."""
         return self in (Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS, Kernel.NARROW_ROWS)
 
+    @property
+    def takes_windows(self) -> bool:
+        """Whether it copies many windows, with a struct and bindings of its own."""
+        return self in (Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS)
+
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
-        if self is Kernel.SHIFTED_ROWS:
+        if self in (Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS):
             return WIDEST_NBYTES
         return 4 if self in (Kernel.NARROW_ROWS, Kernel.NARROW_RUNS) else width_nbytes
 

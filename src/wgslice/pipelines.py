@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from importlib.resources import files
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from wgslice.kernels import Kernel
 from wgslice.steps import Dispatch, Span
-from wgslice.uniforms import override_constants, uniform_block
+from wgslice.uniforms import override_constants, uniform_block, window_block, window_constants
+from wgslice.window_steps import WindowDispatch, Windows
 
 __all__ = ["Pipelines"]
 
 # Values of the WebGPU specification, which wgpu.BufferUsage and wgpu.ShaderStage repeat.
-UNIFORM = 0x40
+UNIFORM, STORAGE = 0x40, 0x80
 COMPUTE_STAGE = 0x4
 
 # So many are kept, then all are made anew: buffers of 192 bytes, and steps with what they run with.
@@ -29,9 +33,13 @@ class Pipelines:
     def __init__(self, wgpu_device: Any) -> None:
         self.wgpu_device = wgpu_device
         self.layout = self._layout("uniform", "read-only-storage", "storage")
+        self.windows_layout = self._layout(
+            "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
+        )
         self.probe_layout = self._layout("read-only-storage")
         self.pipelines: dict[tuple[Kernel, tuple[tuple[str, int], ...]], Any] = {}
         self.uniform_buffers: dict[bytes, Any] = {}
+        self.tables: WeakKeyDictionary[WindowDispatch | Windows, Any] = WeakKeyDictionary()
         self.prepared: dict[int, tuple[Dispatch, Any, Any]] = {}  # by id of the step, which it keeps
 
     def prepare(self, step: Dispatch) -> tuple[Any, Any]:
@@ -40,7 +48,8 @@ class Pipelines:
         if found is None:
             if len(self.prepared) >= MOST_PREPARED:
                 self.prepared.clear()
-            found = step, self._pipeline(step), self._uniform_buffer(uniform_block(step))
+            pipeline = self._pipeline(step.kernel, override_constants(step), self.layout)
+            found = step, pipeline, self._uniform_buffer(uniform_block(step))
             self.prepared[id(step)] = found
         return found[1:]
 
@@ -52,6 +61,42 @@ class Pipelines:
             entry(2, *target),
         ]
         return self.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
+
+    def prepare_windows(self, step: WindowDispatch) -> tuple[Any, Any]:
+        """The pipeline and the uniform buffer of a step that copies windows."""
+        pipeline = self._pipeline(step.kernel, window_constants(step), self.windows_layout)
+        return pipeline, self._uniform_buffer(window_block(step))
+
+    def bind_windows(
+        self,
+        step: WindowDispatch,
+        uniform_buffer: Any,
+        source: tuple[Any, Span],
+        target: tuple[Any, Span],
+        offsets: tuple[Any, Span] | None,
+    ) -> Any:
+        """Bind what a kernel of windows has: the tables too, which live as long as what they are of."""
+        windows, picks = step.windows, step.picks
+        if offsets is None:
+            assert windows.offsets is not None
+            offsets = self._table(windows, windows.offsets)
+        chosen = offsets
+        if picks is not None:
+            chosen = self._table(step, np.stack([picks, windows.flips[picks]], axis=1))
+        sides = (source, target, chosen, offsets)
+        entries = [
+            {"binding": 0, "resource": uniform_buffer},
+            *(entry(number, *side) for number, side in enumerate(sides, 1)),
+        ]
+        return self.wgpu_device.create_bind_group(layout=self.windows_layout, entries=entries)
+
+    def _table(self, owner: WindowDispatch | Windows, values: np.ndarray[Any, Any]) -> tuple[Any, Span]:
+        buffer = self.tables.get(owner)
+        if buffer is None:
+            data = np.ascontiguousarray(values)
+            buffer = self.wgpu_device.create_buffer_with_data(data=data, usage=STORAGE)
+            self.tables[owner] = buffer
+        return buffer, Span(0, buffer.size)
 
     def probe(self, buffer: Any) -> None:
         """Bind a buffer to nothing: what is wrong with it raises here, and would abort in a submission."""
@@ -66,16 +111,15 @@ class Pipelines:
             ]
         )
 
-    def _pipeline(self, step: Dispatch) -> Any:
-        """Compile the kernel of a step with the constants that it needs, the first time."""
-        constants = override_constants(step)
-        key = step.kernel, tuple(constants.items())
+    def _pipeline(self, kernel: Kernel, constants: dict[str, int], layout: Any) -> Any:
+        """Compile a kernel with the constants that it needs, the first time."""
+        key = kernel, tuple(constants.items())
         if key not in self.pipelines:
-            name = step.kernel.value
+            name = kernel.value
             source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
             device = self.wgpu_device
             self.pipelines[key] = device.create_compute_pipeline(
-                layout=device.create_pipeline_layout(bind_group_layouts=[self.layout]),
+                layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
                 compute={
                     "module": device.create_shader_module(label=name, code=source),
                     "entry_point": name,

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from wgslice.integers import whole_words
 from wgslice.kernels import WIDEST_NBYTES
 from wgslice.layout import Layout
 from wgslice.profiles import Limits
-from wgslice.steps import Dispatch, Span, Step
+from wgslice.steps import BufferCopies, Clear, Dispatch, Span
+from wgslice.window_steps import WindowDispatch
 
-__all__ = ["PlacedPlan", "Plan", "Planner", "place_anew", "rebase", "span_of"]
+__all__ = [
+    "LARGEST_BINDING_NBYTES",
+    "PlacedPlan",
+    "Plan",
+    "Planner",
+    "Step",
+    "place_anew",
+    "rebase",
+    "span_of",
+]
 
 STEPS_PRINTED = 8
+
+# No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
+LARGEST_BINDING_NBYTES = 2**31
+
+Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 
 
 @dataclass(frozen=True)
@@ -34,7 +50,9 @@ class Plan:
     def summary(self) -> str:
         """One line: merged dimensions, element width, kernels."""
         names = (
-            step.kernel.value if isinstance(step, Dispatch) else str(step).partition(" of ")[0]
+            step.kernel.value
+            if isinstance(step, Dispatch | WindowDispatch)
+            else str(step).partition(" of ")[0]
             for step in self.steps
         )
         used = ", ".join(dict.fromkeys(names)) or "nothing to do"

@@ -12,6 +12,8 @@ from wgslice.kernels import Kernel
 from wgslice.plan import Plan
 from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
 from wgslice.uniforms import copy_dtype, uniform_block
+from wgslice.window_reference import run_windows
+from wgslice.window_steps import WindowDispatch
 
 __all__ = ["run_plan", "twins"]
 
@@ -19,8 +21,11 @@ Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint32]
 
 
-def run_plan(plan: Plan, source: Bytes, target: Bytes) -> None:
-    """Run `plan` from the bytes of one buffer into those of another, in place, both from their bases on."""
+def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
+    """Run `plan` from the bytes of one buffer into those of another, in place, both from their bases on.
+
+    Of windows whose offsets the GPU has, `offsets` are these.
+    """
     sources = {Origin.INPUT: source, Origin.ZEROS: np.zeros(PATTERN_NBYTES, np.uint8)}
     for step in plan.steps:
         if isinstance(step, Clear):
@@ -29,6 +34,10 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes) -> None:
             read = sources[step.origin]
             for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
                 target[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
+        elif isinstance(step, WindowDispatch):
+            known = step.windows.offsets if offsets is None else offsets
+            assert known is not None
+            run_windows(step, source, target, known)
         else:
             run_dispatch(step, sources[step.origin], target)
 

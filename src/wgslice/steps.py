@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
 
 from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, deal, tile_axis
 from wgslice.layout import Layout
 from wgslice.profiles import Limits
 
-__all__ = ["BufferCopies", "Clear", "Dispatch", "Origin", "Span", "Step", "dispatch_of"]
+__all__ = ["BufferCopies", "Clear", "Dispatch", "Origin", "Span", "dispatch_of"]
 
 
 class Origin(Enum):
@@ -80,9 +79,6 @@ class Dispatch:
             f"{self.kernel.value} on {self.target.sizes}{from_zeros(self.origin)}, grid {grid} of "
             f"{self.share.workgroup_size}, {self.share.each} each: {self.reason}"
         )
-
-
-Step: TypeAlias = Clear | BufferCopies | Dispatch
 
 
 def from_zeros(origin: Origin) -> str:

@@ -1,0 +1,351 @@
+"""The plan that copies many windows of one tensor, in as few dispatches as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.integers import U32_MAX
+from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, deal_row, fold
+from wgslice.layout import Layout
+from wgslice.plan import LARGEST_BINDING_NBYTES, PlacedPlan, Plan, Planner, place_anew, span_of
+from wgslice.profiles import Limits
+from wgslice.steps import Span
+from wgslice.window_steps import Dimension, WindowDispatch, Windows
+
+__all__ = ["WindowsPlanner"]
+
+MOST_INVOCATIONS = 2**31 - 1  # what multiplications divide exactly
+MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
+MOST_PLACED = 64  # plans of a planner that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class WindowsPlanner(Planner):
+    """Copy windows of a source into the rows of a target."""
+
+    windows: Windows
+
+    def plan(
+        self,
+        source: Layout,
+        target: Layout,
+        limits: Limits,
+        *,
+        buffer_copy: bool = True,  # noqa: ARG002 -- no window is one
+        whole_vectors: bool = True,
+    ) -> Plan:
+        """Plan the windows; buffer copies have no part in it."""
+        nbytes = target.size * self.itemsize
+        if target.size > U32_MAX:
+            raise ValueError(
+                f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}"
+            )
+        if target.size == 0:
+            return Plan(nbytes, self.itemsize, self.itemsize, source, target, ())
+        request = Request(self.windows, source, target, self.itemsize, limits)
+        steps = tuple(request.by_rows() if whole_vectors else ()) or tuple(request.by_elements())
+        return Plan(nbytes, self.itemsize, steps[0].element_nbytes, source, target, steps)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @cached_property
+    def _placed(self) -> Any:
+        return lru_cache(maxsize=MOST_PLACED)(place_anew)
+
+    def place(
+        self,
+        source: Layout,
+        target: Layout,
+        limits: Limits,
+        buffer_nbytes: tuple[int, int],
+        *,
+        buffer_copy: bool,
+    ) -> PlacedPlan:
+        """Plan for places in buffers, kept here: the windows may be many, and live as long as this."""
+        placed: PlacedPlan = self._placed(
+            self, source, target, limits, buffer_nbytes, buffer_copy=buffer_copy
+        )
+        return placed
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Windows to copy between two layouts in elements of `itemsize`, counted from their bases."""
+
+    windows: Windows
+    source: Layout
+    target: Layout
+    itemsize: int
+    limits: Limits
+
+    @property
+    def most_nbytes(self) -> int:
+        """The largest binding that needs no luck with its alignment."""
+        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
+        return most // WIDEST_NBYTES * WIDEST_NBYTES - self.limits.binding_alignment_nbytes
+
+    def by_rows(self) -> list[WindowDispatch]:
+        """Dispatches of `window_rows`; none where it does not apply."""
+        row = find_row(self)
+        if row is None:
+            return []
+        window_nbytes = prod(self.windows.sizes) * self.itemsize
+        rows = prod(self.windows.sizes[: row.axis])
+        size_nbytes = self.windows.sizes[row.axis] * row.unit * self.itemsize
+        pieces, each = deal_row(Kernel.WINDOW_ROWS, size_nbytes, 1, self.limits.profile)
+        most = min(self.most_nbytes // window_nbytes, self.most_invocations // (rows * pieces))
+        ragged = self.target.offset * self.itemsize % WIDEST_NBYTES != 0 or size_nbytes % WIDEST_NBYTES != 0
+        steps = []
+        for first in range(0, self.windows.count, most) if most else ():
+            stop = min(first + most, self.windows.count)
+            groups = self.source_groups(first, stop)
+            if groups is None or (ragged and len(groups) > 1):
+                return []
+            for picks, binding in groups:
+                start = self.target.offset * self.itemsize + first * window_nbytes
+                alignment = self.limits.binding_alignment_nbytes
+                base = start // alignment * alignment
+                span = Span(base, start - base + (stop - first) * window_nbytes).in_whole(WIDEST_NBYTES)
+                count = len(picks)
+                steps.append(
+                    row.dispatch(
+                        picks,
+                        (binding.in_whole(WIDEST_NBYTES), span),
+                        self.share(count, count * rows * pieces, pieces, each),
+                        ragged,
+                    )
+                )
+        return steps
+
+    def source_groups(self, first: int, stop: int) -> list[tuple[NDArray[np.uint32], Span]] | None:
+        """Windows that a binding of the source holds, with it; None where one is too large for any."""
+        numbers = np.arange(first, stop, dtype=np.uint32)
+        whole = span_of(self.source, self.itemsize, self.limits)
+        if whole.nbytes <= self.most_nbytes:
+            return [(numbers, whole)]
+        if self.windows.offsets is None:
+            return None
+        lows, highs = self.reaches(self.windows.offsets[first:stop])
+        if (highs - lows).max() > self.most_nbytes:
+            return None
+        order = np.argsort(lows, kind="stable")
+        groups = []
+        while order.size:
+            base = int(lows[order[0]]) // self.limits.binding_alignment_nbytes
+            base *= self.limits.binding_alignment_nbytes
+            fits = highs[order] <= base + self.most_nbytes
+            together = order[fits]
+            nbytes = -(-(int(highs[together].max()) - base) // 4) * 4
+            groups.append((np.sort(numbers[together]), Span(base, nbytes)))
+            order = order[~fits]
+        return groups
+
+    def reaches(self, offsets: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first byte that each window reads, and one past the last."""
+        lows = np.full(len(offsets), self.source.offset, np.int64)
+        highs = lows + 1
+        for axis, (size, stride) in enumerate(zip(self.source.sizes, self.source.strides, strict=True)):
+            nearest = np.clip(offsets[:, axis].astype(np.int64), 0, size - 1)
+            furthest = np.clip(offsets[:, axis] + np.int64(self.windows.extents[axis] - 1), 0, size - 1)
+            ends = nearest * stride, furthest * stride
+            lows += np.minimum(*ends)
+            highs += np.maximum(*ends)
+        return lows * self.itemsize, highs * self.itemsize
+
+    @property
+    def most_invocations(self) -> int:
+        """As many as a grid has, and can be counted."""
+        limits = self.limits
+        return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
+
+    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
+        """The grid of so many invocations."""
+        profile = self.limits.profile
+        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
+        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+    def by_elements(self) -> Iterator[WindowDispatch]:
+        """Dispatches of `extract_windows`, which does everything."""
+        whole = span_of(self.source, self.itemsize, self.limits)
+        segments = [
+            Span(start, min(self.segment_nbytes, whole.offset_nbytes + whole.nbytes - start))
+            for start in range(whole.offset_nbytes, whole.offset_nbytes + whole.nbytes, self.segment_nbytes)
+        ]
+        for part in self.parts([range(size) for size in self.windows.sizes]):
+            layout = self.target.select([range(self.windows.count), *part])
+            elements = prod(layout.sizes[1:])
+            one = layout.select([range(1), *(range(size) for size in layout.sizes[1:])])
+            room = self.most_nbytes - (one.stop - one.lowest) * self.itemsize
+            most = 1 + room // max(abs(layout.strides[0]) * self.itemsize, 1)
+            most = max(min(most, self.most_invocations // elements), 1)
+            for first in range(0, self.windows.count, most):
+                count = min(most, self.windows.count - first)
+                piece = layout.select(
+                    [range(first, first + count), *(range(size) for size in layout.sizes[1:])]
+                )
+                share = self.share(count, count * elements, 1, 1)
+                for number, segment in enumerate(segments):
+                    yield self.element_dispatch(first, part, piece, segment, share, number == 0)
+
+    @property
+    def segment_nbytes(self) -> int:
+        """Bytes of the source that a binding holds, a multiple of what its start must be."""
+        alignment = self.limits.binding_alignment_nbytes
+        return self.most_nbytes // alignment * alignment
+
+    def parts(self, ranges: list[range]) -> Iterator[list[range]]:
+        """Halve a window until a binding holds what it is copied to, and a grid its elements."""
+        one = self.target.select([0, *ranges])
+        too_long = (one.stop - one.lowest) * self.itemsize > self.most_nbytes
+        if not too_long and one.size <= self.most_invocations:
+            yield ranges
+            return
+        reaches = [abs(reach) for reach in one.reaches] if too_long else list(one.sizes)
+        axis = reaches.index(max(reaches))
+        middle = len(ranges[axis]) // 2
+        for half in (ranges[axis][:middle], ranges[axis][middle:]):
+            yield from self.parts([*ranges[:axis], half, *ranges[axis + 1 :]])
+
+    def element_dispatch(
+        self, first: int, part: list[range], target: Layout, segment: Span, share: Share, fills: bool
+    ) -> WindowDispatch:
+        """One dispatch of `extract_windows`: some windows, a part of each, out of a segment of the source."""
+        windows, itemsize = self.windows, self.itemsize
+        binding = span_of(target, itemsize, self.limits)
+        stride = self.target.strides[0]
+        mixed = windows.same_flips is None
+        numbers = np.arange(first, first + share.count, dtype=np.uint32)
+        dimensions = tuple(
+            Dimension.of(windows, axis, self.source.sizes[axis], taken.start)._replace(
+                size=len(taken),
+                inner=prod(map(len, part[axis + 1 :])),
+                source_stride=self.source.strides[axis],
+                target_stride=target.strides[axis + 1],
+            )
+            for axis, taken in enumerate(part)
+        )
+        return WindowDispatch(
+            kernel=Kernel.EXTRACT_WINDOWS,
+            element_nbytes=itemsize,
+            channels=1,
+            windows=windows,
+            dimensions=dimensions,
+            picks=numbers if mixed else None,
+            first=first,
+            source_offset=self.source.offset - segment.offset_nbytes // itemsize,
+            target_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
+            target_window=stride,
+            segment=segment.nbytes // itemsize,
+            fills=fills,
+            window_size=prod(map(len, part)),
+            row_nbytes=0,
+            mirrored=False,
+            ragged=False,
+            source_binding=segment,
+            target_binding=binding,
+            share=share,
+            reason="windows, element by element",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """What `window_rows` takes as a row: a dimension of windows, each index of it `unit` neighbours."""
+
+    request: Request
+    axis: int
+    unit: int  # elements an index
+    element_nbytes: int  # bytes of what keeps its order backwards
+    mirrored: bool
+
+    def dispatch(
+        self, picks: NDArray[np.uint32], bindings: tuple[Span, Span], share: Share, ragged: bool
+    ) -> WindowDispatch:
+        """A dispatch for some windows between two bindings."""
+        request, itemsize = self.request, self.request.itemsize
+        windows, source = request.windows, request.source
+        unit_nbytes = self.unit * itemsize
+        sizes = windows.sizes[: self.axis]
+        strides = [*(stride * itemsize for stride in source.strides[: self.axis]), unit_nbytes]
+        dimensions = tuple(
+            Dimension.of(windows, axis, source.sizes[axis], 0)._replace(
+                inner=prod(sizes[axis + 1 :]), source_stride=strides[axis]
+            )
+            for axis in range(self.axis + 1)
+        )
+        ordered = len(picks) == picks[-1] - picks[0] + 1
+        picked = windows.same_flips is None or not ordered
+        way = "neighbours, forwards and backwards" if self.mirrored else "neighbours"
+        return WindowDispatch(
+            kernel=Kernel.WINDOW_ROWS,
+            element_nbytes=self.element_nbytes,
+            channels=unit_nbytes // self.element_nbytes if self.mirrored else 1,
+            windows=windows,
+            dimensions=dimensions,
+            picks=picks if picked else None,
+            first=int(picks[0]),
+            source_offset=source.offset * itemsize - bindings[0].offset_nbytes,
+            target_offset=request.target.offset * itemsize - bindings[1].offset_nbytes,
+            target_window=prod(windows.sizes) * itemsize,
+            segment=0,
+            fills=False,
+            window_size=prod(sizes),
+            row_nbytes=windows.sizes[self.axis] * unit_nbytes,
+            mirrored=self.mirrored,
+            ragged=ragged,
+            source_binding=bindings[0],
+            target_binding=bindings[1],
+            share=share,
+            reason=f"windows, row by row of {way}, in blocks of 16 bytes",
+        )
+
+
+def find_row(request: Request) -> Row | None:
+    """The longest row of the windows that lies in one piece in source and target, if it holds a block."""
+    windows, source, itemsize = request.windows, request.source, request.itemsize
+    axis, unit = len(source.sizes) - 1, 1
+    while axis > 0 and joins(windows, source, axis, unit, itemsize):
+        unit *= source.sizes[axis]
+        axis -= 1
+    row_nbytes = windows.sizes[axis] * unit * itemsize
+    if not beside(windows, source, axis, unit) or not request.target.is_packed:
+        return None
+    if row_nbytes < request.limits.profile.least_shifted_row_nbytes:
+        return None
+    if windows.extents[axis] + source.sizes[axis] > MOST_INVOCATIONS:
+        return None
+    places = source.offset, request.target.offset, unit, *source.strides[:axis]
+    element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
+    mirrored = windows.goes_backwards(axis)
+    if mirrored and unit * itemsize // element_nbytes > MOST_CHANNELS:
+        return None
+    return Row(request, axis, unit, element_nbytes, mirrored)
+
+
+def beside(windows: Windows, source: Layout, axis: int, unit: int) -> bool:
+    """Whether a window's indices along a dimension are neighbours, each of `unit` elements."""
+    return windows.steps[axis] == 1 and (source.strides[axis] == unit or source.sizes[axis] == 1)
+
+
+def joins(windows: Windows, source: Layout, axis: int, unit: int, itemsize: int) -> bool:
+    """Whether a dimension with all after it makes an index of that before: every window takes all of it."""
+    size = source.sizes[axis]
+    whole = windows.extents[axis] == size and windows.starts_at_zero(axis, size)
+    forwards = not windows.goes_backwards(axis)
+    before_nbytes = unit * size * itemsize
+    long = before_nbytes > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
+    return (
+        whole
+        and forwards
+        and beside(windows, source, axis, unit)
+        and beside(windows, source, axis - 1, unit * size)
+        and not long
+    )
