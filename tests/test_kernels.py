@@ -33,7 +33,8 @@ from wgslice.plan import Plan
 from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan, twins
 from wgslice.steps import Dispatch, Span, dispatch_of
-from wgslice.uniforms import copy_dtype, divider, override_constants, uniform_block
+from wgslice.uniforms import copy_dtype, divider, override_constants, uniform_block, windows_dtype
+from wgslice.window_reference import window_twins
 
 
 def wgsl(kernel: Kernel) -> str:
@@ -296,7 +297,7 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=["cpu", "gpu", "cpu, one word", "gpu, small"])
-@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+@pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_each_kernel_at_the_edges_of_its_conditions(
     device: wg.Device, kernel: Kernel, profile: Profile
 ) -> None:
@@ -340,7 +341,7 @@ class Clamped:
 
 
 @pytest.mark.parametrize(
-    "kernel", [kernel for kernel in Kernel if kernel is not Kernel.SLICE1], ids=lambda k: k.value
+    "kernel", [kernel for kernel in CONDITIONS if kernel is not Kernel.SLICE1], ids=lambda k: k.value
 )
 def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
@@ -395,30 +396,39 @@ def test_enum_files_entry_points_and_twins_have_one_name() -> None:
         for path in files("wgslice.wgsl").iterdir()
         if path.name.endswith(".wgsl")
     } == names
-    assert {twin.__name__ for twin in twins.values()} == names
+    all_twins = {**twins, **window_twins}
+    assert {twin.__name__ for twin in all_twins.values()} == names
+    assert {*CONDITIONS, *window_twins} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
         assert re.findall(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)", wgsl(kernel)) == [
             kernel.value
         ]
-        assert twins[kernel].__name__ == kernel.value
+        assert all_twins[kernel].__name__ == kernel.value
 
 
-TYPES = {"u32": (4, 4, "<u4", ()), "array<vec4<u32>, 2>": (32, 16, "<u4", (8,))}  # bytes, alignment, NumPy's
+TYPES = {  # bytes, alignment, NumPy's
+    "u32": (4, 4, "u4", ()),
+    "vec4<u32>": (16, 16, "u4", (4,)),
+    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
+    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
+}
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    found = re.search(r"struct Copy \{(.*?)\}", wgsl(kernel), re.DOTALL)
+    name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
+    found = re.search(rf"struct {name} \{{(.*?)\}}", wgsl(kernel), re.DOTALL)
     assert found is not None
     offset, fields = 0, {}
-    for name, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
+    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
         nbytes, alignment, dtype, shape = TYPES[type_]
         offset = -(-offset // alignment) * alignment
-        fields[name] = (np.dtype((dtype, shape)), offset)
+        signed = field in ("lowests", "highests")  # bits that the kernel takes as i32
+        fields[field] = (np.dtype((dtype.replace("u", "i") if signed else dtype, shape)), offset)
         offset += nbytes
-    assert fields == dict(copy_dtype.fields or {})
-    assert -(-offset // 16) * 16 == copy_dtype.itemsize
+    assert fields == dict(host.fields or {})
+    assert -(-offset // 16) * 16 == host.itemsize
 
 
 def test_a_uniform_block_holds_the_step() -> None:

@@ -58,7 +58,7 @@ override offset_signed: bool; // whether offsets are signed
 @group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
-@group(0) @binding(3) var<storage, read> picks: array<Pick>;
+@group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> offset_words: array<u32>;
 
 // An offset of a window as i32; what does not fit is taken as the nearest that does.
@@ -90,7 +90,7 @@ fn find_element(invocation: u32) -> Place {
     var rest = invocation % copy.window_size;
     var pick = Pick(copy.first + window, copy.flips);
     if (picked) {
-        pick = picks[window];
+        pick = Pick(picks[2u * window], picks[2u * window + 1u]);
     }
     var place = Place(copy.source_offset, copy.target_offset + pick.number * copy.target_window, true);
     for (var d = 0u; d < copy.rank; d++) {

@@ -76,7 +76,7 @@ override offset_signed: bool; // whether offsets are signed
 @group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(1) var<storage, read> source_blocks: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_blocks: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> picks: array<Pick>;
+@group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> offset_words: array<u32>;
 
 // The upper half of the 64-bit product.
@@ -123,7 +123,7 @@ fn find_row(row: u32) -> Row {
     var rest = row - window * copy.window_size;
     var pick = Pick(copy.first + window, copy.flips);
     if (picked) {
-        pick = picks[window];
+        pick = Pick(picks[2u * window], picks[2u * window + 1u]);
     }
     let last = copy.rank - 1u;
     var found = Row(copy.source_offset, copy.target_offset + pick.number * copy.target_window,

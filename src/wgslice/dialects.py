@@ -31,7 +31,7 @@ def numpy_index(key: Any, sizes: Sequence[int]) -> tuple[int | range | None, ...
     axes = iter(enumerate(sizes))
     selection = tuple(None if item is None else select_axis(item, *next(axes)) for item in items)
     rank = sum(not isinstance(item, int) for item in selection)
-    if rank > MAX_RANK:
+    if rank > max(MAX_RANK, len(sizes)):  # windows of rank 8 make a tensor of rank 9
         raise IndexError(
             f"number of dimensions must be within [0, {MAX_RANK}], indexing result would have {rank}"
         )

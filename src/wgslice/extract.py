@@ -243,8 +243,9 @@ def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
         array = array.astype(np.int64)  # an empty list says nothing of its dtype
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} have dtype {array.dtype}: must be integers")
-    most = np.iinfo(np.int64).max
-    return np.minimum(array, array.dtype.type(most) if array.dtype.itemsize == 8 else most).astype(np.int64)
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
+    return array.astype(np.int64)
 
 
 def checked_window(

@@ -87,10 +87,15 @@ class Request:
     limits: Limits
 
     @property
-    def most_nbytes(self) -> int:
-        """The largest binding that needs no luck with its alignment."""
+    def binding_nbytes(self) -> int:
+        """The largest binding, in whole blocks."""
         most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
-        return most // WIDEST_NBYTES * WIDEST_NBYTES - self.limits.binding_alignment_nbytes
+        return most // WIDEST_NBYTES * WIDEST_NBYTES
+
+    @property
+    def most_nbytes(self) -> int:
+        """What the largest binding holds wherever it begins, though a binding's start is aligned."""
+        return self.binding_nbytes - self.limits.binding_alignment_nbytes
 
     def by_rows(self) -> list[WindowDispatch]:
         """Dispatches of `window_rows`; none where it does not apply."""
@@ -141,7 +146,7 @@ class Request:
         while order.size:
             base = int(lows[order[0]]) // self.limits.binding_alignment_nbytes
             base *= self.limits.binding_alignment_nbytes
-            fits = highs[order] <= base + self.most_nbytes
+            fits = highs[order] <= base + self.binding_nbytes
             together = order[fits]
             nbytes = -(-(int(highs[together].max()) - base) // 4) * 4
             groups.append((np.sort(numbers[together]), Span(base, nbytes)))
