@@ -41,7 +41,7 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 PROFILES = [
     CPU,
     GPU,
-    replace(CPU, words_each=4, workgroup_size=8),
+    replace(CPU, window_blocks=1, workgroup_size=8),
     replace(GPU, words_each=8, workgroup_size=8),
 ]
 NAMES = ["cpu", "gpu", "cpu, one block", "gpu, two blocks"]
@@ -627,6 +627,10 @@ def described(case: Case, offsets: Any) -> wg.ExtractWindows:
 @settings(max_examples=100)
 @given(case=window_cases(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
+    if case.input.rank == 8:
+        with pytest.raises(ValueError, match=r"sizes .* have rank 9: the rank must be 1 to 8"):
+            described(case, case.offsets)
+        return
     source, target = case.buffers()
     table = make_buffer(device, np.concatenate([[99], case.offsets.ravel()]).astype(np.int64).view(np.uint8))
     operator = device.compile(

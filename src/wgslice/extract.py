@@ -15,15 +15,13 @@ from wgslice.device import Device
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.execute import Offsets, run
-from wgslice.integers import MAX_RANK, integers
+from wgslice.integers import I32_MAX, I32_MIN, MAX_RANK, integers
 from wgslice.tensor import Tensor, allocate, check_same_dtype, check_tensor
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window_steps import Windows
 from wgslice.windows import WindowsPlanner
 
 __all__ = ["ExtractWindows", "extract_windows"]
-
-I32_MIN, I32_MAX = -(2**31), 2**31 - 1
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -35,7 +33,7 @@ class ExtractWindows:
     Parameters
     ----------
     input : TensorDesc
-        Of rank 1 to 8, each size at most 2^31 - 1.
+        Of rank 1 to 7, since the output has a dimension more; each size at most 2^31 - 1.
     output : TensorDesc
         Of the same dtype and the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`.
     offsets : array_like of int, shape (B, rank), or TensorDesc

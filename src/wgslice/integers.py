@@ -9,6 +9,8 @@ from typing import SupportsIndex
 from numpy.exceptions import AxisError
 
 __all__ = [
+    "I32_MAX",
+    "I32_MIN",
     "MAX_RANK",
     "U32_MAX",
     "check_within",
@@ -22,6 +24,7 @@ __all__ = [
 
 MAX_RANK = 8
 U32_MAX = 2**32 - 1
+I32_MIN, I32_MAX = -(2**31), 2**31 - 1
 
 
 def integer(name: str, value: SupportsIndex) -> int:

@@ -15,8 +15,6 @@ from wgslice.layout import Layout
 
 __all__ = ["TensorDesc", "check_descs"]
 
-MOST_DIMENSIONS = MAX_RANK + 1  # those of a tensor, and that of its windows
-
 
 @dataclass(frozen=True, init=False)
 class TensorDesc:
@@ -27,7 +25,7 @@ class TensorDesc:
     dtype : dtype_like
         Of elements of 1, 2, 4, 8 or 16 bytes.
     sizes : sequence of int
-        1 to 8 extents, u32, each at least 1; one more for the output of many windows.
+        1 to 8 extents, u32, each at least 1.
     strides : sequence of int, optional
         Steps in elements, u32: larger than packed is padding, 0 repeats (inputs only). Packed row-major by
         default. Directions belong to the window.
@@ -84,8 +82,8 @@ def check_descs(**sides: object) -> None:
 def described_layout(sizes: Iterable[SupportsIndex], strides: Iterable[SupportsIndex] | None) -> Layout:
     """The layout that a descriptor's sizes and strides say, by its rules."""
     extents = integers("sizes", sizes)
-    if not 1 <= len(extents) <= MOST_DIMENSIONS:
-        raise ValueError(f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MOST_DIMENSIONS}")
+    if not 1 <= len(extents) <= MAX_RANK:
+        raise ValueError(f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}")
     check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
     if strides is None:
         return Layout.packed(extents)

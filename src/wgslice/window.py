@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import SupportsIndex
 
 from wgslice.errors import WindowError
-from wgslice.integers import MAX_RANK, U32_MAX, integers
+from wgslice.integers import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, integers
 
 __all__ = ["Window"]
-
-I32_MIN, I32_MAX = -(2**31), 2**31 - 1
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,9 @@ Indices = NDArray[np.int64]
 def run_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> None:
     """One kernel on its two bindings, and the offsets of all windows."""
     block = np.frombuffer(window_block(step), windows_dtype)[0]
-    bound = [
-        buffer[binding.offset_nbytes :][: binding.nbytes]
-        for buffer, binding in ((source, step.source_binding), (target, step.target_binding))
-    ]
-    window_twins[step.kernel](block, step, *bound, offsets)
+    read = source[step.source_binding.offset_nbytes :][: step.source_binding.nbytes]
+    written = target[step.target_binding.offset_nbytes :][: step.target_binding.nbytes]
+    window_twins[step.kernel](block, step, read, written, offsets)
 
 
 def picked(block: np.void, step: WindowDispatch) -> tuple[Indices, Indices]:

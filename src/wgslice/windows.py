@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import gcd, prod
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.integers import U32_MAX
-from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, deal_row, fold
+from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, fold
 from wgslice.layout import Layout
 from wgslice.plan import LARGEST_BINDING_NBYTES, PlacedPlan, Plan, Planner, place_anew, span_of
 from wgslice.profiles import Limits
 from wgslice.steps import Span
+from wgslice.window_rows import deal_blocks, find_row
 from wgslice.window_steps import Dimension, WindowDispatch, Windows
 
 __all__ = ["WindowsPlanner"]
 
 MOST_INVOCATIONS = 2**31 - 1  # what multiplications divide exactly
-MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 MOST_PLACED = 64  # plans of a planner that are kept
 
 
@@ -31,6 +30,7 @@ class WindowsPlanner(Planner):
     """Copy windows of a source into the rows of a target."""
 
     windows: Windows
+    placed: dict[Any, PlacedPlan] = field(default_factory=dict, repr=False)
 
     def plan(
         self,
@@ -56,10 +56,6 @@ class WindowsPlanner(Planner):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    @cached_property
-    def _placed(self) -> Any:
-        return lru_cache(maxsize=MOST_PLACED)(place_anew)
-
     def place(
         self,
         source: Layout,
@@ -70,10 +66,14 @@ class WindowsPlanner(Planner):
         buffer_copy: bool,
     ) -> PlacedPlan:
         """Plan for places in buffers, kept here: the windows may be many, and live as long as this."""
-        placed: PlacedPlan = self._placed(
-            self, source, target, limits, buffer_nbytes, buffer_copy=buffer_copy
-        )
-        return placed
+        key = source, target, limits, buffer_nbytes
+        found = self.placed.get(key)
+        if found is None:
+            if len(self.placed) >= MOST_PLACED:
+                self.placed.clear()
+            found = place_anew(self, *key, buffer_copy=buffer_copy)
+            self.placed[key] = found
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +99,18 @@ class Request:
 
     def by_rows(self) -> list[WindowDispatch]:
         """Dispatches of `window_rows`; none where it does not apply."""
-        row = find_row(self)
+        profile = self.limits.profile
+        row = find_row(self.windows, self.source, self.target, self.itemsize, profile)
         if row is None:
             return []
         window_nbytes = prod(self.windows.sizes) * self.itemsize
-        rows = prod(self.windows.sizes[: row.axis])
-        size_nbytes = self.windows.sizes[row.axis] * row.unit * self.itemsize
-        pieces, each = deal_row(Kernel.WINDOW_ROWS, size_nbytes, 1, self.limits.profile)
-        most = min(self.most_nbytes // window_nbytes, self.most_invocations // (rows * pieces))
-        ragged = self.target.offset * self.itemsize % WIDEST_NBYTES != 0 or size_nbytes % WIDEST_NBYTES != 0
+        pieces, each = deal_blocks(row, profile)
+        most = min(self.most_nbytes // window_nbytes, self.most_invocations // (row.count * pieces))
         steps = []
         for first in range(0, self.windows.count, most) if most else ():
             stop = min(first + most, self.windows.count)
             groups = self.source_groups(first, stop)
-            if groups is None or (ragged and len(groups) > 1):
+            if groups is None or (row.ragged and len(groups) > 1):
                 return []
             for picks, binding in groups:
                 start = self.target.offset * self.itemsize + first * window_nbytes
@@ -124,8 +122,7 @@ class Request:
                     row.dispatch(
                         picks,
                         (binding.in_whole(WIDEST_NBYTES), span),
-                        self.share(count, count * rows * pieces, pieces, each),
-                        ragged,
+                        self.share(count, count * row.count * pieces, pieces, each),
                     )
                 )
         return steps
@@ -259,98 +256,3 @@ class Request:
             share=share,
             reason="windows, element by element",
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """What `window_rows` takes as a row: a dimension of windows, each index of it `unit` neighbours."""
-
-    request: Request
-    axis: int
-    unit: int  # elements an index
-    element_nbytes: int  # bytes of what keeps its order backwards
-    mirrored: bool
-
-    def dispatch(
-        self, picks: NDArray[np.uint32], bindings: tuple[Span, Span], share: Share, ragged: bool
-    ) -> WindowDispatch:
-        """A dispatch for some windows between two bindings."""
-        request, itemsize = self.request, self.request.itemsize
-        windows, source = request.windows, request.source
-        unit_nbytes = self.unit * itemsize
-        sizes = windows.sizes[: self.axis]
-        strides = [*(stride * itemsize for stride in source.strides[: self.axis]), unit_nbytes]
-        dimensions = tuple(
-            Dimension.of(windows, axis, source.sizes[axis], 0)._replace(
-                inner=prod(sizes[axis + 1 :]), source_stride=strides[axis]
-            )
-            for axis in range(self.axis + 1)
-        )
-        ordered = len(picks) == picks[-1] - picks[0] + 1
-        picked = windows.same_flips is None or not ordered
-        way = "neighbours, forwards and backwards" if self.mirrored else "neighbours"
-        return WindowDispatch(
-            kernel=Kernel.WINDOW_ROWS,
-            element_nbytes=self.element_nbytes,
-            channels=unit_nbytes // self.element_nbytes if self.mirrored else 1,
-            windows=windows,
-            dimensions=dimensions,
-            picks=picks if picked else None,
-            first=int(picks[0]),
-            source_offset=source.offset * itemsize - bindings[0].offset_nbytes,
-            target_offset=request.target.offset * itemsize - bindings[1].offset_nbytes,
-            target_window=prod(windows.sizes) * itemsize,
-            segment=0,
-            fills=False,
-            window_size=prod(sizes),
-            row_nbytes=windows.sizes[self.axis] * unit_nbytes,
-            mirrored=self.mirrored,
-            ragged=ragged,
-            source_binding=bindings[0],
-            target_binding=bindings[1],
-            share=share,
-            reason=f"windows, row by row of {way}, in blocks of 16 bytes",
-        )
-
-
-def find_row(request: Request) -> Row | None:
-    """The longest row of the windows that lies in one piece in source and target, if it holds a block."""
-    windows, source, itemsize = request.windows, request.source, request.itemsize
-    axis, unit = len(source.sizes) - 1, 1
-    while axis > 0 and joins(windows, source, axis, unit, itemsize):
-        unit *= source.sizes[axis]
-        axis -= 1
-    row_nbytes = windows.sizes[axis] * unit * itemsize
-    if not beside(windows, source, axis, unit) or not request.target.is_packed:
-        return None
-    if row_nbytes < request.limits.profile.least_shifted_row_nbytes:
-        return None
-    if windows.extents[axis] + source.sizes[axis] > MOST_INVOCATIONS:
-        return None
-    places = source.offset, request.target.offset, unit, *source.strides[:axis]
-    element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
-    mirrored = windows.goes_backwards(axis)
-    if mirrored and unit * itemsize // element_nbytes > MOST_CHANNELS:
-        return None
-    return Row(request, axis, unit, element_nbytes, mirrored)
-
-
-def beside(windows: Windows, source: Layout, axis: int, unit: int) -> bool:
-    """Whether a window's indices along a dimension are neighbours, each of `unit` elements."""
-    return windows.steps[axis] == 1 and (source.strides[axis] == unit or source.sizes[axis] == 1)
-
-
-def joins(windows: Windows, source: Layout, axis: int, unit: int, itemsize: int) -> bool:
-    """Whether a dimension with all after it makes an index of that before: every window takes all of it."""
-    size = source.sizes[axis]
-    whole = windows.extents[axis] == size and windows.starts_at_zero(axis, size)
-    forwards = not windows.goes_backwards(axis)
-    before_nbytes = unit * size * itemsize
-    long = before_nbytes > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
-    return (
-        whole
-        and forwards
-        and beside(windows, source, axis, unit)
-        and beside(windows, source, axis - 1, unit * size)
-        and not long
-    )
