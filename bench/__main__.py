@@ -13,8 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench.cases import CASES, Case
 from bench.contest import ROOT, Outcome, Process, run_case
 from bench.entries import OURS, RIVALS, entries
-
-RESULTS = ROOT / "bench" / "results"
+from bench.family import run_family
 
 
 def main() -> int:
@@ -23,12 +22,15 @@ def main() -> int:
     if arguments.list_rivals:
         print(*arguments.rivals)
         return 0
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    if arguments.family:
+        run_family(console, arguments)
+        return 0
     cases = [case for case in CASES if re.search(arguments.cases, case.name)]
     if not cases:
         sys.exit(
             f"bench: no slice matches {arguments.cases!r}; there are: {'; '.join(c.name for c in CASES)}"
         )
-    console = Console(width=None if sys.stdout.isatty() else 200)
     processes = [Process(entry) for entry in entries(arguments.rivals)]
     for name in sorted(set(arguments.rivals) - {process.entry.environment for process in processes}):
         console.print(f"bench: {name} is not installed: `python3 run bench` does that")
@@ -66,7 +68,16 @@ def conclude(
     """Print what was found; of a whole run, also measure the overheads, and keep everything."""
     from bench.chart import draw  # imported after the contest: they load wgpu and matplotlib
     from bench.overheads import measure_overheads, show_overheads
-    from bench.report import results_json, show_failures, show_summary, summary, table, write_json
+    from bench.report import (
+        RESULTS,
+        results_json,
+        show_failures,
+        show_summary,
+        stem_of,
+        summary,
+        table,
+        write_json,
+    )
 
     names = [process.entry.name for process in processes]
     console.print(table(results, names))
@@ -78,7 +89,7 @@ def conclude(
     overheads = measure_overheads()
     show_overheads(console, overheads)
     ours = processes[names.index(OURS)].description
-    stem = re.sub(r"[^a-z0-9]+", "-", (ours["driver"] or ours["adapter"]).lower()).strip("-")
+    stem = stem_of(ours)
     write_json(results_json(results, processes, overheads, arguments.rounds), RESULTS / f"{stem}.json")
     draw(results, names, f"{ours['adapter']}, {ours['driver']}", RESULTS / f"{stem}.png")
     console.print(f"kept in {(RESULTS / stem).relative_to(ROOT)}.json and .png")
@@ -99,6 +110,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender's turn comes")
     parser.add_argument("--budget", type=float, default=0.05, help="seconds of a turn, at least one run")
+    parser.add_argument("--family", action="store_true", help="time windows and gradients instead of slices")
     parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.rivals) - set(RIVALS))

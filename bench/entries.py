@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.contest import ROOT, Entry
 
-__all__ = ["ALLOCATING", "COPY", "GIVEN", "OURS", "RIVALS", "entries"]
+__all__ = ["ALLOCATING", "COPY", "GIVEN", "OURS", "RIVALS", "entries", "entry_of"]
 
 OURS, BASELINE, COPY = "wgslice", "slice1.wgsl", "buffer copy"
 ALLOCATING, GIVEN = "NumPy", "NumPy, array given"
@@ -37,11 +37,17 @@ RIVALS = list(dict.fromkeys(environment for environment, _, _ in POSSIBLE.values
 def entries(rivals: list[str]) -> list[Entry]:
     """The contenders, of the rivals only those asked for and installed."""
     found = []
-    for name, (environment, module, contender) in POSSIBLE.items():
-        python = Path(sys.executable) if not environment else interpreter(environment)
-        if not environment or (environment in rivals and python.exists()):
-            found.append(Entry(name, f"bench.rivals.{module}", contender, python, environment))
+    for name, place in POSSIBLE.items():
+        entry = entry_of(name, *place)
+        if not entry.environment or (entry.environment in rivals and entry.python.exists()):
+            found.append(entry)
     return found
+
+
+def entry_of(name: str, environment: str, module: str, contender: str) -> Entry:
+    """A contender by its name, its environment, and where its code is."""
+    python = interpreter(environment) if environment else Path(sys.executable)
+    return Entry(name, f"bench.rivals.{module}", contender, python, environment)
 
 
 def interpreter(environment: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import exp, log
@@ -15,17 +16,20 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cases import Case
-from bench.contest import Outcome, Process
+from bench.contest import ROOT, Outcome, Process
 from bench.entries import ALLOCATING, COPY, GIVEN, OURS
 
 __all__ = [
     "MEBIBYTE",
+    "RESULTS",
     "Results",
+    "about",
     "geometric_mean",
     "ratio",
     "results_json",
     "show_failures",
     "show_summary",
+    "stem_of",
     "summary",
     "table",
     "write_json",
@@ -34,6 +38,7 @@ __all__ = [
 Results = Mapping[Case, Mapping[str, Outcome]]
 
 MEBIBYTE = 2**20
+RESULTS = ROOT / "bench" / "results"
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -133,17 +138,7 @@ def results_json(
 ) -> dict[str, Any]:
     """All that was measured, and where."""
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "system": platform.platform(),
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-        },
-        "rounds": rounds,
-        "contenders": {
-            process.entry.name: process.description or {"failure": process.unable} for process in processes
-        },
+        **about(processes, rounds),
         "summary": summary(results, [process.entry.name for process in processes]),
         "overheads": dict(overheads),
         "slices": [
@@ -157,6 +152,28 @@ def results_json(
             }
             for case, outcomes in results.items()
         ],
+    }
+
+
+def stem_of(ours: Mapping[str, str]) -> str:
+    """The name of the files that keep results of a driver."""
+    return re.sub(r"[^a-z0-9]+", "-", (ours["driver"] or ours["adapter"]).lower()).strip("-")
+
+
+def about(processes: Sequence[Process], rounds: int) -> dict[str, Any]:
+    """When and where it was measured, and who took part."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "system": platform.platform(),
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+        },
+        "rounds": rounds,
+        "contenders": {
+            process.entry.name: process.description or {"failure": process.unable} for process in processes
+        },
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -32,25 +33,38 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One program from top to bottom; lines that end in `# -> value` are checked."""
+    """One program from top to bottom; what is shown after `# ->` is compared where it stands."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
     program = blocks("python")
-    assert program
     names: dict[str, Any] = {}
     checked = 0
     for number, block in enumerate(program):
-        exec(compile(block, f"README.md, block {number}", "exec"), names)
-        for expression, value in re.findall(r"^(\S.*?)\s+# -> (.+)$", block, re.MULTILINE):
-            result = eval(
-                expression.split("print(")[-1].removesuffix(")") if "print(" in expression else expression,
-                names,
-            )
-            shown = result.tolist() if isinstance(result, np.ndarray) else result
-            assert str(shown) == value, f"{expression} is {shown}, the README says {value}"
-            checked += 1
-    assert checked >= 5
+        lines = block.splitlines()
+        for statement in ast.parse(block).body:
+            source = ast.Module([statement], [])
+            shown = lines[(statement.end_lineno or 0) - 1].partition("# -> ")[2]
+            if isinstance(statement, ast.Expr) and shown:
+                result = eval(
+                    compile(ast.Expression(printed(statement.value)), f"block {number}", "eval"), names
+                )
+                found = result.tolist() if isinstance(result, np.ndarray) else result
+                assert str(found) == shown, (
+                    f"block {number}: {ast.unparse(statement)} is {found}, not {shown}"
+                )
+                checked += 1
+            else:
+                exec(compile(source, f"README.md, block {number}", "exec"), names)
+    assert checked >= 20
     assert str(names["operator"].plan) + "\n" in blocks("text")
+
+
+def printed(expression: ast.expr) -> ast.expr:
+    """What `print` is given; any other expression itself."""
+    match expression:
+        case ast.Call(func=ast.Name(id="print"), args=[value]):
+            return value
+    return expression
 
 
 def test_the_readmes_figures_are_those_of_the_results() -> None:

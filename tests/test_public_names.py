@@ -12,13 +12,34 @@ import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import slice_grads, slices
+from wgslice import extract, slice_grads, slices
 
 NAMES = [
-    *("Adapter", "CompiledOperator", "Device", "Slice", "Slice1", "SliceGrad", "Tensor", "TensorDesc"),
+    *(
+        "Adapter",
+        "CompiledOperator",
+        "Device",
+        "ExtractWindows",
+        "Slice",
+        "Slice1",
+        "SliceGrad",
+        "Tensor",
+        "TensorDesc",
+    ),
     *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
     *("adapters", "asarray", "default_device", "empty", "from_buffer", "zeros"),
-    *("broadcast_to", "copyto", "permute", "reshape", "reverse", "slice", "slice1", "slice_grad", "squeeze"),
+    *(
+        "broadcast_to",
+        "copyto",
+        "extract_windows",
+        "permute",
+        "reshape",
+        "reverse",
+        "slice",
+        "slice1",
+        "slice_grad",
+        "squeeze",
+    ),
 ]
 SIGNATURES = {
     wg.asarray: "(array, device=None)",
@@ -29,6 +50,8 @@ SIGNATURES = {
     wg.slice: "(x, offsets, sizes, strides=None, *, out=None)",
     wg.slice_grad: "(g, offsets, sizes, strides=None, *, output_sizes, out=None)",
     wg.SliceGrad: "(input, output, offsets, sizes, strides=None)",
+    wg.extract_windows: "(x, offsets, sizes, strides=None, *, fill=None, out=None)",
+    wg.ExtractWindows: "(input, output, offsets, sizes, strides=None, fill=None)",
     wg.reverse: "(x, axes=None)",
     wg.permute: "(x, axes)",
     wg.broadcast_to: "(x, shape)",
@@ -44,10 +67,24 @@ SIGNATURES = {
     wg.Device.wrap: "(wgpu_device)",
     wg.Device.compile: "(self, descriptor)",
     wg.Device.synchronize: "(self)",
-    wg.CompiledOperator.__call__: "(self, x, out=None)",
-    wg.CompiledOperator.record: "(self, encoder, *, input, output)",
+    wg.CompiledOperator.__call__: "(self, x, out=None, *, offsets=None)",
+    wg.CompiledOperator.record: "(self, encoder, *, input, output, offsets=None)",
 }
-ATTRIBUTES = ["shape", "dtype", "ndim", "size", "nbytes", "device", "buffer", "is_packed", "copy", "numpy"]
+ATTRIBUTES = [
+    "shape",
+    "dtype",
+    "ndim",
+    "size",
+    "nbytes",
+    "device",
+    "buffer",
+    "is_packed",
+    "copy",
+    "numpy",
+    "T",
+    "reshape",
+    "squeeze",
+]
 
 
 def bare(signature: inspect.Signature) -> str:
@@ -92,7 +129,7 @@ def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
 
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
-    for module in (slices, slice_grads):
+    for module in (slices, slice_grads, extract):
         results = doctest.testmod(module, raise_on_error=False)
         assert results.attempted >= 3
         assert results.failed == 0

@@ -1,0 +1,119 @@
+"""Time many windows at once, and gradients, against the ways that others have."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.contest import ROOT, Entry, Outcome, Process, run_case
+from bench.entries import entry_of
+from bench.report import RESULTS, about, stem_of, write_json
+from bench.tasks import GRADIENTS, WINDOWS, Task
+
+__all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
+
+Results = Mapping[Task, Mapping[str, Outcome]]
+
+# For each kind of task its contenders: name, environment, module, class. All others are shown over the first.
+CONTESTS: dict[str, tuple[Sequence[Task], list[tuple[str, str, str, str]]]] = {
+    "windows": (
+        WINDOWS,
+        [
+            ("extract_windows", "", "family_ours", "Extract"),
+            ("extract_windows, offsets on the GPU", "", "family_ours", "ExtractOnGpu"),
+            ("slice1 in a loop", "", "family_ours", "SliceLoop"),
+            ("NumPy in a loop", "", "family_numpy", "Loop"),
+            ("NumPy, sliding_window_view", "", "family_numpy", "SlidingWindows"),
+            ("PyTorch in a loop", "torch", "family_torch", "Loop"),
+            ("PyTorch, unfold", "torch", "family_torch", "Unfolded"),
+        ],
+    ),
+    "gradients": (
+        GRADIENTS,
+        [
+            ("slice_grad, clear and write", "", "family_ours", "ZerosThenWrite"),
+            ("slice_grad, each byte once", "", "family_ours", "WrittenOnce"),
+            ("NumPy", "", "family_numpy", "Assigned"),
+            ("PyTorch", "torch", "family_torch", "Assigned"),
+        ],
+    ),
+}
+
+
+def run_family(console: Console, arguments: argparse.Namespace) -> None:
+    """Run what the command line asks for; keep the figures of a whole run."""
+    kept: dict[str, Any] = {}
+    whole = True
+    for kind, (tasks, contenders) in CONTESTS.items():
+        chosen = [task for task in tasks if re.search(arguments.cases, task.name)]
+        whole = whole and len(chosen) == len(tasks)
+        if not chosen:
+            continue
+        processes = [Process(entry) for entry in installed(contenders, arguments.rivals)]
+        try:
+            results = {task: run_case(task, processes, arguments.rounds, arguments.budget) for task in chosen}
+        finally:
+            for process in processes:
+                process.stop()
+        console.print(table(kind, results, processes))
+        contest = family_json(kind, results, processes, arguments.rounds)
+        kept |= {**contest, "contenders": {**kept.get("contenders", {}), **contest["contenders"]}}
+    if whole:
+        path = RESULTS / f"{stem_of(next(iter(kept['contenders'].values())))}-family.json"
+        write_json(kept, path)
+        console.print(f"kept in {path.relative_to(ROOT)}")
+    else:
+        console.print("not kept: only a run of all tasks is")
+
+
+def installed(contenders: Sequence[tuple[str, str, str, str]], rivals: Sequence[str]) -> list[Entry]:
+    """Ours, and those of the rivals that are asked for and installed."""
+    found = [entry_of(*contender) for contender in contenders if contender[1] in ("", *rivals)]
+    return [entry for entry in found if entry.python.exists()]
+
+
+def ratios(outcomes: Mapping[str, Outcome]) -> dict[str, float]:
+    """Everybody's best time over the first one's."""
+    first = next(iter(outcomes.values()))
+    return {
+        name: outcome.best / first.best for name, outcome in outcomes.items() if outcome.times and first.times
+    }
+
+
+def table(kind: str, results: Results, processes: Sequence[Process]) -> Table:
+    """Milliseconds of the first contender, and everybody's time over it."""
+    names = [process.entry.name for process in processes]
+    shown = Table(title=f"{kind}: time over that of {names[0]}", title_justify="left")
+    for column in (kind, "MiB", f"{names[0]}, ms", *names[1:]):
+        shown.add_column(column, justify="left" if column == kind else "right")
+    for task, outcomes in results.items():
+        over = ratios(outcomes)
+        first = outcomes[names[0]]
+        best = f"{first.best * 1e3:.3g}" if first.times else first.failure
+        cells = [f"{over[name]:.2f}" if name in over else outcomes[name].failure for name in names[1:]]
+        shown.add_row(task.name, f"{task.nbytes / 2**20:.3g}", best, *cells)
+    return shown
+
+
+def family_json(kind: str, results: Results, processes: Sequence[Process], rounds: int) -> dict[str, Any]:
+    """All that was measured of one kind, and where."""
+    return {
+        **about(processes, rounds),
+        kind: [
+            {
+                "name": task.name,
+                "dtype": task.dtype,
+                "shape": task.shape,
+                "task": str(task.key),
+                "nbytes": task.nbytes,
+                "over_the_first": ratios(outcomes),
+                "outcomes": {name: outcome.as_json(task.nbytes) for name, outcome in outcomes.items()},
+            }
+            for task, outcomes in results.items()
+        ],
+    }

@@ -1,0 +1,98 @@
+"""wgslice's windows and gradients, and the ways to do them without the operators that are for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wgslice as wg
+from bench.rivals.ours import as_window, describe, device
+from bench.tasks import Crops, Gradient
+from wgslice.dialects import numpy_index
+from wgslice.gradients import GradientPlanner
+
+__all__ = ["Extract", "ExtractOnGpu", "SliceLoop", "WrittenOnce", "ZerosThenWrite", "describe"]
+
+
+class Extract:
+    """`extract_windows` with its offsets in an array, and `out` given."""
+
+    def __init__(self, array: NDArray[Any], crops: Crops) -> None:
+        self.x = wg.asarray(array, device)
+        rows, columns = crops.places(array.shape)
+        channels = array.shape[2:]
+        self.sizes = (crops.size, crops.size, *channels)
+        self.offsets: Any = np.stack([rows, columns, *(0 * rows for _ in channels)], 1)
+        self.strides = np.ones_like(self.offsets)
+        self.strides[:, 1] = crops.steps()
+        self.out = wg.empty((crops.count, *self.sizes), array.dtype, device)
+
+    def run(self) -> None:
+        """Extract, wait."""
+        wg.extract_windows(self.x, self.offsets, self.sizes, self.strides, out=self.out)
+        device.synchronize()
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        return self.out.numpy()
+
+
+class ExtractOnGpu(Extract):
+    """The same with offsets that the GPU has."""
+
+    def __init__(self, array: NDArray[Any], crops: Crops) -> None:
+        super().__init__(array, crops)
+        self.offsets = wg.asarray(self.offsets.astype(np.int32), device)
+
+
+class SliceLoop(Extract):
+    """A call of `slice1` for each window."""
+
+    def run(self) -> None:
+        """Slice, wait."""
+        for number, (offset, stride) in enumerate(zip(self.offsets, self.strides, strict=True)):
+            wg.slice1(self.x, offset, self.sizes, stride, out=self.out[number])
+        device.synchronize()
+
+
+class ZerosThenWrite:
+    """`slice_grad` with `out` given, as the profile of a CPU has it."""
+
+    clears = True
+
+    def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
+        self.g = wg.asarray(array, device)
+        self.shape = gradient.shape
+        window = [as_window(index) for index in numpy_index(gradient.key, gradient.shape)]
+        self.window = tuple(zip(*window, strict=True))
+        self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device)
+        self.limits = replace(device.limits, profile=replace(device.limits.profile, clears=self.clears))
+
+    def run(self) -> None:
+        """Write, wait."""
+        device.limits = self.limits
+        wg.slice_grad(self.g, *self.window, output_sizes=self.shape, out=self.out)
+        device.synchronize()
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        return self.out.numpy()
+
+    def note(self) -> str:
+        """The plan in a line."""
+        offsets, sizes, strides = self.window
+        ranges = tuple(
+            range(offset, offset + size, stride)
+            for offset, size, stride in zip(offsets, sizes, strides, strict=True)
+        )
+        planner = GradientPlanner(self.g.dtype.itemsize, ranges)
+        return planner.plan(self.g.layout, self.out.layout, self.limits).summary
+
+
+class WrittenOnce(ZerosThenWrite):
+    """The same, each byte written once."""
+
+    clears = False

@@ -1,0 +1,74 @@
+"""PyTorch's windows and gradients, on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bench.rivals.torch_ import SAME_BITS, describe
+from bench.tasks import Crops, Gradient
+
+__all__ = ["Assigned", "Loop", "Unfolded", "describe"]
+
+
+class Loop:
+    """A slice copied for each window, turned by `flip` where it is mirrored."""
+
+    def __init__(self, array: NDArray[Any], crops: Crops) -> None:
+        self.array, self.size = torch.from_numpy(array), crops.size
+        rows, columns = crops.places(array.shape)
+        self.windows = list(zip(rows.tolist(), columns.tolist(), crops.steps().tolist(), strict=True))
+        self.out = torch.empty(
+            (crops.count, crops.size, crops.size, *array.shape[2:]), dtype=self.array.dtype
+        )
+
+    def run(self) -> None:
+        """Cut."""
+        array, size, out = self.array, self.size, self.out
+        for number, (row, column, step) in enumerate(self.windows):
+            window = array[row : row + size, column : column + size]
+            out[number] = window if step > 0 else window.flip(1)
+
+    def result(self) -> NDArray[Any]:
+        """The output."""
+        result: NDArray[Any] = self.out.numpy()
+        return result
+
+
+class Unfolded(Loop):
+    """All windows as a view by `unfold`, indexed by tensors; then the mirrored ones turned."""
+
+    def __init__(self, array: NDArray[Any], crops: Crops) -> None:
+        super().__init__(array, crops)
+        self.places = tuple(torch.from_numpy(places) for places in crops.places(array.shape))
+        self.mirrored = torch.from_numpy(np.flatnonzero(crops.steps() < 0))
+        self.view = self.array.unfold(0, crops.size, 1).unfold(1, crops.size, 1)
+
+    def run(self) -> None:
+        """Cut."""
+        cut = self.view[self.places]
+        self.out = cut.movedim(1, -1) if self.array.ndim > 2 else cut
+        if self.mirrored.numel():
+            self.out[self.mirrored] = self.out[self.mirrored].flip(2)
+
+
+class Assigned:
+    """Zeros, then an assignment."""
+
+    def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
+        self.dtype, self.key = array.dtype, gradient.key
+        self.g = torch.from_numpy(array.view(SAME_BITS.get(array.dtype.name, array.dtype)))
+        self.out = torch.empty(gradient.shape, dtype=self.g.dtype)
+
+    def run(self) -> None:
+        """Write."""
+        self.out.zero_()
+        self.out[self.key] = self.g
+
+    def result(self) -> NDArray[Any]:
+        """The output."""
+        result: NDArray[Any] = self.out.numpy().view(self.dtype)
+        return result
