@@ -102,7 +102,7 @@ fn find_element(invocation: u32) -> Place {
         let highest = bitcast<i32>(copy.highests[i][j]);
         let offset = bitcast<u32>(clamp(read_offset(pick.number, d), lowest, highest));
         let ahead = copy.steps[i][j] * (copy.firsts[i][j] + c);
-        let backwards = (pick.flips >> d & 1u) == 1u;
+        let backwards = ((pick.flips >> d) & 1u) == 1u;
         let position = offset + select(ahead, copy.lasts[i][j] - ahead, backwards);
         place.inside = place.inside && position < copy.extents[i][j];
         place.source_element += position * copy.source_strides[i][j];

@@ -127,7 +127,7 @@ fn find_row(row: u32) -> Row {
     }
     let last = copy.rank - 1u;
     var found = Row(copy.source_offset, copy.target_offset + pick.number * copy.target_window,
-                    (pick.flips >> last & 1u) == 1u, 0u, copy.row_nbytes);
+                    ((pick.flips >> last) & 1u) == 1u, 0u, copy.row_nbytes);
     found.start += rest * copy.row_nbytes;
     for (var d = 0u; d < copy.rank; d++) {
         let i = d / 4u;
@@ -150,7 +150,7 @@ fn find_row(row: u32) -> Row {
             let c = divide(rest, copy.multipliers[i][j], copy.shifts[i][j]);
             rest -= c * copy.inner[i][j];
             let ahead = copy.steps[i][j] * c;
-            let backwards = (pick.flips >> d & 1u) == 1u;
+            let backwards = ((pick.flips >> d) & 1u) == 1u;
             let position = bitcast<u32>(offset) + select(ahead, copy.lasts[i][j] - ahead, backwards);
             found.source += position * copy.source_strides[i][j];
             if (filled && position >= extent) {
