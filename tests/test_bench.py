@@ -15,8 +15,10 @@ import wgslice as wg
 from bench.cases import CASES, Case
 from bench.chart import draw
 from bench.contest import Entry, Outcome, Process, run_case
-from bench.entries import ALLOCATING, COPY, OURS, entries
+from bench.entries import ALLOCATING, COPY, OURS, entries, entry_of
+from bench.family import CONTESTS, family_json, ratios
 from bench.report import geometric_mean, results_json, summary, table, write_json
+from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
 from bench.worker import Worker
 
 PYTHON = Path(sys.executable)
@@ -111,3 +113,43 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     read = json.loads((tmp_path / "deep" / "results.json").read_text())
     assert read["slices"][0]["outcomes"][OURS]["best_s"] in (0.1, 0.4)
     assert {outcome.get("failure") for outcome in read["slices"][1]["outcomes"].values()} <= {None, "cannot"}
+
+
+TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, 16, mirrored=True))
+TINY_GRADIENT = gradient("tiny gradient", "uint16", (9, 11), np.s_[1::2, 2:9])
+
+
+def test_tasks_are_distinct_and_say_their_bytes() -> None:
+    tasks = [*WINDOWS, *GRADIENTS]
+    assert len({task.name for task in tasks}) == len(tasks)
+    for task in (TINY_WINDOWS, TINY_GRADIENT):
+        result = task.key.of(task.array())
+        assert (result.nbytes, result.dtype) == (task.nbytes, np.dtype(task.dtype))
+    mirrored = TINY_WINDOWS.key.of(TINY_WINDOWS.array())
+    plain = Crops(30, 16, mirrored=False).of(TINY_WINDOWS.array())
+    turned = (mirrored == plain[:, :, ::-1]).all(axis=(1, 2, 3))
+    assert 0 < turned.sum() < 30
+    assert ((mirrored == plain).all(axis=(1, 2, 3)) | turned).all()
+
+
+@pytest.mark.parametrize(("kind", "task"), [("windows", TINY_WINDOWS), ("gradients", TINY_GRADIENT)])
+def test_the_family_is_verified_and_timed(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kind: str, task: Task
+) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    contenders = [place for place in CONTESTS[kind][1] if not place[1]]
+    processes = [Process(entry_of(*place)) for place in contenders]
+    try:
+        outcomes = run_case(task, processes, rounds=2, budget=0.0)
+        kept = family_json(kind, {task: outcomes}, processes, 2)
+    finally:
+        for process in processes:
+            process.stop()
+    for outcome in outcomes.values():
+        assert outcome.failure == ""
+        assert len(outcome.times) == 2
+    over = ratios(outcomes)
+    assert list(over) == [name for name, *_ in contenders]
+    assert next(iter(over.values())) == 1.0
+    assert kept[kind][0]["over_the_first"] == over
+    assert kept["contenders"][contenders[0][0]]["adapter"] == str(device.adapter)
