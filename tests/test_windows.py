@@ -33,6 +33,7 @@ from wgslice.layout import Layout
 from wgslice.pipelines import Pipelines
 from wgslice.profiles import CPU, GPU, Limits, Profile
 from wgslice.reference import run_plan
+from wgslice.window_rows import deal_blocks, find_row
 from wgslice.window_steps import WindowDispatch, Windows
 from wgslice.windows import WindowsPlanner
 
@@ -212,7 +213,7 @@ def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObje
     )
 
 
-TIGHT = [(2**27, 65535), (4 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, workgroups
+TIGHT = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, workgroups
 
 
 @given(
@@ -434,6 +435,30 @@ def test_one_dispatch_unless_limits_demand_more() -> None:
     tiny: dict[str, Any] = {"shape": (40, 40), "sizes": (8, 8), "width": 4, "count": 64}
     assert len(steps_of(**tiny)) == 1
     assert len(steps_of(**tiny, workgroups=4)) == 4  # 4096 elements, 16 workgroups of 64 a dispatch
+
+
+@given(st.integers(64, 3000), st.integers(0, 15), st.sampled_from(PROFILES))
+def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profile: Profile) -> None:
+    """Wherever a row begins it has `each` whole blocks, and the pieces together have all of them."""
+    windows = Windows((2, row_nbytes), (1, 1), np.zeros(3, np.uint32), None, 4, True, None)
+    source, target = Layout.packed((9, 9000)), Layout.packed((3, 2, row_nbytes), skip)
+    row = find_row(windows, source, target, 1, profile)
+    assert row is not None
+    pieces, each = deal_blocks(row, profile)
+    starts = [skip + number * row_nbytes for number in range(6)]
+    blocks = [(start + row_nbytes) // 16 - (start + 15) // 16 for start in starts]
+    assert pieces * each >= max(blocks)
+    if profile.contiguous:
+        assert each <= min(blocks)
+        assert (pieces - 1) * each < row_nbytes // 16
+
+
+def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:
+    windows = Windows((1, 1), (1, 1), np.zeros(129, np.uint32), None, 4, True, None)
+    limits = Limits(1024, 32, 65535, CPU)
+    planner = WindowsPlanner(1, windows)
+    with pytest.raises(ValueError, match=r"129 windows: .* takes 1032 bytes, .* at most 1024; extract fewer"):
+        planner.plan(Layout.packed((9, 9)), Layout.packed((129, 1, 1)), limits)
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])

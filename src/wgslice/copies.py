@@ -11,11 +11,9 @@ from wgslice.kernels import WIDEST_NBYTES, choose_kernel, most_groups
 from wgslice.layout import Layout, coalesce
 from wgslice.plan import LARGEST_BINDING_NBYTES, Plan, Planner, Step, span_of
 from wgslice.profiles import Limits
-from wgslice.steps import BufferCopies, Dispatch, dispatch_of
+from wgslice.steps import PATTERN_NBYTES, BufferCopies, Dispatch, dispatch_of
 
-__all__ = ["PATTERN_NBYTES", "CopyPlanner", "fills", "plan_copy", "split"]
-
-PATTERN_NBYTES = 2**16  # of one element repeated, from which runs are filled; long enough for buffer copies
+__all__ = ["CopyPlanner", "fills", "plan_copy", "split"]
 
 
 class CopyPlanner(Planner):

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from wgslice.adapter import Adapter, choose_adapter, describe_adapter
-from wgslice.copies import PATTERN_NBYTES
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory
 from wgslice.pipelines import Pipelines
 from wgslice.profiles import CPU, GPU, Limits
 from wgslice.staging import Staging
+from wgslice.steps import PATTERN_NBYTES
 
 if TYPE_CHECKING:
     import wgpu

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.copies import PATTERN_NBYTES
 from wgslice.kernels import Kernel
 from wgslice.plan import Plan
-from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
+from wgslice.steps import PATTERN_NBYTES, BufferCopies, Clear, Dispatch, Origin, Span
 from wgslice.uniforms import copy_dtype, uniform_block
 from wgslice.window_reference import run_windows
 from wgslice.window_steps import WindowDispatch

@@ -9,14 +9,17 @@ from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, deal, tile_axis
 from wgslice.layout import Layout
 from wgslice.profiles import Limits
 
-__all__ = ["BufferCopies", "Clear", "Dispatch", "Origin", "Span", "dispatch_of"]
+__all__ = ["PATTERN_NBYTES", "BufferCopies", "Clear", "Dispatch", "Origin", "Span", "dispatch_of"]
+
+
+PATTERN_NBYTES = 2**16  # of one element repeated, from which runs are filled; long enough for buffer copies
 
 
 class Origin(Enum):
     """Where a step reads."""
 
     INPUT = "the input"
-    ZEROS = "zeros"  # as many as a pattern has that fills repeat
+    ZEROS = "zeros"  # PATTERN_NBYTES of them
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from wgslice.window_steps import Dimension, WindowDispatch, Windows
 
 __all__ = ["Row", "deal_blocks", "find_row"]
 
+BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)  # few, since each is a pipeline to compile, 0.1 to 0.4 s on lavapipe
+PIECE_BLOCKS = 2  # what an invocation costs beside its copying, by the measurement in `profiles`
 MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
 
@@ -114,7 +116,8 @@ def deal_blocks(row: Row, profile: Profile) -> tuple[int, int]:
     least = most  # whole blocks of a row, wherever it begins
     if row.ragged:
         least = (row.nbytes - WIDEST_NBYTES + 1) // WIDEST_NBYTES
-    each = min(-(-most // -(-most // profile.window_blocks)), least)
+    choices = [each for each in BLOCKS_EACH if each <= min(least, profile.window_blocks)]
+    each = min(choices, key=lambda each: -(-most // each) * (each + PIECE_BLOCKS))
     return -(-most // each), each
 
 

@@ -22,6 +22,7 @@ from wgslice.window_steps import Dimension, WindowDispatch, Windows
 __all__ = ["WindowsPlanner"]
 
 MOST_INVOCATIONS = 2**31 - 1  # what multiplications divide exactly
+PICK_NBYTES = 8  # of a window's number and directions
 MOST_PLACED = 64  # plans of a planner that are kept
 
 
@@ -49,7 +50,14 @@ class WindowsPlanner(Planner):
             )
         if target.size == 0:
             return Plan(nbytes, self.itemsize, self.itemsize, source, target, ())
-        request = Request(self.windows, source, target, self.itemsize, limits)
+        windows = self.windows
+        table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
+        if table_nbytes > limits.binding_nbytes:
+            raise ValueError(
+                f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding has "
+                f"at most {limits.binding_nbytes}; extract fewer at a time"
+            )
+        request = Request(windows, source, target, self.itemsize, limits)
         steps = tuple(request.by_rows() if whole_vectors else ()) or tuple(request.by_elements())
         return Plan(nbytes, self.itemsize, steps[0].element_nbytes, source, target, steps)
 
