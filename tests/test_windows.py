@@ -457,7 +457,9 @@ def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:
     windows = Windows((1, 1), (1, 1), np.zeros(129, np.uint32), None, 4, True, None)
     limits = Limits(1024, 32, 65535, CPU)
     planner = WindowsPlanner(1, windows)
-    with pytest.raises(ValueError, match=r"129 windows: .* takes 1032 bytes, .* at most 1024; extract fewer"):
+    with pytest.raises(
+        ValueError, match=r"129 windows: .* takes 1032 bytes, a binding at most 1024; extract fewer"
+    ):
         planner.plan(Layout.packed((9, 9)), Layout.packed((129, 1, 1)), limits)
 
 

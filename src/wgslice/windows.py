@@ -54,7 +54,7 @@ class WindowsPlanner(Planner):
         table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
         if table_nbytes > limits.binding_nbytes:
             raise ValueError(
-                f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding has "
+                f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding "
                 f"at most {limits.binding_nbytes}; extract fewer at a time"
             )
         request = Request(windows, source, target, self.itemsize, limits)
