@@ -261,6 +261,7 @@ def test_a_gradients_descriptor_has_slice1s_rules() -> None:
     big, small = wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (2, 3))
     descriptor = wg.SliceGrad(small, big, (1, 2), (2, 3), (1, -1))
     assert descriptor == wg.SliceGrad(small, big, (1, 2), (2, 3), (1, -1))
+    assert (descriptor.offsets, descriptor.sizes, descriptor.strides) == ((1, 2), (2, 3), (1, -1))
     with pytest.raises(
         wg.WindowError, match=r"SliceGrad: offsets\[1\] \+ sizes\[1\] = 4 \+ 3 = 7: .* output's size 6"
     ):
@@ -269,3 +270,31 @@ def test_a_gradients_descriptor_has_slice1s_rules() -> None:
         wg.SliceGrad(small, big, (1, 2), (2, 2))
     with pytest.raises(ValueError, match=r"SliceGrad: .*two elements lie on the same bytes"):
         wg.SliceGrad(small, wg.TensorDesc("f4", (4, 6), (0, 1)), (1, 2), (2, 3))
+
+
+@pytest.mark.parametrize("profile", [CPU, GPU])
+@pytest.mark.parametrize("key", [np.s_[8:24], np.s_[8:24:2]], ids=["buffer copy", "kernel"])
+def test_a_refused_recording_records_nothing(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, profile: Any, key: slice
+) -> None:
+    """A gradient whose input is destroyed: the encoder is submitted, and clears nothing."""
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    content = random_bytes(32 * 4)
+    count = len(range(32)[key])
+    operator = device.compile(
+        wg.SliceGrad(wg.TensorDesc("f4", (count,)), wg.TensorDesc("f4", (32,)), (8,), (16,), (key.step or 1,))
+    )
+    g, out = make_buffer(device, content), make_buffer(device, content)
+    encoder = device.wgpu_device.create_command_encoder()
+    g.destroy()
+    with pytest.raises(ValueError, match=r"SliceGrad: .*has been destroyed"):
+        operator.record(encoder, input=g, output=out)
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(out), content)
+
+
+def test_a_large_gradient_is_planned_without_a_walk_through_it() -> None:
+    """Of 700 million indices, which took 20 s to go through."""
+    target, window = Layout.packed((2**31,)), (range(5, 2**31, 3),)
+    before, between = complement(target, window)
+    assert (before.size, between.sizes, between.strides) == (5, (len(window[0]) - 1, 2), (3, 1))

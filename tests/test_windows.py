@@ -554,6 +554,16 @@ def test_no_windows(device: wg.Device) -> None:
         check_same(result.numpy(), np.zeros((0, 2, 2), np.float32))
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (0, 1), (4, 0)])
+def test_an_input_without_elements_is_all_fill(device: wg.Device, shape: tuple[int, ...]) -> None:
+    x = wg.zeros(shape, np.int32, device)
+    sizes = (3, 32)[: len(shape)]
+    result = wg.extract_windows(x, np.zeros((2, len(shape)), int), sizes, fill=7)
+    check_same(result.numpy(), np.full((2, *sizes), 7, np.int32))
+    with pytest.raises(wg.WindowError, match=r"sizes\[\d\] = \d+: must be 1 to the input's size"):
+        wg.extract_windows(x, np.zeros((2, len(shape)), int), sizes)
+
+
 def test_windows_of_rank_8(device: wg.Device) -> None:
     array = random_bytes(2 * 3 * 2 * 2 * 3 * 2 * 2 * 3).reshape(2, 3, 2, 2, 3, 2, 2, 3)
     offsets = np.array([[0] * 8, [1, 1, 0, 1, 2, 0, 1, 1]])
@@ -602,6 +612,12 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"strides": (1.0, 1.0)}, TypeError, "strides have dtype float64: must be integers"),
     ({"fill": [1, 2]}, TypeError, r"fill has shape \(2,\): must be a scalar"),
     ({"fill": "none"}, ValueError, "could not convert"),
+    ({"x": "bytes", "fill": 300}, OverflowError, "300 out of bounds for uint8"),
+    (
+        {"offsets": np.zeros((0, 2), int), "strides": (0, 1)},
+        wg.WindowError,
+        r"strides\[0\] = 0: must not be 0",
+    ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     ({"x": "scalar"}, wg.WindowError, "windows of an input of rank 0"),
     ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
@@ -622,6 +638,7 @@ def test_a_refused_call_touches_no_output(
         "broadcast": lambda: wg.from_buffer(buffer, (2, 2, 3), np.float32, strides=(0, 3, 1)),
         (2, 2, 4): lambda: wg.from_buffer(buffer, (2, 2, 4), np.float32),
         "scalar": lambda: x[0, 0],
+        "bytes": lambda: wg.zeros((4, 6), np.uint8, device),
         "float32": lambda: wg.zeros((2, 2), np.float32, device),
         "bool": lambda: wg.zeros((2, 2), bool, device),
         "shape": lambda: wg.zeros(3, np.int32, device),

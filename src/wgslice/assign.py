@@ -11,6 +11,7 @@ from wgslice.buffers import check_alive, check_usable
 from wgslice.copies import fills
 from wgslice.device import COPY_DST, Device
 from wgslice.dtypes import DType
+from wgslice.errors import named
 from wgslice.execute import Operand, run_copy
 from wgslice.layout import Layout
 from wgslice.rearrange import broadcast, without_leading_ones
@@ -52,6 +53,9 @@ def write(device: Device, dtype: DType, target: Operand, value: Operand | NDArra
         raise ValueError(f"could not broadcast input array from shape {given.sizes} into shape {sizes}")
     check_usable(device, target.buffer)
     check_alive(device, target.buffer)
+    if isinstance(value, Operand):
+        with named("input"):
+            check_usable(device, value.buffer)
     if target.layout.size == 0:
         return
     if isinstance(value, Operand):

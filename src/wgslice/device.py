@@ -182,7 +182,7 @@ class Device:
 
         Parameters
         ----------
-        descriptor : Slice1
+        descriptor : Slice1, Slice, SliceGrad or ExtractWindows
             What to compute.
 
         Returns

@@ -36,5 +36,5 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
         if isinstance(error, AxisError):  # prints its attributes, not its arguments
             axis, rank = error.args
             raise AxisError(axis, rank, self.operator) from None
-        if isinstance(error, ValueError | TypeError):
+        if isinstance(error, ValueError | TypeError | OverflowError):
             error.args = (f"{self.operator}: {error}",)

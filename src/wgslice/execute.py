@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wgslice.buffers import check_alive, check_encoder, check_usable
@@ -11,7 +10,7 @@ from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.integers import whole_words
 from wgslice.layout import Layout
-from wgslice.plan import PlacedPlan, Plan, Planner
+from wgslice.plan import PlacedPlan, Plan, Planner, Step
 from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
 from wgslice.window_steps import WindowDispatch
 
@@ -64,10 +63,12 @@ def record(
     No command may read a buffer that it writes, so what is read of the target's buffer is copied aside first.
     """
     check_encoder(device, encoder)
-    for side, operand in (("input", source), ("output", target), ("offsets", offsets)):
-        if operand is not None:
-            with named(side):
-                check_usable(device, operand.buffer)
+    operands: list[tuple[str, Operand | Offsets]] = [("input", source), ("output", target)]
+    if offsets is not None:
+        operands.append(("offsets", offsets))
+    for side, operand in operands:
+        with named(side):
+            check_usable(device, operand.buffer)
     work: list[tuple[Planner, Operand, Operand]] = []
     if source.buffer is target.buffer and target.layout.size:
         original, source = source, aside(device, planner.itemsize, source)
@@ -79,8 +80,17 @@ def record(
         offsets = Offsets(*packed, offsets.itemsize)
     work.append((planner, source, target))
     plans = [place(device, *part) for part in work]
+    if len(work) > 1 or any(is_unchecked(step) for plan, *_ in plans for step in plan.steps):
+        for side, operand in operands:
+            with named(side):
+                check_alive(device, operand.buffer)
     for (_, from_, to), (plan, source_base, target_base) in zip(work, plans, strict=True):
         record_plan(device, encoder, plan, (from_.buffer, source_base), (to.buffer, target_base), offsets)
+
+
+def is_unchecked(step: Step) -> bool:
+    """Whether wgpu looks at a step's buffers no earlier than in a submission."""
+    return isinstance(step, Clear | BufferCopies)
 
 
 def place(device: Device, planner: Planner, source: Operand, target: Operand) -> PlacedPlan:
@@ -132,7 +142,6 @@ def record_plan(
 ) -> None:
     """Record a plan's steps between two buffers: clears, then dispatches, then buffer copies."""
     sources = {Origin.INPUT: source, Origin.ZEROS: (device.zeros, 0)}
-    record_clears(device, encoder, [step for step in plan.steps if isinstance(step, Clear)], target)
     dispatches = []
     with translated_errors():
         for step in plan.steps:
@@ -140,6 +149,9 @@ def record_plan(
                 dispatches.append(prepared(device, step, sources[step.origin], target))
             elif isinstance(step, WindowDispatch):
                 dispatches.append(prepared_windows(device, step, source, target, offsets))
+        for step in plan.steps:
+            if isinstance(step, Clear):
+                encoder.clear_buffer(target[0], target[1] + step.offset_nbytes, step.nbytes)
         if dispatches:
             compute_pass = encoder.begin_compute_pass()
             for pipeline, bind_group, workgroups in dispatches:
@@ -147,9 +159,9 @@ def record_plan(
                 compute_pass.set_bind_group(0, bind_group)
                 compute_pass.dispatch_workgroups(*workgroups)
             compute_pass.end()
-    for step in plan.steps:
-        if isinstance(step, BufferCopies):
-            record_buffer_copies(device, encoder, step, sources[step.origin], target)
+        for step in plan.steps:
+            if isinstance(step, BufferCopies):
+                record_buffer_copies(encoder, step, sources[step.origin], target)
 
 
 def prepared(device: Device, step: Dispatch, source: Place, target: Place) -> Prepared:
@@ -173,33 +185,17 @@ def prepared_windows(
     return pipeline, bind_group, step.share.workgroups
 
 
-def record_clears(device: Device, encoder: CommandEncoder, clears: Sequence[Clear], target: Place) -> None:
-    """Record clears, whose buffer nothing else has checked."""
-    buffer, base = target
-    for step in clears:
-        with named("output"):
-            check_alive(device, buffer)
-        with translated_errors():
-            encoder.clear_buffer(buffer, base + step.offset_nbytes, step.nbytes)
-
-
-def record_buffer_copies(
-    device: Device, encoder: CommandEncoder, step: BufferCopies, source: Place, target: Place
-) -> None:
-    """Record buffer copies, whose buffers nothing else has checked."""
-    for side, (buffer, _) in (("input", source), ("output", target)):
-        with named(side):
-            check_alive(device, buffer)
+def record_buffer_copies(encoder: CommandEncoder, step: BufferCopies, source: Place, target: Place) -> None:
+    """Record buffer copies."""
     (source_buffer, source_base), (target_buffer, target_base) = source, target
-    with translated_errors():
-        for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
-            encoder.copy_buffer_to_buffer(
-                source_buffer,
-                source_base + source_place,
-                target_buffer,
-                target_base + target_place,
-                step.nbytes,
-            )
+    for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
+        encoder.copy_buffer_to_buffer(
+            source_buffer,
+            source_base + source_place,
+            target_buffer,
+            target_base + target_place,
+            step.nbytes,
+        )
 
 
 def compile_plan(device: Device, plan: Plan) -> None:

@@ -28,7 +28,7 @@ __all__ = ["ExtractWindows", "extract_windows"]
 class ExtractWindows:
     """Descriptor: copy many windows of `input`, each at offsets and in directions of its own, to `output`.
 
-    `output[b]` is what Slice1 gives for `offsets[b]`, `sizes` and `strides[b]`.
+    `output[b]` is what Slice1 gives for `offsets[b]`, `sizes`, `strides[b]`.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ExtractWindows:
         Step within the windows in elements, not 0; a negative one begins at the window's end. Windows may
         differ in its sign, not in its magnitude. 1 by default.
     fill : scalar, optional
-        What lies outside of the input, cast as NumPy assigns it. By default nothing may.
+        What lies outside of the input, cast as NumPy assigns it. Nothing may by default.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class ExtractWindows:
 
     input: TensorDesc
     output: TensorDesc
-    offsets: TensorDesc | None
+    offsets: TensorDesc | NDArray[np.int32]
     windows: Windows
 
     def __init__(
@@ -85,15 +85,14 @@ class ExtractWindows:
             check_disjoint(output.layout)
         object.__setattr__(self, "input", input)
         object.__setattr__(self, "output", output)
-        object.__setattr__(self, "offsets", offsets if isinstance(offsets, TensorDesc) else None)
+        object.__setattr__(self, "offsets", offsets if windows.offsets is None else windows.offsets)
         object.__setattr__(self, "windows", windows)
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
         planner = WindowsPlanner(self.input.dtype.itemsize, self.windows)
-        return CompiledOperator(
-            device, "ExtractWindows", self.input, self.output, self.input.layout, planner, self.offsets
-        )
+        layout, described = self.input.layout, self.offsets if isinstance(self.offsets, TensorDesc) else None
+        return CompiledOperator(device, "ExtractWindows", self.input, self.output, layout, planner, described)
 
 
 def extract_windows(
@@ -141,6 +140,8 @@ def extract_windows(
     ValueError
         `offsets` or `strides` have another shape; `out` has other sizes, two elements on the same bytes, or
         another device; a buffer is destroyed or mapped; the result has more than 2^32 - 1 elements.
+    OverflowError
+        `fill` is a Python integer that `x`'s dtype does not hold.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -235,7 +236,7 @@ def windows_on_gpu(
 
 
 def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Integers of any width in an array; those beyond 64 bits as the nearest."""
+    """Integers in an array; unsigned ones that need 64 bits as the nearest that do not."""
     array = np.asarray(values)
     if array.size == 0 and array.dtype == np.float64:
         array = array.astype(np.int64)  # an empty list says nothing of its dtype
@@ -281,10 +282,8 @@ def checked_strides(
     if given.shape not in ((rank,), (count, rank)):
         raise ValueError(f"strides have shape {given.shape}: must be ({rank},) or ({count}, {rank})")
     rows = given.reshape(-1, rank)
-    if count == 0:
-        return tuple(max(abs(int(step)), 1) for step in rows[0]) if len(rows) else (1,) * rank, np.zeros(
-            0, np.uint32
-        )
+    if len(rows) == 0:  # no windows, and none that says how they go
+        rows = np.ones((1, rank), np.int64)
     magnitudes = np.abs(rows)
     for wrong, rule in (
         (rows == 0, "must not be 0"),

@@ -91,7 +91,7 @@ def complement(target: Layout, window: tuple[range, ...]) -> Iterator[Layout]:
     the dimensions after it, and within the window in those before it.
     """
     for axis, taken in enumerate(window):
-        low, high, step = min(taken), max(taken), abs(taken.step)
+        (low, high), step = sorted((taken[0], taken[-1])), abs(taken.step)
         after = [range(size) for size in target.sizes[axis + 1 :]]
         for around in (range(low), range(high + 1, target.sizes[axis])):
             if around:

@@ -19,7 +19,8 @@ __all__ = ["Pipelines"]
 UNIFORM, STORAGE = 0x40, 0x80
 COMPUTE_STAGE = 0x4
 
-# So many are kept, then all are made anew: buffers of 192 bytes, and steps with what they run with.
+# So many are kept, then all are made anew: compiled kernels, uniform buffers, steps with what they run with.
+MOST_PIPELINES = 512
 MOST_UNIFORM_BUFFERS = 1024
 MOST_PREPARED = 4096
 
@@ -118,6 +119,8 @@ class Pipelines:
             name = kernel.value
             source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
             device = self.wgpu_device
+            if len(self.pipelines) >= MOST_PIPELINES:
+                self.pipelines.clear()
             self.pipelines[key] = device.create_compute_pipeline(
                 layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
                 compute={

@@ -15,13 +15,13 @@ from wgslice.gradients import GradientPlanner
 from wgslice.integers import checked_shape
 from wgslice.tensor import Tensor, allocate, check_same_dtype, check_tensor
 from wgslice.tensor_desc import TensorDesc, check_descs
-from wgslice.window import Window
+from wgslice.window import Window, Windowed
 
 __all__ = ["SliceGrad", "slice_grad"]
 
 
 @dataclass(frozen=True, init=False)
-class SliceGrad:
+class SliceGrad(Windowed):
     """Descriptor of DirectML's SliceGrad: put `input` into a window of `output`, and zeros everywhere else.
 
     The adjoint of Slice1 with the same window, whose output is here the input, and whose input the output.

@@ -15,13 +15,13 @@ from wgslice.execute import Operand, run_copy
 from wgslice.integers import integers
 from wgslice.tensor import Tensor, allocate, check_same_dtype, check_tensor
 from wgslice.tensor_desc import TensorDesc, check_descs
-from wgslice.window import Window
+from wgslice.window import Window, Windowed
 
 __all__ = ["Slice", "Slice1", "slice", "slice1"]
 
 
 @dataclass(frozen=True, init=False)
-class Sliced:
+class Sliced(Windowed):
     """A window of `input` that fills `output`: what descriptors of slices hold."""
 
     input: TensorDesc
@@ -35,16 +35,6 @@ class Sliced:
         object.__setattr__(self, "input", input)
         object.__setattr__(self, "output", output)
         object.__setattr__(self, "window", window)
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """First element of the window."""
-        return self.window.offsets
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Step within the window in elements."""
-        return self.window.strides
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
@@ -97,11 +87,6 @@ class Slice1(Sliced):
             window = Window.of(offsets, sizes, strides)
             window.check_inside(input.sizes)
             self._hold(input, output, window)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Extent of the window in elements."""
-        return self.window.sizes
 
 
 @dataclass(frozen=True, init=False)

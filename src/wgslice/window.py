@@ -9,7 +9,7 @@ from typing import SupportsIndex
 from wgslice.errors import WindowError
 from wgslice.integers import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, integers
 
-__all__ = ["Window"]
+__all__ = ["Window", "Windowed"]
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,27 @@ class Window:
             offset if stride > 0 else offset + size - 1
             for offset, size, stride in zip(self.offsets, self.sizes, self.strides, strict=True)
         )
+
+
+class Windowed:
+    """What has a window, with its numbers as attributes."""
+
+    window: Window
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First element of the window."""
+        return self.window.offsets
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extent of the window in elements."""
+        return self.window.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step within the window in elements."""
+        return self.window.strides
 
 
 def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:

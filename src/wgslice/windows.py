@@ -21,7 +21,7 @@ from wgslice.window_steps import Dimension, WindowDispatch, Windows
 
 __all__ = ["WindowsPlanner"]
 
-MOST_INVOCATIONS = 2**31 - 1  # what multiplications divide exactly
+MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 PICK_NBYTES = 8  # of a window's number and directions
 MOST_PLACED = 64  # plans of a planner that are kept
 
@@ -58,7 +58,8 @@ class WindowsPlanner(Planner):
                 f"at most {limits.binding_nbytes}; extract fewer at a time"
             )
         request = Request(windows, source, target, self.itemsize, limits)
-        steps = tuple(request.by_rows() if whole_vectors else ()) or tuple(request.by_elements())
+        rows = request.by_rows() if whole_vectors and source.size else []
+        steps = tuple(rows or request.by_elements())
         return Plan(nbytes, self.itemsize, steps[0].element_nbytes, source, target, steps)
 
     __eq__ = object.__eq__
@@ -184,7 +185,7 @@ class Request:
 
     def by_elements(self) -> Iterator[WindowDispatch]:
         """Dispatches of `extract_windows`, which does everything."""
-        whole = span_of(self.source, self.itemsize, self.limits)
+        whole = span_of(self.source, self.itemsize, self.limits) if self.source.size else Span(0, 4)
         segments = [
             Span(start, min(self.segment_nbytes, whole.offset_nbytes + whole.nbytes - start))
             for start in range(whole.offset_nbytes, whole.offset_nbytes + whole.nbytes, self.segment_nbytes)

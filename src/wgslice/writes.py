@@ -35,6 +35,8 @@ def copyto(dst: Tensor, src: Tensor | ArrayLike) -> None:
     ValueError
         `src` does not broadcast to `dst.shape`, two elements of `dst` lie on the same bytes, a buffer is
         destroyed or mapped, or the devices differ.
+    OverflowError
+        `src` is a Python integer that `dst`'s dtype does not hold.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left to read `src` aside, or is gone.
     """
