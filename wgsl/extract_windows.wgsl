@@ -37,11 +37,7 @@ struct Windows {
     pieces: u32,                         // invocations a row
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
-    fills: u32,                          // whether this dispatch writes what lies outside
     columns: u32,                        // offsets a window, of which some may be known to be 0
-    unused_1: u32,                       // fills the last 16 bytes
-    unused_2: u32,                       // likewise
-    unused_3: u32,                       // likewise
 }
 
 struct Pick {
@@ -146,8 +142,7 @@ fn extract_windows(@builtin(workgroup_id) group: vec3<u32>,
         return;
     }
     let place = find_element(invocation);
-    let bound = select(copy.fills == 1u, place.source_element < copy.segment, place.inside);
-    if (!bound) {
+    if (place.inside && place.source_element >= copy.segment) {
         return;
     }
     if (element_nbytes >= 4u) {

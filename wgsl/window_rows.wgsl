@@ -49,11 +49,7 @@ struct Windows {
     pieces: u32,                         // invocations a row
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, likewise
-    fills: u32,                          // whether this dispatch writes what lies outside
     columns: u32,                        // offsets a window, of which some may be known to be 0
-    unused_1: u32,                       // fills the last 16 bytes
-    unused_2: u32,                       // likewise
-    unused_3: u32,                       // likewise
 }
 
 struct Pick {

@@ -73,11 +73,7 @@ windows_dtype = np.dtype(
         ("pieces", "<u4"),  # invocations a row
         ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
         ("pieces_shift", "<u4"),  # bits
-        ("fills", "<u4"),  # whether this dispatch writes what lies outside
         ("columns", "<u4"),  # offsets a window
-        ("unused_1", "<u4"),  # fills the last 16 bytes
-        ("unused_2", "<u4"),
-        ("unused_3", "<u4"),
     ]
 )
 
@@ -160,7 +156,7 @@ def window_block(step: WindowDispatch) -> bytes:
     block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
     for wrapped in ("source_offset", "target_offset", "target_window"):
         block[wrapped] = getattr(step, wrapped) % 2**32
-    for plain in ("first", "segment", "window_size", "row_nbytes", "fills"):
+    for plain in ("first", "segment", "window_size", "row_nbytes"):
         block[plain] = getattr(step, plain)
     block["rank"], block["columns"] = rank, len(step.windows.extents)
     block["count"], block["pieces"] = step.share.count, step.share.pieces

@@ -66,8 +66,7 @@ def extract_windows(
     read, written = source.view(element), target.view(element)
     bound = inside & (source_elements < block["segment"])
     written[target_elements[bound]] = read[source_elements[bound]]
-    if block["fills"]:
-        written[target_elements[~inside]] = block["fill"].view(element)[0]
+    written[target_elements[~inside]] = block["fill"].view(element)[0]
 
 
 def window_rows(

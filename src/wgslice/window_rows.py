@@ -79,7 +79,6 @@ class Row:
             target_offset=self.target.offset * itemsize - bindings[1].offset_nbytes,
             target_window=prod(windows.sizes) * itemsize,
             segment=0,
-            fills=False,
             window_size=prod(sizes),
             row_nbytes=self.nbytes,
             mirrored=self.mirrored,

@@ -109,7 +109,6 @@ class WindowDispatch:
     target_offset: int
     target_window: int
     segment: int
-    fills: bool
     window_size: int
     row_nbytes: int
     mirrored: bool

@@ -203,8 +203,8 @@ class Request:
                     [range(first, first + count), *(range(size) for size in layout.sizes[1:])]
                 )
                 share = self.share(count, count * elements, 1, 1)
-                for number, segment in enumerate(segments):
-                    yield self.element_dispatch(first, part, piece, segment, share, number == 0)
+                for segment in segments:
+                    yield self.element_dispatch(first, part, piece, segment, share)
 
     @property
     def segment_nbytes(self) -> int:
@@ -226,7 +226,7 @@ class Request:
             yield from self.parts([*ranges[:axis], half, *ranges[axis + 1 :]])
 
     def element_dispatch(
-        self, first: int, part: list[range], target: Layout, segment: Span, share: Share, fills: bool
+        self, first: int, part: list[range], target: Layout, segment: Span, share: Share
     ) -> WindowDispatch:
         """One dispatch of `extract_windows`: some windows, a part of each, out of a segment of the source."""
         windows, itemsize = self.windows, self.itemsize
@@ -255,7 +255,6 @@ class Request:
             target_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
             target_window=stride,
             segment=segment.nbytes // itemsize,
-            fills=fills,
             window_size=prod(map(len, part)),
             row_nbytes=0,
             mirrored=False,
