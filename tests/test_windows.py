@@ -238,7 +238,7 @@ def run_on_gpu(device: wg.Device, plan: Any, source: Bytes, target: Bytes, offse
     buffer = make_buffer(device, target)
     table = wg.asarray(offsets.astype(np.int32), device)
     encoder = device.wgpu_device.create_command_encoder()
-    on_gpu = any(step.windows.offsets is None for step in plan.steps)
+    on_gpu = any(isinstance(step, WindowDispatch) and step.windows.offsets is None for step in plan.steps)
     given = Offsets(table.buffer, table.layout, 4) if on_gpu else None
     record_plan(device, encoder, plan, (make_buffer(device, source), 0), (buffer, 0), given)
     device.wgpu_device.queue.submit([encoder.finish()])
@@ -480,6 +480,23 @@ def test_an_input_beyond_the_largest_binding(
         assert np.array_equal(result.numpy(), numpy_windows(array, offsets, sizes, strides))
 
 
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_windows_beyond_the_largest_binding(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, on_gpu: bool
+) -> None:
+    """Large ones are copies of their own where it is known where they are."""
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**16))
+    array = random_bytes(300 * 1031).reshape(300, 1031)
+    x = wg.asarray(array, device)
+    offsets, strides = np.array([(0, 3), (20, 40), (9, 0)]), np.array([(1, -1), (-1, 1), (1, 1)])
+    given = wg.asarray(offsets, device) if on_gpu else offsets
+    result = wg.extract_windows(x, given, (250, 901), strides)
+    assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (250, 901), strides))
+    windows = Case(1, x.layout, offsets, (250, 901), strides, None, result.layout, 0).windows(on_gpu=on_gpu)
+    steps = WindowsPlanner(1, windows).plan(x.layout, result.layout, device.limits).steps
+    assert all(isinstance(step, WindowDispatch) == on_gpu for step in steps)
+
+
 # offsets that the GPU has
 
 
@@ -519,6 +536,12 @@ def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
     wg.extract_windows(x, in_output, (100,), out=out[:1000].reshape(10, 100))
     assert np.array_equal(out.numpy()[:1000].reshape(10, 100), expected)
     assert np.array_equal(out.numpy()[1000:], array[1000:])
+    beside = wg.asarray(array, device)
+    packed = beside[:10].reshape(10, 1)
+    wg.extract_windows(x, packed, (100,), out=beside[1000:2000].reshape(10, 100))
+    assert np.array_equal(
+        beside.numpy()[1000:2000].reshape(10, 100), array[np.add.outer(range(10), range(100))]
+    )
     whole = x[2000:3000].reshape(10, 100)
     wg.extract_windows(x, table, (100,), out=whole)
     assert np.array_equal(whole.numpy(), expected)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.copies import plan_copy
 from wgslice.integers import U32_MAX
 from wgslice.kernels import WIDEST_NBYTES, Kernel, Share, fold
 from wgslice.layout import Layout
-from wgslice.plan import LARGEST_BINDING_NBYTES, PlacedPlan, Plan, Planner, place_anew, span_of
+from wgslice.plan import LARGEST_BINDING_NBYTES, PlacedPlan, Plan, Planner, Step, place_anew, span_of
 from wgslice.profiles import Limits
 from wgslice.steps import Span
 from wgslice.window_rows import deal_blocks, find_row
@@ -39,10 +40,10 @@ class WindowsPlanner(Planner):
         target: Layout,
         limits: Limits,
         *,
-        buffer_copy: bool = True,  # noqa: ARG002 -- no window is one
+        buffer_copy: bool = True,
         whole_vectors: bool = True,
     ) -> Plan:
-        """Plan the windows; buffer copies have no part in it."""
+        """Plan the windows: by rows, by elements, or one by one where each is too large for a binding."""
         nbytes = target.size * self.itemsize
         if target.size > U32_MAX:
             raise ValueError(
@@ -59,8 +60,15 @@ class WindowsPlanner(Planner):
             )
         request = Request(windows, source, target, self.itemsize, limits)
         rows = request.by_rows() if whole_vectors and source.size else []
-        steps = tuple(rows or request.by_elements())
-        return Plan(nbytes, self.itemsize, steps[0].element_nbytes, source, target, steps)
+        steps: tuple[Step, ...] = tuple(rows)
+        if not rows and request.one_is_too_large and windows.offsets is not None and windows.fill is None:
+            pairs = request.one_by_one(windows.offsets)
+            allowed = {"buffer_copy": buffer_copy, "whole_vectors": whole_vectors}
+            plans = [plan_copy(*pair, self.itemsize, limits, **allowed) for pair in pairs]
+            steps = tuple(step for plan in plans for step in plan.steps)
+        width_nbytes = rows[0].element_nbytes if rows else self.itemsize
+        steps = steps or tuple(request.by_elements())
+        return Plan(nbytes, self.itemsize, width_nbytes, source, target, steps)
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -75,12 +83,13 @@ class WindowsPlanner(Planner):
         buffer_copy: bool,
     ) -> PlacedPlan:
         """Plan for places in buffers, kept here: the windows may be many, and live as long as this."""
-        key = source, target, limits, buffer_nbytes
+        where = source, target, limits, buffer_nbytes
+        key = *where, buffer_copy
         found = self.placed.get(key)
         if found is None:
             if len(self.placed) >= MOST_PLACED:
                 self.placed.clear()
-            found = place_anew(self, *key, buffer_copy=buffer_copy)
+            found = place_anew(self, *where, buffer_copy=buffer_copy)
             self.placed[key] = found
         return found
 
@@ -105,6 +114,30 @@ class Request:
     def most_nbytes(self) -> int:
         """What the largest binding holds wherever it begins, though a binding's start is aligned."""
         return self.binding_nbytes - self.limits.binding_alignment_nbytes
+
+    @property
+    def one_is_too_large(self) -> bool:
+        """Whether no binding holds a window, as it lies in the source or in the target."""
+        box = self.source.select([range(min(extents)) for extents in self.extents])
+        one = self.target.select([0, *map(range, self.windows.sizes)])
+        return max((side.stop - side.lowest) * self.itemsize for side in (box, one)) > self.most_nbytes
+
+    @property
+    def extents(self) -> Iterator[tuple[int, int]]:
+        """Of a window and of the source, dimension by dimension."""
+        return zip(self.windows.extents, self.source.sizes, strict=True)
+
+    def one_by_one(self, offsets: NDArray[np.int32]) -> Iterator[tuple[Layout, Layout]]:
+        """Each window, which lies inside the source, as a copy of its own."""
+        windows = self.windows
+        for number, (begins, flips) in enumerate(zip(offsets.tolist(), windows.flips.tolist(), strict=True)):
+            indices = []
+            for axis, begin in enumerate(begins):
+                last, step, size = windows.extents[axis] - 1, windows.steps[axis], windows.sizes[axis]
+                backwards = flips >> axis & 1
+                start, stride = (begin + last, -step) if backwards else (begin, step)
+                indices.append(range(start, start + size * stride, stride))
+            yield self.source.select(indices), self.target.select([number, *map(range, windows.sizes)])
 
     def by_rows(self) -> list[WindowDispatch]:
         """Dispatches of `window_rows`; none where it does not apply."""
