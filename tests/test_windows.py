@@ -229,8 +229,10 @@ def test_twins_do_what_numpy_does(
     source, target = case.buffers()
     planner = WindowsPlanner(case.width, case.windows(on_gpu=on_gpu))
     limits = Limits(tight[0], 32, tight[1], profile)
+    plan = planner.plan(case.input, case.output, limits, whole_vectors=whole)
+    check_bindings(plan, limits)
     result = target.copy()
-    run_plan(planner.plan(case.input, case.output, limits, whole_vectors=whole), source, result, case.offsets)
+    run_plan(plan, source, result, case.offsets)
     check_bytes(result, case.expected(source, target))
 
 
@@ -254,7 +256,18 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
     alignment = device.limits.binding_alignment_nbytes
     planner = WindowsPlanner(case.width, case.windows(on_gpu=on_gpu))
     plan = planner.plan(case.input, case.output, Limits(8 * alignment, alignment, 4, profile))
+    check_bindings(plan, Limits(8 * alignment, alignment, 4, profile))
     check_bytes(run_on_gpu(device, plan, source, target, case.offsets), case.expected(source, target))
+
+
+def check_bindings(plan: Any, limits: Limits) -> None:
+    """What every step binds is allowed, and so is its grid."""
+    for step in plan.steps:
+        if isinstance(step, WindowDispatch):
+            assert max(step.share.workgroups) <= limits.workgroups
+            for binding in (step.source_binding, step.target_binding):
+                assert 0 < binding.nbytes <= limits.binding_nbytes
+                assert binding.offset_nbytes % limits.binding_alignment_nbytes == 0
 
 
 def photographs(
@@ -477,6 +490,8 @@ def test_an_input_beyond_the_largest_binding(
     given = wg.asarray(offsets, device) if on_gpu else offsets
     for sizes in ((40, 96), (40, 75)):
         result = wg.extract_windows(x, given, sizes, strides)
+        windows = Case(1, x.layout, offsets, sizes, strides, None, result.layout, 0).windows(on_gpu=on_gpu)
+        check_bindings(WindowsPlanner(1, windows).plan(x.layout, result.layout, device.limits), device.limits)
         assert np.array_equal(result.numpy(), numpy_windows(array, offsets, sizes, strides))
 
 
