@@ -36,7 +36,8 @@ CONTESTS: dict[str, tuple[Sequence[Task], list[tuple[str, str, str, str]]]] = {
     "gradients": (
         GRADIENTS,
         [
-            ("slice_grad, clear and write", "", "family_ours", "ZerosThenWrite"),
+            ("slice_grad", "", "family_ours", "SliceGrad"),
+            ("slice_grad, cleared and written", "", "family_ours", "Cleared"),
             ("slice_grad, each byte once", "", "family_ours", "WrittenOnce"),
             ("NumPy", "", "family_numpy", "Assigned"),
             ("PyTorch", "torch", "family_torch", "Assigned"),

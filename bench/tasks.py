@@ -84,6 +84,7 @@ WINDOWS = [
 ]
 GRADIENTS = [
     gradient("f32 crop of 3001 x 3001", "float32", (4096, 4096), np.s_[7:3008, 5:3006]),
+    gradient("f32 crop of 3900 x 3900", "float32", (4096, 4096), np.s_[9:3909, 5:3905]),
     gradient("f32 crop of 200 x 200", "float32", (4096, 4096), np.s_[1000:1200, 1000:1200]),
     gradient("f32 every second row and column", "float32", (4096, 4096), np.s_[::2, ::2]),
     gradient("u8 RGB crop, odd offsets", "uint8", (3000, 4000, 3), np.s_[101:2900, 77:3801]),

@@ -181,6 +181,25 @@ def test_a_gradient_is_the_adjoint_of_its_slice(device: wg.Device, case: Case) -
     check_same(out.numpy(), back.numpy())
 
 
+@pytest.mark.parametrize(
+    ("rows", "taken", "cleared"),
+    [
+        (1024, 1024 * 85 // 100, True),
+        (1024, 1024 * 85 // 100 + 1, False),
+        (1023, 1000, True),
+        (1024, 1023, False),
+    ],
+)
+def test_a_gradient_is_cleared_first_where_that_is_quicker(rows: int, taken: int, cleared: bool) -> None:
+    """On software adapters: where it leaves out more than 15 %, or has less than 4 MiB; on GPUs never."""
+    planner = GradientPlanner(4, (range(taken), range(1024)))
+    sides = Layout.packed((taken, 1024)), Layout.packed((rows, 1024))
+    for profile, expected in ((CPU, cleared), (GPU, False)):
+        plan = planner.plan(*sides, replace(LIMITS, profile=profile))
+        assert ("a clear of" in str(plan)) == expected
+        assert ("from zeros" in str(plan)) != expected
+
+
 def test_a_gradient_within_one_buffer(device: wg.Device) -> None:
     for start in (0, 3, 12):
         array = np.arange(24, dtype=np.uint8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from bench.tasks import Crops, Gradient
 from wgslice.dialects import numpy_index
 from wgslice.gradients import GradientPlanner
 
-__all__ = ["Extract", "ExtractOnGpu", "SliceLoop", "WrittenOnce", "ZerosThenWrite", "describe"]
+__all__ = ["Cleared", "Extract", "ExtractOnGpu", "SliceGrad", "SliceLoop", "WrittenOnce", "describe"]
 
 
 class Extract:
@@ -58,10 +58,10 @@ class SliceLoop(Extract):
         device.synchronize()
 
 
-class ZerosThenWrite:
-    """`slice_grad` with `out` given, as the profile of a CPU has it."""
+class SliceGrad:
+    """`slice_grad` with `out` given."""
 
-    clears = True
+    changes: ClassVar[dict[str, float]] = {}  # to the profile
 
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
         self.g = wg.asarray(array, device)
@@ -69,7 +69,8 @@ class ZerosThenWrite:
         window = [as_window(index) for index in numpy_index(gradient.key, gradient.shape)]
         self.window = tuple(zip(*window, strict=True))
         self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device)
-        self.limits = replace(device.limits, profile=replace(device.limits.profile, clears=self.clears))
+        profile = replace(device.limits.profile, **self.changes)  # type: ignore[arg-type]  # numbers of it
+        self.limits = replace(device.limits, profile=profile)
 
     def run(self) -> None:
         """Write, wait."""
@@ -92,7 +93,13 @@ class ZerosThenWrite:
         return planner.plan(self.g.layout, self.out.layout, self.limits).summary
 
 
-class WrittenOnce(ZerosThenWrite):
+class Cleared(SliceGrad):
+    """The same, cleared and then written."""
+
+    changes: ClassVar[dict[str, float]] = {"cleared_share": 2.0}
+
+
+class WrittenOnce(SliceGrad):
     """The same, each byte written once."""
 
-    clears = False
+    changes: ClassVar[dict[str, float]] = {"cleared_share": 0.0, "cleared_nbytes": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from wgslice.copies import fills, plan_copy
 from wgslice.layout import Layout, coalesce
@@ -53,7 +54,10 @@ class GradientPlanner(Planner):
         """What writes the zeros."""
         outsides = list(complement(target, self.window))
         cleared = cleared_span(target, self.itemsize)
-        if outsides and limits.profile.clears and buffer_copy and cleared is not None:
+        share = prod(map(len, self.window)) / target.size
+        small = target.size * self.itemsize < limits.profile.cleared_nbytes
+        clears = small or share < limits.profile.cleared_share
+        if outsides and clears and buffer_copy and cleared is not None:
             return (cleared,)
         return tuple(
             of_zeros(step)

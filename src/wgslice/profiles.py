@@ -24,19 +24,26 @@ class Profile:
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
     window_blocks: int  # most blocks of 16 bytes that an invocation takes of a row of a window
-    clears: bool  # whether a gradient's zeros are a clear of everything, or written where nothing else is
+    cleared_share: float  # a gradient that fills less than this of its output clears everything first
+    cleared_nbytes: int  # and so does one with a smaller output; others write zeros where nothing else is
 
 
-# A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line. lavapipe of Mesa
-# 25.0, 4 cores, crop of 3001 x 3001 float32, ms: 1 word an invocation 11.8, 4 words 5.5, 8 words 4.5, 16
-# words 4.5, 32 words 4.3; neighbours interleaved, 4 words 8.1, 16 words 5.7. Buffer copies against a
-# dispatch, ms with the wait, Mesa 25.0 and 22.3: 16 rows of 1 KiB 0.15 to 0.22 and 0.14 to 0.23, 64 of 4 KiB
-# 0.35 to 0.32 and 0.35 to 0.37, 256 of 16 KiB 0.86 to 0.85 and 0.93 to 1.17, 512 of 64 KiB 3.3 to 4.1 and 3.5
-# to 6.9. A gradient's zeros by a clear and by what is left out, ms with the wait, Mesa 22.3: crop of 3001 x
-# 3001 float32 into 4096 x 4096 9.7 and 9.6, every second of rows and columns 7.1 and 11.4, 200 x 200 2.7 and
-# 5.3, the same into 256 x 256 0.32 and 0.81, u8 RGB crop of 31 MB 6.1 and 5.8, u16 volume crop of 61 MB 25
-# and 27. Windows of 64 x 64 RGB, 10,000 of them, rows of 12 blocks, ms, Mesa 22.3: 2 blocks an invocation 40,
+# A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line.
+#
+# lavapipe of Mesa 25.0, 4 cores, crop of 3001 x 3001 float32, ms: 1 word an invocation 11.8, 4 words 5.5,
+# 8 words 4.5, 16 words 4.5, 32 words 4.3; neighbours interleaved, 4 words 8.1, 16 words 5.7.
+#
+# Buffer copies against a dispatch, ms with the wait, Mesa 25.0 and 22.3: 16 rows of 1 KiB 0.15 to 0.22 and
+# 0.14 to 0.23, 64 of 4 KiB 0.35 to 0.32 and 0.35 to 0.37, 256 of 16 KiB 0.86 to 0.85 and 0.93 to 1.17, 512 of
+# 64 KiB 3.3 to 4.1 and 3.5 to 6.9.
+#
+# Windows of 64 x 64 RGB, 10,000 of them, rows of 12 blocks, ms, Mesa 22.3: 2 blocks an invocation 40,
 # 4 blocks 28, 6 blocks 26, 12 blocks 24; a buffer copy of as many bytes 18.
+#
+# A gradient that clears first against one that writes each byte once, ms with the wait, Mesa 22.3: into
+# 4096 x 4096 float32 90 % 12.5 and 10.3, 64 % 9.9 and 10.0, 25 % 5.8 and 7.3, every second row and column 7.8
+# and 11.4; into 1024 x 1024 90 % 1.41 and 1.28, 64 % 1.23 and 1.31; into 512 x 512 90 % 0.61 and 0.75; u8 RGB
+# into 36 MB 87 % 7.3 and 6.3, into 12.5 MB 81 % 2.4 and 2.5.
 CPU = Profile(
     "cpu",
     workgroup_size=64,
@@ -50,7 +57,8 @@ CPU = Profile(
     row_copy_nbytes=2**15,
     few_rows=16,
     window_blocks=16,
-    clears=True,
+    cleared_share=0.85,
+    cleared_nbytes=2**22,
 )
 
 # A GPU merges the accesses of neighbouring invocations; 4 words are in flight. Not measured yet.
@@ -67,7 +75,8 @@ GPU = Profile(
     row_copy_nbytes=inf,
     few_rows=0,
     window_blocks=1,
-    clears=False,
+    cleared_share=0,
+    cleared_nbytes=0,
 )
 
 
