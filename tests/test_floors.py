@@ -108,4 +108,4 @@ def test_kernels_stay_small() -> None:
     """The struct, the division, the search for a row cannot be shared in WGSL; the struct does not count."""
     struct = re.compile(r"^struct (Copy|Windows) \{.*?^\}$", re.DOTALL | re.MULTILINE)
     for path in (Path(__file__).parents[1] / "wgsl").glob("*.wgsl"):
-        assert len(struct.sub("", path.read_text("utf-8")).splitlines()) <= 250, path.name
+        assert len(struct.sub("", path.read_text("utf-8")).splitlines()) <= 275, path.name

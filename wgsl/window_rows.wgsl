@@ -202,22 +202,48 @@ fn below(stop: u32) -> vec4<u32> {
     return select((vec4(1u) << (8u * (count % 4u))) - 1u, vec4(0xffffffffu), count == vec4(4u));
 }
 
+// The n-th block after that of a byte. A byte before the binding has wrapped around to the end of the 2^28 blocks that
+// 32 bits reach, and from there the count goes on at block 0.
+fn block_after(source: u32, n: u32) -> vec4<u32> {
+    return source_blocks[(source / 16u + n) & 0x0fffffffu];
+}
+
+// A block of a row that may go backwards: then for each channel the reversed block that is right for it, two elements
+// further along for each. All of them lie in three blocks, or four. Forwards they are the same block.
+fn gather_channels(row: Row, position: u32) -> vec4<u32> {
+    let group = channels * element_nbytes;
+    let phase = (position + 16u * group) / element_nbytes % channels;
+    let backwards = row.source + copy.row_nbytes - position - 16u - (group - element_nbytes);
+    let first = select(row.source + position, backwards, row.backwards);
+    let block_0 = block_after(first, 0u);
+    let block_1 = block_after(first, 1u);
+    var block_2 = block_1;
+    var block_3 = block_1;
+    if (channels > 1u) {
+        block_2 = block_after(first, 2u);
+    }
+    if (2u * (group - element_nbytes) > 16u) {
+        block_3 = block_after(first, 3u);
+    }
+    var value = vec4(0u);
+    for (var channel = 0u; channel < channels; channel++) {
+        let offset = first % 16u + select(0u, 2u * channel * element_nbytes, row.backwards);
+        let low = select(select(block_0, block_1, offset >= 16u), block_2, offset >= 32u);
+        let high = select(select(block_1, block_2, offset >= 16u), block_3, offset >= 32u);
+        let block = join(low, high, offset % 16u);
+        let mask = copy.masks[(channel + channels - phase) % channels];
+        value |= select(block, turn(block), row.backwards) & mask;
+    }
+    return value;
+}
+
 // The block of a row whose first byte is `position`, up to 15 before its first: what is no part of the row is anything.
 fn row_block(row: Row, position: u32) -> vec4<u32> {
-    let forwards = row.source + position;
     var value = vec4(0u);
     if (mirrored) {
-        let group = channels * element_nbytes;
-        let phase = (position + 16u * group) / element_nbytes % channels;
-        let backwards = row.source + copy.row_nbytes - position - 16u - (group - element_nbytes);
-        for (var channel = 0u; channel < channels; channel++) {
-            let source = select(forwards, backwards + 2u * channel * element_nbytes, row.backwards);
-            let block = read_block(source);
-            let mask = copy.masks[(channel + channels - phase) % channels];
-            value |= select(block, turn(block), row.backwards) & mask;
-        }
+        value = gather_channels(row, position);
     } else {
-        value = read_block(forwards);
+        value = read_block(row.source + position);
     }
     if (filled) {
         let start = clamp(bitcast<i32>(row.low - position), 0, 16);
