@@ -82,6 +82,18 @@ def test_the_readmes_figures_are_those_of_the_results() -> None:
             assert float(shown) == round(value, len(shown.partition(".")[2])), label
 
 
+def test_the_readmes_figures_of_windows_are_those_of_the_results() -> None:
+    (path,) = re.findall(r"\((bench/results/\S*-family\.json)\)", README)
+    windows = json.loads((ROOT / path).read_text("utf-8"))["windows"]
+    rows = re.findall(r"^\| (\S.* crops of .*?) \| (.*) \|$", README, re.MULTILINE)
+    assert [name for name, _ in rows] == [window["name"] for window in windows]
+    for window, (_, cells) in zip(windows, rows, strict=True):
+        first, *others = (float(cell) for cell in cells.split(" | "))
+        assert first == round(window["outcomes"]["extract_windows"]["best_s"] * 1e3, 1)
+        over = list(window["over_the_first"].values())[2:]  # after those of extract_windows itself
+        assert others == [round(value, 1) for value in over]
+
+
 def test_the_readmes_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     photo = np.arange(300 * 401 * 3, dtype=np.uint32).astype(np.uint8).reshape(300, 401, 3)
