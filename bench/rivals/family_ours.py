@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class SliceLoop(Extract):
 class SliceGrad:
     """`slice_grad` with `out` given."""
 
-    changes: ClassVar[dict[str, float]] = {}  # to the profile
+    profile = device.limits.profile
 
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
         self.g = wg.asarray(array, device)
@@ -69,8 +69,7 @@ class SliceGrad:
         window = [as_window(index) for index in numpy_index(gradient.key, gradient.shape)]
         self.window = tuple(zip(*window, strict=True))
         self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device)
-        profile = replace(device.limits.profile, **self.changes)  # type: ignore[arg-type]  # numbers of it
-        self.limits = replace(device.limits, profile=profile)
+        self.limits = replace(device.limits, profile=self.profile)
 
     def run(self) -> None:
         """Write, wait."""
@@ -96,10 +95,10 @@ class SliceGrad:
 class Cleared(SliceGrad):
     """The same, cleared and then written."""
 
-    changes: ClassVar[dict[str, float]] = {"cleared_share": 2.0}
+    profile = replace(device.limits.profile, cleared_share=2.0)
 
 
 class WrittenOnce(SliceGrad):
     """The same, each byte written once."""
 
-    changes: ClassVar[dict[str, float]] = {"cleared_share": 0.0, "cleared_nbytes": 0}
+    profile = replace(device.limits.profile, cleared_share=0.0, cleared_nbytes=0)

@@ -31,8 +31,8 @@ class Tensor:
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
     Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
-    same buffer without any GPU work. Make tensors with `asarray`, `empty`, `zeros`, `from_buffer` or an
-    operator.
+    same buffer without any GPU work; assigning to such an index writes into it. Make tensors with `asarray`,
+    `empty`, `zeros`, `from_buffer` or an operator.
 
     Attributes
     ----------
