@@ -54,7 +54,7 @@ def broadcastable(data: st.DataObject, shape: tuple[int, ...]) -> tuple[int, ...
     """A shape that broadcasts to `shape`, maybe after leading ones."""
     sizes = tuple(1 if data.draw(st.booleans()) else size for size in shape)
     first = data.draw(st.integers(0, len(shape)))
-    return (1,) * data.draw(st.integers(0, len(shape) < 6)) + sizes[first:]  # a test adds a dimension
+    return (1,) * data.draw(st.integers(0, 1)) + sizes[first:]
 
 
 @settings(max_examples=400)
@@ -63,7 +63,7 @@ def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape:
     dtype = data.draw(st.sampled_from(DTYPES))
     usage = STORAGE | data.draw(st.sampled_from([0, COPY_DST, COPY_SRC | COPY_DST]))
     both = Both(device, shape, dtype, usage, data.draw(st.integers(0, 3)))
-    key = data.draw(basic_indices(shape, allow_newaxis=True, max_dims=8))
+    key = data.draw(basic_indices(shape, allow_newaxis=True, max_dims=6))  # and two more below
     target = view_of(both.array, key)
     value = random_array(broadcastable(data, target.shape), dtype, 2)
     target[...] = value
