@@ -88,7 +88,7 @@ def force(kernel: Kernel, plan: Plan, limits: Limits) -> Plan:
 def run_on_gpu(device: wg.Device, plan: Plan, source: Bytes, target: Bytes) -> Bytes:
     buffer = make_buffer(device, target)
     encoder = device.wgpu_device.create_command_encoder()
-    record_plan(device, encoder, plan, (make_buffer(device, source), 0), (buffer, 0))
+    record_plan(device, encoder, (plan, 0, 0), make_buffer(device, source), buffer)
     device.wgpu_device.queue.submit([encoder.finish()])
     return read_buffer(buffer)
 

@@ -242,7 +242,7 @@ def run_on_gpu(device: wg.Device, plan: Any, source: Bytes, target: Bytes, offse
     encoder = device.wgpu_device.create_command_encoder()
     on_gpu = any(isinstance(step, WindowDispatch) and step.windows.offsets is None for step in plan.steps)
     given = Offsets(table.buffer, table.layout, 4) if on_gpu else None
-    record_plan(device, encoder, plan, (make_buffer(device, source), 0), (buffer, 0), given)
+    record_plan(device, encoder, (plan, 0, 0), make_buffer(device, source), buffer, given)
     device.wgpu_device.queue.submit([encoder.finish()])
     return read_buffer(buffer)
 

@@ -177,7 +177,7 @@ class Slice1Kernel(Recorded):
 
     def record(self, encoder: Any) -> None:
         """Record the dispatches."""
-        record_plan(device, encoder, self.plan, (self.x.buffer, 0), (self.out.buffer, 0))
+        record_plan(device, encoder, (self.plan, 0, 0), self.x.buffer, self.out.buffer)
 
 
 class BufferCopy(Recorded):

@@ -10,8 +10,8 @@ from wgslice.device import COPY_DST, COPY_SRC, Device, translated_errors
 from wgslice.errors import named
 from wgslice.integers import whole_words
 from wgslice.layout import Layout
-from wgslice.plan import PlacedPlan, Plan, Planner, Step
-from wgslice.steps import BufferCopies, Clear, Dispatch, Origin, Span
+from wgslice.plan import PlacedPlan, Plan, Planner
+from wgslice.steps import BufferCopies, Dispatch, Origin, Span
 from wgslice.window_steps import WindowDispatch
 
 if TYPE_CHECKING:
@@ -69,28 +69,23 @@ def record(
     for side, operand in operands:
         with named(side):
             check_usable(device, operand.buffer)
-    work: list[tuple[Planner, Operand, Operand]] = []
+    copied: list[tuple[CopyPlanner, Operand, Operand]] = []
     if source.buffer is target.buffer and target.layout.size:
         original, source = source, aside(device, planner.itemsize, source)
-        work.append((CopyPlanner(planner.itemsize), unrepeated(original), unrepeated(source)))
+        copied.append((CopyPlanner(planner.itemsize), unrepeated(original), unrepeated(source)))
     if offsets is not None and not bindable(device, offsets, target):
         room = Layout.packed(offsets.layout.sizes)
         packed = Operand(device.create_buffer(room.size * offsets.itemsize), room)
-        work.append((CopyPlanner(offsets.itemsize), Operand(*offsets[:2]), packed))
+        copied.append((CopyPlanner(offsets.itemsize), Operand(*offsets[:2]), packed))
         offsets = Offsets(*packed, offsets.itemsize)
-    work.append((planner, source, target))
-    plans = [place(device, *part) for part in work]
-    if len(work) > 1 or any(is_unchecked(step) for plan, *_ in plans for step in plan.steps):
+    placed_plan = place(device, planner, source, target)
+    if copied or placed_plan[0].is_unchecked:
         for side, operand in operands:
             with named(side):
                 check_alive(device, operand.buffer)
-    for (_, from_, to), (plan, source_base, target_base) in zip(work, plans, strict=True):
-        record_plan(device, encoder, plan, (from_.buffer, source_base), (to.buffer, target_base), offsets)
-
-
-def is_unchecked(step: Step) -> bool:
-    """Whether wgpu looks at a step's buffers no earlier than in a submission."""
-    return isinstance(step, Clear | BufferCopies)
+    for part in copied:
+        record_plan(device, encoder, place(device, *part), part[1].buffer, part[2].buffer)
+    record_plan(device, encoder, placed_plan, source.buffer, target.buffer, offsets)
 
 
 def place(device: Device, planner: Planner, source: Operand, target: Operand) -> PlacedPlan:
@@ -135,33 +130,34 @@ Prepared: TypeAlias = tuple[Any, Any, tuple[int, int, int]]  # pipeline, bind gr
 def record_plan(
     device: Device,
     encoder: CommandEncoder,
-    plan: Plan,
-    source: Place,
-    target: Place,
+    placed_plan: PlacedPlan,
+    source_buffer: Buffer,
+    target_buffer: Buffer,
     offsets: Offsets | None = None,
 ) -> None:
     """Record a plan's steps between two buffers: clears, then dispatches, then buffer copies."""
-    sources = {Origin.INPUT: source, Origin.ZEROS: (device.zeros, 0)}
-    dispatches = []
+    plan, source_base, target_base = placed_plan
+    target = target_buffer, target_base
+    sources = {Origin.INPUT: (source_buffer, source_base), Origin.ZEROS: (device.zeros, 0)}
+    clears, dispatches, copies = plan.by_kind
     with translated_errors():
-        for step in plan.steps:
-            if isinstance(step, Dispatch):
-                dispatches.append(prepared(device, step, sources[step.origin], target))
-            elif isinstance(step, WindowDispatch):
-                dispatches.append(prepared_windows(device, step, source, target, offsets))
-        for step in plan.steps:
-            if isinstance(step, Clear):
-                encoder.clear_buffer(target[0], target[1] + step.offset_nbytes, step.nbytes)
-        if dispatches:
+        commands = [
+            prepared_windows(device, step, sources[Origin.INPUT], target, offsets)
+            if isinstance(step, WindowDispatch)
+            else prepared(device, step, sources[step.origin], target)
+            for step in dispatches
+        ]
+        for clear in clears:
+            encoder.clear_buffer(target_buffer, target_base + clear.offset_nbytes, clear.nbytes)
+        if commands:
             compute_pass = encoder.begin_compute_pass()
-            for pipeline, bind_group, workgroups in dispatches:
+            for pipeline, bind_group, workgroups in commands:
                 compute_pass.set_pipeline(pipeline)
                 compute_pass.set_bind_group(0, bind_group)
                 compute_pass.dispatch_workgroups(*workgroups)
             compute_pass.end()
-        for step in plan.steps:
-            if isinstance(step, BufferCopies):
-                record_buffer_copies(encoder, step, sources[step.origin], target)
+        for copy in copies:
+            record_buffer_copies(encoder, copy, sources[copy.origin], target)
 
 
 def prepared(device: Device, step: Dispatch, source: Place, target: Place) -> Prepared:

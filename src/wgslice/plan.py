@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from wgslice.integers import whole_words
@@ -45,6 +45,21 @@ class Plan:
     source: Layout
     target: Layout
     steps: tuple[Step, ...]
+
+    @cached_property
+    def by_kind(self) -> tuple[list[Clear], list[Dispatch | WindowDispatch], list[BufferCopies]]:
+        """The steps in the order in which they are recorded."""
+        return (
+            [step for step in self.steps if isinstance(step, Clear)],
+            [step for step in self.steps if isinstance(step, Dispatch | WindowDispatch)],
+            [step for step in self.steps if isinstance(step, BufferCopies)],
+        )
+
+    @cached_property
+    def is_unchecked(self) -> bool:
+        """Whether wgpu looks at the buffers of some step no earlier than in a submission."""
+        clears, _, copies = self.by_kind
+        return bool(clears or copies)
 
     @property
     def summary(self) -> str:
