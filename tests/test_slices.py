@@ -12,6 +12,7 @@ from helpers import (
     check_bytes,
     check_same,
     make_buffer,
+    numpy_window,
     random_bytes,
     read_buffer,
     view_bytes,
@@ -175,6 +176,8 @@ def test_a_gradient_is_the_adjoint_of_its_slice(device: wg.Device, case: Case) -
     y = wg.slice1(wg.asarray(x, device), *window, output_sizes=case.output.sizes).numpy()
     back = wg.slice_grad(wg.asarray(g, device), *window, output_sizes=x.shape)
     assert back.is_packed
+    check_same(y, np.ascontiguousarray(numpy_window(x, case.window)))
+    assert np.count_nonzero(back.numpy()) == np.count_nonzero(g)
     assert int((y * g).sum()) == int((x * back.numpy()).sum())
     out = wg.asarray(np.full(x.shape, 7), device)
     assert wg.slice_grad(wg.asarray(g, device), *window, output_sizes=x.shape, out=out) is out

@@ -581,6 +581,7 @@ def test_each_window_is_slice1s(device: wg.Device) -> None:
     offsets = np.array([(3, 4, 0), (20, 0, 1), (0, 15, 1)])
     strides = np.array([(1, 2, -1), (-1, 2, 1), (-1, -2, 1)])
     result = wg.extract_windows(x, offsets, (10, 25, 2), strides)
+    check_same(result.numpy(), numpy_windows(array, offsets, (10, 25, 2), strides))
     for window, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
         check_same(result[window].numpy(), wg.slice1(x, offset, (10, 25, 2), stride).numpy())
 
