@@ -171,7 +171,7 @@ def prepared_windows(
     device: Device, step: WindowDispatch, source: Place, target: Place, offsets: Offsets | None
 ) -> Prepared:
     """The pipeline, bind group and grid of a dispatch that copies windows."""
-    pipeline, uniform_buffer = device.pipelines.prepare_windows(step)
+    pipeline, uniform_buffer = device.pipelines.prepare(step)
     sides = placed(source, step.source_binding), placed(target, step.target_binding)
     span = None
     if offsets is not None:
@@ -197,11 +197,8 @@ def record_buffer_copies(encoder: CommandEncoder, step: BufferCopies, source: Pl
 def compile_plan(device: Device, plan: Plan) -> None:
     """Make the pipelines of a plan, so that its first run does not wait for them."""
     with translated_errors():
-        for step in plan.steps:
-            if isinstance(step, Dispatch):
-                device.pipelines.prepare(step)
-            elif isinstance(step, WindowDispatch):
-                device.pipelines.prepare_windows(step)
+        for step in plan.by_kind[1]:
+            device.pipelines.prepare(step)
 
 
 def placed(place: Place, span: Span) -> tuple[Buffer, Span]:

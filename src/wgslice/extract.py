@@ -16,7 +16,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.execute import Offsets, run
 from wgslice.integers import I32_MAX, I32_MIN, MAX_RANK, integers
-from wgslice.tensor import Tensor, allocate, check_same_dtype, check_tensor
+from wgslice.tensor import Tensor, check_same_dtype, check_tensor, output_for
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window_steps import Windows
 from wgslice.windows import WindowsPlanner
@@ -171,14 +171,7 @@ def extract_windows(
         else:
             windows = windows_of(offsets, x.shape, sizes, strides, filled)
         expected = windows.count, *windows.sizes
-        if out is None:
-            out = allocate(expected, x.dtype, x.device)
-        else:
-            check_tensor("out", out)
-            check_same_dtype(x.dtype, out.dtype)
-            if out.shape != expected:
-                raise ValueError(f"out has sizes {out.shape}: must be {expected}, windows first")
-            check_disjoint(out.layout)
+        out = output_for(x, expected, out, f"{expected}, windows first")
         run(x.device, WindowsPlanner(x.dtype.itemsize, windows), x.operand, out.operand, on_gpu)
         return out
 

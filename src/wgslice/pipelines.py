@@ -41,10 +41,13 @@ class Pipelines:
         self.pipelines: dict[tuple[Kernel, tuple[tuple[str, int], ...]], Any] = {}
         self.uniform_buffers: dict[bytes, Any] = {}
         self.tables: WeakKeyDictionary[WindowDispatch | Windows, Any] = WeakKeyDictionary()
+        self.prepared_windows: WeakKeyDictionary[WindowDispatch, tuple[Any, Any]] = WeakKeyDictionary()
         self.prepared: dict[int, tuple[Dispatch, Any, Any]] = {}  # by id of the step, which it keeps
 
-    def prepare(self, step: Dispatch) -> tuple[Any, Any]:
+    def prepare(self, step: Dispatch | WindowDispatch) -> tuple[Any, Any]:
         """The pipeline and the uniform buffer of a step, made the first time."""
+        if isinstance(step, WindowDispatch):
+            return self._prepare_windows(step)
         found = self.prepared.get(id(step))
         if found is None:
             if len(self.prepared) >= MOST_PREPARED:
@@ -54,6 +57,15 @@ class Pipelines:
             self.prepared[id(step)] = found
         return found[1:]
 
+    def _prepare_windows(self, step: WindowDispatch) -> tuple[Any, Any]:
+        """Likewise; kept as long as the step, whose windows may be many."""
+        found = self.prepared_windows.get(step)
+        if found is None:
+            pipeline = self._pipeline(step.kernel, window_constants(step), self.windows_layout)
+            found = pipeline, self._uniform_buffer(window_block(step))
+            self.prepared_windows[step] = found
+        return found
+
     def bind_group(self, uniform_buffer: Any, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
         """Bind what every kernel has."""
         entries = [
@@ -62,11 +74,6 @@ class Pipelines:
             entry(2, *target),
         ]
         return self.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
-
-    def prepare_windows(self, step: WindowDispatch) -> tuple[Any, Any]:
-        """The pipeline and the uniform buffer of a step that copies windows."""
-        pipeline = self._pipeline(step.kernel, window_constants(step), self.windows_layout)
-        return pipeline, self._uniform_buffer(window_block(step))
 
     def bind_windows(
         self,

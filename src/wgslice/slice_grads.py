@@ -13,7 +13,8 @@ from wgslice.errors import named
 from wgslice.execute import run
 from wgslice.gradients import GradientPlanner
 from wgslice.integers import checked_shape
-from wgslice.tensor import Tensor, allocate, check_same_dtype, check_tensor
+from wgslice.plan import Planner
+from wgslice.tensor import Tensor, check_same_dtype, check_tensor, output_for
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window import Window, Windowed
 
@@ -142,15 +143,8 @@ def slice_grad(
         extents = checked_shape(output_sizes)
         window.check_inside(extents, "output")
         window.check_filled(g.shape, "g")
-        planner = GradientPlanner(g.dtype.itemsize, window.ranges(g.shape))
-        if out is None:
-            out = allocate(extents, g.dtype, g.device)
-            run(g.device, planner.on_zeros, g.operand, out.operand)
-            return out
-        check_tensor("out", out)
-        check_same_dtype(g.dtype, out.dtype)
-        check_disjoint(out.layout)
-        if out.shape != extents:
-            raise ValueError(f"out has sizes {out.shape}: must be output_sizes, {extents}")
+        planner: Planner = GradientPlanner(g.dtype.itemsize, window.ranges(g.shape))
+        planner = planner.on_zeros if out is None else planner
+        out = output_for(g, extents, out, f"output_sizes, {extents}")
         run(g.device, planner, g.operand, out.operand)
         return out

@@ -13,7 +13,7 @@ from wgslice.device import Device
 from wgslice.errors import WindowError, named
 from wgslice.execute import Operand, run_copy
 from wgslice.integers import integers
-from wgslice.tensor import Tensor, allocate, check_same_dtype, check_tensor
+from wgslice.tensor import Tensor, check_same_dtype, check_tensor, output_for
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window import Window, Windowed
 
@@ -267,17 +267,12 @@ def slice(
 
 def cut(x: Tensor, window: Window, output_sizes: Sequence[int] | None, out: Tensor | None) -> Tensor:
     """Copy a window, which lies inside `x`, to `out` or to a new tensor."""
-    if out is not None:
+    if output_sizes is None and out is not None:
         check_tensor("out", out)
-        check_same_dtype(x.dtype, out.dtype)
-        check_disjoint(out.layout)
-    if output_sizes is None:
-        output_sizes = window.most_output_sizes if out is None else out.shape
-    window.check_filled(output_sizes)
-    if out is None:
-        out = allocate(output_sizes, x.dtype, x.device)
-    elif out.shape != tuple(output_sizes):
-        raise ValueError(f"out has sizes {out.shape}: must be {tuple(output_sizes)}")
-    source = Operand(x.buffer, x.layout.select(window.ranges(output_sizes)))
+        output_sizes = out.shape
+    sizes = window.most_output_sizes if output_sizes is None else tuple(output_sizes)
+    window.check_filled(sizes)
+    out = output_for(x, sizes, out, f"{sizes}")
+    source = Operand(x.buffer, x.layout.select(window.ranges(sizes)))
     run_copy(x.device, x.dtype.itemsize, source, out.operand)
     return out

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.assign import as_assigned, write
+from wgslice.assign import as_assigned, check_disjoint, write
 from wgslice.device import COPY_SRC, Device
 from wgslice.dialects import numpy_index, numpy_shape
 from wgslice.dtypes import DType
@@ -23,7 +23,15 @@ from wgslice.transfer import download
 if TYPE_CHECKING:
     from wgslice.device import Buffer
 
-__all__ = ["Tensor", "allocate", "check_same_dtype", "check_tensor", "checked_offset", "write_tensor"]
+__all__ = [
+    "Tensor",
+    "allocate",
+    "check_same_dtype",
+    "check_tensor",
+    "checked_offset",
+    "output_for",
+    "write_tensor",
+]
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
@@ -243,6 +251,18 @@ def write_tensor(target: Tensor, value: Tensor | NDArray[Any]) -> None:
         check_same_dtype(value.dtype, target.dtype)
     source = value.operand if isinstance(value, Tensor) else value
     write(target.device, target.dtype, target.operand, source)
+
+
+def output_for(x: Tensor, sizes: Sequence[int], out: Tensor | None, wanted: str) -> Tensor:
+    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them."""
+    if out is None:
+        return allocate(sizes, x.dtype, x.device)
+    check_tensor("out", out)
+    check_same_dtype(x.dtype, out.dtype)
+    check_disjoint(out.layout)
+    if out.shape != tuple(sizes):
+        raise ValueError(f"out has sizes {out.shape}: must be {wanted}")
+    return out
 
 
 def check_same_dtype(input: DType, output: DType) -> None:

@@ -101,9 +101,7 @@ class WindowDispatch:
     channels: int
     windows: Windows
     dimensions: tuple[Dimension, ...]
-    picks: (
-        NDArray[np.uint32] | None
-    )  # numbers of the windows, where they differ in direction or are not in order
+    picks: NDArray[np.uint32] | None  # numbers of the windows, where directions differ or some are left out
     first: int  # number of the first window otherwise
     source_offset: int
     target_offset: int

@@ -118,14 +118,10 @@ class Request:
     @property
     def one_is_too_large(self) -> bool:
         """Whether no binding holds a window, as it lies in the source or in the target."""
-        box = self.source.select([range(min(extents)) for extents in self.extents])
+        extents = map(min, self.windows.extents, self.source.sizes)
+        box = self.source.select([range(extent) for extent in extents])
         one = self.target.select([0, *map(range, self.windows.sizes)])
         return max((side.stop - side.lowest) * self.itemsize for side in (box, one)) > self.most_nbytes
-
-    @property
-    def extents(self) -> Iterator[tuple[int, int]]:
-        """Of a window and of the source, dimension by dimension."""
-        return zip(self.windows.extents, self.source.sizes, strict=True)
 
     def one_by_one(self, offsets: NDArray[np.int32]) -> Iterator[tuple[Layout, Layout]]:
         """Each window, which lies inside the source, as a copy of its own."""
@@ -152,13 +148,11 @@ class Request:
         for first in range(0, self.windows.count, most) if most else ():
             stop = min(first + most, self.windows.count)
             groups = self.source_groups(first, stop)
+            taken = self.target.select([range(first, stop), *map(range, self.windows.sizes)])
+            span = span_of(taken, self.itemsize, self.limits).in_whole(WIDEST_NBYTES)
             if groups is None or (row.ragged and len(groups) > 1):
                 return []
             for picks, binding in groups:
-                start = self.target.offset * self.itemsize + first * window_nbytes
-                alignment = self.limits.binding_alignment_nbytes
-                base = start // alignment * alignment
-                span = Span(base, start - base + (stop - first) * window_nbytes).in_whole(WIDEST_NBYTES)
                 count = len(picks)
                 steps.append(
                     row.dispatch(
