@@ -12,8 +12,8 @@ import wgslice
 SOURCE = Path(wgslice.__file__).parent
 
 FLOORS = [
-    ["errors", "integers", "dtypes", "window", "layout", "rearrange"],
-    ["dialects", "tensor_desc"],
+    ["errors", "integers", "dtypes", "window", "selection", "layout", "rearrange"],
+    ["numpy_index", "strided_slices", "windowed_slices", "dialects", "tensor_desc"],
     ["profiles", "kernels", "steps", "window_steps", "plan", "copies", "gradients", "window_rows", "windows"],
     ["uniforms", "window_reference", "reference", "adapter"],
     ["pipelines", "staging", "device", "buffers"],

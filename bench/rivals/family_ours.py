@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wgslice as wg
-from bench.rivals.ours import as_window, describe, device
+from bench.rivals.ours import describe, device
 from bench.tasks import Crops, Gradient
-from wgslice.dialects import numpy_index
 from wgslice.gradients import GradientPlanner
+from wgslice.numpy_index import numpy_index
 
 __all__ = ["Cleared", "Extract", "ExtractOnGpu", "SliceGrad", "SliceLoop", "WrittenOnce", "describe"]
 
@@ -66,8 +66,8 @@ class SliceGrad:
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
         self.g = wg.asarray(array, device)
         self.shape = gradient.shape
-        window = [as_window(index) for index in numpy_index(gradient.key, gradient.shape)]
-        self.window = tuple(zip(*window, strict=True))
+        window = numpy_index(gradient.shape, gradient.key).window
+        self.window = window.offsets, window.sizes, window.strides
         self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device)
         self.limits = replace(device.limits, profile=self.profile)
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from wgslice.copies import split
-from wgslice.dialects import numpy_index
 from wgslice.execute import record_plan
 from wgslice.integers import whole_words
 from wgslice.kernels import Kernel
 from wgslice.layout import Layout
+from wgslice.numpy_index import numpy_index
 from wgslice.plan import Plan, span_of
 from wgslice.steps import Dispatch, dispatch_of
 
@@ -123,13 +123,12 @@ class Wgslice(Recorded):
 
     def __init__(self, array: NDArray[Any], key: Any) -> None:
         super().__init__(array, key)
-        window = [as_window(index) for index in numpy_index(key, array.shape)]
-        offsets, sizes, strides = zip(*window, strict=True)
-        kept = [1 + (size - 1) // abs(stride) for _, size, stride in window]
+        window = numpy_index(array.shape, key).window
+        kept = window.most_output_sizes
         self.out = wg.empty(kept, array.dtype, device)
         input = wg.TensorDesc(array.dtype, array.shape)
         self.operator = device.compile(
-            wg.Slice1(input, wg.TensorDesc(array.dtype, kept), offsets, sizes, strides)
+            wg.Slice1(input, wg.TensorDesc(array.dtype, kept), window.offsets, window.sizes, window.strides)
         )
 
     def record(self, encoder: Any) -> None:
@@ -144,16 +143,6 @@ class Wgslice(Recorded):
     def note(self) -> str:
         """The plan in a line."""
         return self.operator.plan.summary
-
-
-def as_window(index: int | range | None) -> tuple[int, int, int]:
-    """Offset, size and stride of what an index takes of a dimension."""
-    if index is None:
-        raise ValueError("a new axis: no window has one")
-    if isinstance(index, int):
-        return index, 1, 1
-    low, high = min(index[0], index[-1]), max(index[0], index[-1])
-    return low, high - low + 1, index.step
 
 
 class Slice1Kernel(Recorded):

@@ -11,6 +11,8 @@ from numpy.exceptions import AxisError
 __all__ = [
     "I32_MAX",
     "I32_MIN",
+    "I64_MAX",
+    "I64_MIN",
     "MAX_RANK",
     "U32_MAX",
     "check_within",
@@ -25,6 +27,7 @@ __all__ = [
 MAX_RANK = 8
 U32_MAX = 2**32 - 1
 I32_MIN, I32_MAX = -(2**31), 2**31 - 1
+I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
 
 def integer(name: str, value: SupportsIndex) -> int:

@@ -11,13 +11,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from wgslice.assign import as_assigned, check_disjoint, write
 from wgslice.device import COPY_SRC, Device
-from wgslice.dialects import numpy_index, numpy_shape
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.execute import Operand, run_copy
 from wgslice.integers import distinct_axes, integer
 from wgslice.layout import Layout
+from wgslice.numpy_index import numpy_index, numpy_shape
 from wgslice.rearrange import reshaped
+from wgslice.selection import Selection
 from wgslice.transfer import download
 
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ class Tensor:
         return Operand(self.buffer, self.layout)
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Make a view, by NumPy's basic indexing; errors are NumPy's."""
-        return self._view(self.layout.select(numpy_index(key, self.shape)))
+        """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
+        selection = key if isinstance(key, Selection) else numpy_index(self.shape, key)
+        if selection.sizes != self.shape:
+            raise IndexError(f"a selection of a tensor of sizes {selection.sizes} does not fit {self.shape}")
+        return self._view(self.layout.select(selection.items))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a tensor, an array or a scalar into a view, broadcast as NumPy does.

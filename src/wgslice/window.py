@@ -9,7 +9,7 @@ from typing import SupportsIndex
 from wgslice.errors import WindowError
 from wgslice.integers import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, integers
 
-__all__ = ["Window", "Windowed"]
+__all__ = ["Window", "Windowed", "check_u32"]
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,8 @@ class Window:
         steps = (1,) * len(starts) if strides is None else integers("strides", strides)
         check_ranks(starts, extents, steps)
         for axis, (offset, size, stride) in enumerate(zip(starts, extents, steps, strict=True)):
-            if not 0 <= offset <= U32_MAX:
-                raise WindowError(f"offsets[{axis}] = {offset}: must be a u32, 0 to {U32_MAX}")
-            if not 1 <= size <= U32_MAX:
-                raise WindowError(f"sizes[{axis}] = {size}: must be a u32 of at least 1, 1 to {U32_MAX}")
+            check_u32("offsets", axis, offset, 0)
+            check_u32("sizes", axis, size, 1)
             if stride == 0:
                 raise WindowError(f"strides[{axis}] = 0: must not be 0")
             if not I32_MIN <= stride <= I32_MAX:
@@ -66,9 +64,9 @@ class Window:
         for axis, (offset, count, step, extent) in enumerate(
             zip(starts, counts, steps, input_sizes, strict=True)
         ):
-            for name, value, least in (("offsets", offset, 0), ("sizes", count, 1), ("strides", step, 1)):
-                if not least <= value <= U32_MAX:
-                    raise WindowError(f"{name}[{axis}] = {value}: must be a u32, {least} to {U32_MAX}")
+            check_u32("offsets", axis, offset, 0)
+            check_u32("sizes", axis, count, 1)
+            check_u32("strides", axis, step, 1)
             last = offset + (count - 1) * step
             if last >= extent:
                 raise WindowError(
@@ -147,6 +145,13 @@ class Windowed:
     def strides(self) -> tuple[int, ...]:
         """Step within the window in elements."""
         return self.window.strides
+
+
+def check_u32(name: str, axis: int, value: int, least: int) -> None:
+    """Refuse what is no u32 of at least `least`."""
+    if not least <= value <= U32_MAX:
+        kind = "a u32" + f" of at least {least}" * (least > 0)
+        raise WindowError(f"{name}[{axis}] = {value}: must be {kind}, {least} to {U32_MAX}")
 
 
 def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
