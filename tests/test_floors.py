@@ -19,7 +19,8 @@ FLOORS = [
     ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute", "assign"],
     ["tensor", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
-    ["cli", "demo"],
+    ["workspace", "onnx_pads", "onnx_operators", "onnx_graph", "onnx_program", "onnx_reader"],
+    ["cli", "demo", "onnx"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported
 CLIENTS = FLOORS[-1]  # import the package's public names, and nobody imports them
@@ -82,7 +83,7 @@ def test_only_device_imports_wgpu() -> None:
 
 def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
-    extras = {"cli": {"PIL"}, "demo": {"matplotlib"}}
+    extras = {"cli": {"PIL"}, "demo": {"matplotlib"}, "onnx": {"onnx"}, "onnx_reader": {"onnx"}}
     for name, path in modules().items():
         roots = {imported.split(".")[0] for imported in imports(path)}
         assert roots <= allowed | extras.get(name, set()), name

@@ -64,8 +64,9 @@ def onnx_slice(
         if len(chosen) != len(entries):
             raise ValueError(f"{len(chosen)} axes and {len(entries)} starts: there must be one of each")
         key = [slice(None)] * len(sizes)
-        for entry, axis in zip(entries, distinct_axes("axes", chosen, len(sizes)), strict=True):
-            key[axis] = slice(*entry)
+        for number, axis in enumerate(distinct_axes("axes", chosen, len(sizes))):
+            check_step("steps", number, entries[number][2])
+            key[axis] = slice(*entries[number])
         return numpy_index(sizes, tuple(key))
 
 
@@ -91,7 +92,7 @@ def tensorflow_strided_slice(
         i64, an entry for each of the first dimensions, or for what the masks say; negative ones count from
         the dimension's end, and what lies outside of it is moved to its border.
     strides : sequence of int, optional
-        i64, not 0; a negative one goes backwards from `begin` down to `end`. 1 by default.
+        i64, not 0 where it counts; a negative one goes backwards from `begin` down to `end`. 1 by default.
     begin_mask, end_mask : int
         Where a bit is set, `begin` or `end` is as far as there is.
     ellipsis_mask : int
@@ -111,7 +112,7 @@ def tensorflow_strided_slice(
     TypeError, ValueError
         A rule above is broken.
     IndexError
-        A shrunk axis has no such element, there are more entries than dimensions, or two ellipses.
+        A shrunk axis has no such element, or there are more entries than dimensions.
 
     Notes
     -----
@@ -122,6 +123,8 @@ def tensorflow_strided_slice(
         begins, ends = bits("begin_mask", begin_mask), bits("end_mask", end_mask)
         ellipses, added = bits("ellipsis_mask", ellipsis_mask), bits("new_axis_mask", new_axis_mask)
         shrunk = bits("shrink_axis_mask", shrink_axis_mask)
+        if len(ellipses) > 1:
+            raise ValueError(f"ellipsis_mask = {ellipsis_mask}: must have at most one bit set")
         key: list[Any] = []
         for number, (start, stop, step) in enumerate(entries):
             if number in ellipses:
@@ -129,16 +132,17 @@ def tensorflow_strided_slice(
             elif number in added:
                 key.append(None)
             elif number in shrunk:
-                if step < 0:
+                if step <= 0:
                     raise ValueError(f"strides[{number}] = {step}: must be positive where an axis is shrunk")
                 key.append(start)
             else:
+                check_step("strides", number, step)
                 key.append(slice(None if number in begins else start, None if number in ends else stop, step))
         return numpy_index(integers("input_sizes", input_sizes), tuple(key))
 
 
 def strided_entries(**columns: Iterable[SupportsIndex] | None) -> list[tuple[int, ...]]:
-    """A start, an end and a step that is not 0 for each entry, all i64; the steps are 1 where None."""
+    """A start, an end and a step for each entry, all i64; the steps are 1 where None."""
     found: list[tuple[int, ...]] = []
     for name, values in columns.items():
         found.append((1,) * len(found[0]) if values is None else integers(name, values))
@@ -147,9 +151,13 @@ def strided_entries(**columns: Iterable[SupportsIndex] | None) -> list[tuple[int
             raise ValueError(
                 f"{len(found[-1])} {name} for {len(found[0])} {next(iter(columns))}: one of each is needed"
             )
-    if 0 in found[-1]:
-        raise ValueError(f"{name}[{found[-1].index(0)}] = 0: must not be 0")
     return list(zip(*found, strict=True))
+
+
+def check_step(name: str, number: int, step: int) -> None:
+    """Refuse a step that stays where it is."""
+    if step == 0:
+        raise ValueError(f"{name}[{number}] = 0: must not be 0")
 
 
 def bits(name: str, mask: SupportsIndex) -> set[int]:

@@ -1,0 +1,114 @@
+"""An ONNX graph in plain records, and the inputs that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.device import Device
+from wgslice.dtypes import DType
+from wgslice.errors import named
+from wgslice.onnx_operators import Operator
+from wgslice.tensor import Tensor
+
+__all__ = ["Graph", "Input", "Node", "bind"]
+
+
+class Input(NamedTuple):
+    """What a graph says of an input; None where it says nothing, and a name for a size that is free."""
+
+    name: str
+    dtype: DType | None
+    sizes: tuple[int | str | None, ...] | None
+
+
+class Node(NamedTuple):
+    """An operator, and the names of what it takes and gives; an empty name is nothing."""
+
+    label: str
+    operator: Operator
+    version: int
+    attributes: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """Names of the inputs that hold elements to move, and no parameters."""
+        return self.inputs if self.operator.all_data else self.inputs[:1]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in an order in which they can run."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Input, ...]
+    constants: Mapping[str, NDArray[Any]]
+    outputs: tuple[str, ...]
+
+
+def bind(inputs: Sequence[Any] | Mapping[str, Any], graph: Graph, device: Device) -> dict[str, Any]:
+    """Inputs by name, each as the graph declares it."""
+    with named("inputs"):
+        given = by_name(inputs, graph)
+        free_sizes: dict[str, int] = {}
+        for declared in graph.inputs:
+            if declared.name in given:
+                with named(repr(declared.name)):
+                    check_input(given[declared.name], declared, free_sizes, device)
+        return given
+
+
+def by_name(inputs: Sequence[Any] | Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+    """Inputs under the names of the graph's, none missing and none unknown."""
+    names = [declared.name for declared in graph.inputs]
+    needed = [name for name in names if name not in graph.constants]
+    if isinstance(inputs, Mapping):
+        given = dict(inputs)
+    elif isinstance(inputs, list | tuple):
+        if len(inputs) not in (len(needed), len(names)):
+            raise ValueError(f"{len(inputs)} given: must be {len(needed)}, {', '.join(needed)}")
+        given = dict(zip(needed if len(inputs) == len(needed) else names, inputs, strict=True))
+    else:
+        raise TypeError(f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from names")
+    for name in (*given, *needed):
+        if name not in names or name not in given | dict(graph.constants):
+            problem = "missing" if name in names else "unknown"
+            raise ValueError(f"{name!r} is {problem}: the graph's inputs are {', '.join(names)}")
+    return {name: normalized(value) for name, value in given.items()}
+
+
+def normalized(value: Any) -> Any:
+    """An input as an array, a tensor, a list of such, or None."""
+    if isinstance(value, list):
+        return [normalized(item) for item in value]
+    return value if value is None or isinstance(value, Tensor) else np.asarray(value)
+
+
+def check_input(value: Any, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
+    """Refuse an input that is not as declared, or elsewhere; sizes of one name must be equal."""
+    if isinstance(value, list) or value is None:
+        if declared.dtype is not None:
+            raise TypeError(f"of type {type(value).__name__}: must be a tensor")
+        for item in value or []:
+            check_input(item, declared, free_sizes, device)
+        return
+    if isinstance(value, Tensor) and value.device is not device:
+        raise ValueError(f"is on {value.device}: must be on {device}")
+    if declared.dtype is not None and value.dtype.newbyteorder("=") != declared.dtype:
+        raise TypeError(f"has dtype {value.dtype}: must be {declared.dtype}")
+    if declared.sizes is None:
+        return
+    expected = [
+        free_sizes.setdefault(size, own) if isinstance(size, str) else own if size is None else size
+        for size, own in zip(declared.sizes, value.shape, strict=False)
+    ]
+    if len(declared.sizes) != len(value.shape) or list(value.shape) != expected:
+        names = ", ".join("any" if size is None else str(size) for size in declared.sizes)
+        known = "".join(f", where {name} is {size}" for name, size in free_sizes.items() if name in names)
+        raise ValueError(f"has sizes {tuple(value.shape)}: must be ({names}){known}")

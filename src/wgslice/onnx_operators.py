@@ -1,0 +1,260 @@
+"""ONNX's operators that move elements and compute none: most are views, the others copies of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wgslice.integers import checked_shape, distinct_axes, integers
+from wgslice.layout import Layout
+from wgslice.numpy_index import numpy_shape
+from wgslice.onnx_pads import pad
+from wgslice.rearrange import reshaped
+from wgslice.strided_slices import onnx_slice
+from wgslice.tensor import Tensor, check_same_dtype
+from wgslice.views import broadcast_to, permute, view
+from wgslice.workspace import Workspace
+
+__all__ = ["OPERATORS", "Call", "Operator"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One node about to run: inputs that hold data are tensors, those that hold parameters arrays."""
+
+    workspace: Workspace
+    version: int  # of the operator, the opset that introduced it
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Any]
+    output_count: int
+
+    @property
+    def x(self) -> Tensor:
+        """The first input."""
+        if not isinstance(self.inputs[0], Tensor):
+            raise TypeError(f"input 0 is of type {type(self.inputs[0]).__name__}: must be a tensor")
+        return self.inputs[0]
+
+    def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
+        """A parameter that is an attribute before version `since`, and from then on an input."""
+        if self.version < since:
+            value = self.attributes.get(name)
+            return None if value is None else integers(name, value)
+        value = self.inputs[position] if position < len(self.inputs) else None
+        return None if value is None else integers(name, np.atleast_1d(value))
+
+    def required(self, name: str, *, position: int, since: int) -> tuple[int, ...]:
+        """A parameter that must be there."""
+        value = self.integers(name, position=position, since=since)
+        if value is None:
+            raise ValueError(f"{name} is missing")
+        return value
+
+
+def slice_(call: Call) -> list[Tensor]:
+    """Slice."""
+    axes, steps = (
+        call.integers(name, position=position, since=10) for name, position in (("axes", 3), ("steps", 4))
+    )
+    starts, ends = (
+        call.required(name, position=position, since=10) for name, position in (("starts", 1), ("ends", 2))
+    )
+    return [call.x[onnx_slice(call.x.shape, starts, ends, axes, steps)]]
+
+
+def split(call: Call) -> list[Tensor]:
+    """Split."""
+    (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), call.x.ndim)
+    size, count = call.x.shape[axis], call.output_count
+    given = call.integers("split", position=1, since=13)
+    if call.version == 1 and given is None:  # had both, the input as well
+        given = call.integers("split", position=1, since=1)
+    if call.attributes.get("num_outputs", count) != count:
+        raise ValueError(f"num_outputs = {call.attributes['num_outputs']}: the node has {count} outputs")
+    if given is None:
+        chunk = -(-size // count)
+        if call.version < 18 and size % count:
+            raise ValueError(f"size {size} of axis {axis} does not split into {count} equal parts")
+        given = tuple(min(chunk, max(size - chunk * part, 0)) for part in range(count))
+    if len(given) != count or sum(given) != size or min(given, default=0) < 0:
+        raise ValueError(
+            f"split = {given}: must be {count} sizes of at least 0, one an output, that add up to {size}"
+        )
+    ends = np.cumsum(given).tolist()
+    behind = (slice(None),) * axis
+    return [call.x[(*behind, slice(end - size, end))] for size, end in zip(given, ends, strict=True)]
+
+
+def identity(call: Call) -> list[Any]:
+    """Identity, also of a sequence or of nothing."""
+    return [call.inputs[0]]
+
+
+def transpose(call: Call) -> list[Tensor]:
+    """Transpose."""
+    return [permute(call.x, call.attributes.get("perm", range(call.x.ndim)[::-1]))]
+
+
+def reshape(call: Call) -> list[Tensor]:
+    """Reshape."""
+    shape = call.required("shape", position=1, since=5)
+    if call.attributes.get("allowzero", 0):
+        if 0 in shape and -1 in shape:
+            raise ValueError(f"shape = {shape}: must not hold both 0 and -1 where allowzero is set")
+        return [as_shape(call, shape)]
+    for axis, size in enumerate(shape):
+        if size == 0 and axis >= call.x.ndim:
+            raise ValueError(
+                f"shape[{axis}] = 0: the input of rank {call.x.ndim} has no such dimension to copy"
+            )
+    return [as_shape(call, [size or call.x.shape[axis] for axis, size in enumerate(shape)])]
+
+
+def as_shape(call: Call, shape: Sequence[int]) -> Tensor:
+    """The input over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+    sizes = numpy_shape(shape, call.x.size)
+    layout = reshaped(call.x.layout, sizes)
+    if layout is not None:
+        return view(call.x, layout)
+    return view(call.workspace.packed(call.x), Layout.packed(sizes))
+
+
+def squeeze(call: Call) -> list[Tensor]:
+    """Squeeze."""
+    return [call.x.squeeze(call.integers("axes", position=1, since=13) or None)]
+
+
+def unsqueeze(call: Call) -> list[Tensor]:
+    """Unsqueeze."""
+    axes = call.required("axes", position=1, since=13)
+    rank = call.x.ndim + len(axes)
+    added = distinct_axes("axes", axes, rank)
+    return [call.x[tuple(None if axis in added else slice(None) for axis in range(rank))]]
+
+
+def flatten(call: Call) -> list[Tensor]:
+    """Flatten."""
+    axis, rank = call.attributes.get("axis", 1), call.x.ndim
+    if not -rank <= axis <= rank:
+        raise ValueError(f"axis = {axis}: must be {-rank} to {rank}")
+    outer = prod(call.x.shape[: axis if axis >= 0 else axis + rank])
+    inner = prod(call.x.shape[axis if axis >= 0 else axis + rank :])
+    return [as_shape(call, (outer, inner))]
+
+
+def concat(call: Call) -> list[Tensor]:
+    """Concat."""
+    (axis,) = distinct_axes("axis", call.attributes.get("axis", 1), call.x.ndim)
+    parts: list[Tensor] = list(call.inputs)
+    first = call.x.shape
+    for number, part in enumerate(parts):
+        check_same_dtype(part.dtype, call.x.dtype)
+        others = part.shape[:axis] + part.shape[axis + 1 :]
+        if part.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
+            raise ValueError(
+                f"input {number} has sizes {part.shape}: must be {first} as input 0 has, but for axis {axis}"
+            )
+    if len(parts) == 1:
+        return parts
+    ends = np.cumsum([part.shape[axis] for part in parts]).tolist()
+    result = call.workspace.empty((*first[:axis], ends[-1], *first[axis + 1 :]), call.x.dtype)
+    for part, end in zip(parts, ends, strict=True):
+        place = (*(slice(None),) * axis, slice(end - part.shape[axis], end))
+        call.workspace.copy(part, result[place])
+    return [result]
+
+
+def expand(call: Call) -> list[Tensor]:
+    """Expand, which broadcasts both ways."""
+    shape = checked_shape(call.required("shape", position=1, since=8))
+    return [broadcast_to(call.x, np.broadcast_shapes(call.x.shape, shape))]
+
+
+def pads(call: Call) -> list[Tensor]:
+    """Pad, in all of its modes."""
+    x = call.x
+    name = "paddings" if call.version == 1 else "pads"
+    amounts = call.required(name, position=1, since=11)
+    axes = call.integers("axes", position=3, since=18) if call.version >= 18 else None
+    chosen = distinct_axes("axes", range(x.ndim) if axes is None else axes, x.ndim)
+    if len(amounts) != 2 * len(chosen):
+        raise ValueError(f"{name} = {amounts}: must be {2 * len(chosen)}, a begin and an end for each axis")
+    widths = [(0, 0)] * x.ndim
+    for number, axis in enumerate(chosen):
+        widths[axis] = amounts[number], amounts[len(chosen) + number]
+    value = call.attributes.get("value", 0)
+    if call.version >= 11:
+        given = call.inputs[2] if len(call.inputs) > 2 else None
+        value = 0 if given is None else np.asarray(given).reshape(())
+    mode = call.attributes.get("mode", b"constant").decode()
+    return [pad(call.workspace, x, widths, mode, value)]
+
+
+def depth_to_space(call: Call) -> list[Tensor]:
+    """DepthToSpace."""
+    (n, c, h, w), block, columns_first = blocks(call)
+    if c % block**2:
+        raise ValueError(f"depth {c}: must be a multiple of blocksize * blocksize = {block**2}")
+    depth = c // block**2
+    split_shape = (n, depth, block, block, h, w) if columns_first else (n, block, block, depth, h, w)
+    axes = (0, 1, 4, 2, 5, 3) if columns_first else (0, 3, 4, 1, 5, 2)
+    return [moved(call, split_shape, axes, (n, depth, h * block, w * block))]
+
+
+def space_to_depth(call: Call) -> list[Tensor]:
+    """SpaceToDepth."""
+    (n, c, h, w), block, columns_first = blocks(call)
+    if h % block or w % block:
+        raise ValueError(f"height {h} and width {w}: must be multiples of blocksize = {block}")
+    axes = (0, 1, 3, 5, 2, 4) if columns_first else (0, 3, 5, 1, 2, 4)
+    rows, columns = h // block, w // block
+    return [moved(call, (n, c, rows, block, columns, block), axes, (n, c * block**2, rows, columns))]
+
+
+def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
+    """Sizes, block size, and whether blocks are ordered column, row, depth."""
+    block, mode = call.attributes["blocksize"], call.attributes.get("mode", b"DCR").decode()
+    if call.x.ndim != 4:
+        raise ValueError(f"input of rank {call.x.ndim}: must have rank 4")
+    if block < 1:
+        raise ValueError(f"blocksize = {block}: must be at least 1")
+    if mode not in ("DCR", "CRD"):
+        raise ValueError(f"mode = {mode!r}: must be 'DCR' or 'CRD'")
+    return call.x.shape, block, mode == "CRD"
+
+
+def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """The input, its dimensions split, permuted and joined again."""
+    permuted = permute(as_shape(call, split_shape), axes)
+    layout = reshaped(permuted.layout, sizes)
+    if layout is not None:
+        return view(permuted, layout)
+    return view(call.workspace.packed(permuted), Layout.packed(sizes))
+
+
+class Operator(NamedTuple):
+    """How an operator runs, and which of its inputs are data: all, or the first."""
+
+    run: Callable[[Call], list[Any]]
+    all_data: bool = False
+
+
+OPERATORS = {
+    "Concat": Operator(concat, all_data=True),
+    "DepthToSpace": Operator(depth_to_space),
+    "Expand": Operator(expand),
+    "Flatten": Operator(flatten),
+    "Identity": Operator(identity),
+    "Pad": Operator(pads),
+    "Reshape": Operator(reshape),
+    "Slice": Operator(slice_),
+    "SpaceToDepth": Operator(space_to_depth),
+    "Split": Operator(split),
+    "Squeeze": Operator(squeeze),
+    "Transpose": Operator(transpose),
+    "Unsqueeze": Operator(unsqueeze),
+}

@@ -1,0 +1,104 @@
+"""ONNX's Pad: a border of a constant, or of the tensor's own elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, product
+from typing import Any, NamedTuple
+
+from wgslice.execute import Operand
+from wgslice.extract import repeated_bytes, windows_of
+from wgslice.layout import Layout
+from wgslice.tensor import Tensor
+from wgslice.views import view
+from wgslice.windows import WindowsPlanner
+from wgslice.workspace import Workspace
+
+__all__ = ["pad", "segments"]
+
+
+def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Tensor:
+    """A copy of `x` with so many elements more, or fewer, before and behind each dimension."""
+    sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
+    for axis, size in enumerate(sizes):
+        if size < 0:
+            raise ValueError(
+                f"pads {widths[axis]} of axis {axis} leave {size} of its {x.shape[axis]} elements"
+            )
+    if mode not in MODES and mode != "constant":
+        raise ValueError(f"mode = {mode!r}: must be 'constant', 'edge', 'reflect' or 'wrap'")
+    if all(width == (0, 0) for width in widths):
+        return x
+    result = workspace.empty(sizes, x.dtype)
+    if 0 in sizes:
+        return result
+    if mode == "constant":
+        begins = [-before for before, _ in widths]
+        windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
+        target = Operand(result.buffer, Layout.packed((1, *sizes)))
+        workspace.run(WindowsPlanner(x.dtype.itemsize, windows), x.operand, target)
+        return result
+    parts = [
+        segments(mode, size, before, behind) for size, (before, behind) in zip(x.shape, widths, strict=True)
+    ]
+    for piece in product(*parts):
+        source = view(x, x.layout.select([segment.indices for segment in piece]))
+        workspace.copy(source, view(result, result.layout.select([segment.places for segment in piece])))
+    return result
+
+
+class Segment(NamedTuple):
+    """Neighbours of a padded dimension, and the indices they take; one index is taken for all of them."""
+
+    places: range
+    indices: range
+
+
+def segments(mode: str, size: int, before: int, behind: int) -> list[Segment]:
+    """A padded dimension of the result, from its beginning, in parts that are windows of the tensor's."""
+    if size == 0:
+        raise ValueError(f"mode = {mode!r}: needs an element to repeat, and a dimension has size 0")
+    part_of = MODES[mode] if size > 1 else edge_part
+    taken: list[range] = []
+    counts: list[int] = []
+    position, stop = -before, size + behind
+    while position < stop:
+        indices, count = part_of(position, size)
+        count = min(count, stop - position)
+        taken.append(indices[:count])
+        counts.append(count)
+        position += count
+    ends = list(accumulate(counts))
+    return [
+        Segment(range(end - count, end), indices)
+        for end, count, indices in zip(ends, counts, taken, strict=True)
+    ]
+
+
+ENDLESS = 2**64  # more than any dimension has
+
+
+def edge_part(position: int, size: int) -> tuple[range, int]:
+    """The indices that mode `edge` takes from a position on, and for how many elements."""
+    if position < 0:
+        return range(1), -position
+    if position >= size:
+        return range(size - 1, size), ENDLESS
+    return range(position, size), size - position
+
+
+def wrap_part(position: int, size: int) -> tuple[range, int]:
+    """The same for mode `wrap`: begin again."""
+    return range(position % size, size), size - position % size
+
+
+def reflect_part(position: int, size: int) -> tuple[range, int]:
+    """The same for mode `reflect`: there and back, either end once."""
+    phase = position % (2 * (size - 1))
+    if phase < size:
+        return range(phase, size), size - phase
+    index = 2 * (size - 1) - phase
+    return range(index, 0, -1), index
+
+
+MODES = {"edge": edge_part, "reflect": reflect_part, "wrap": wrap_part}

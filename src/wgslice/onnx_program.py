@@ -1,0 +1,115 @@
+"""A graph of operators on a device: values that are views and copies, and no readback between them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.creation import asarray
+from wgslice.device import Device
+from wgslice.errors import named
+from wgslice.onnx_graph import Graph, Node
+from wgslice.onnx_operators import Call
+from wgslice.tensor import Tensor
+from wgslice.workspace import MemoryUse, Workspace
+
+__all__ = ["Program"]
+
+
+class Program:
+    """A graph on a device, to run many times; its buffers are kept for the next run."""
+
+    def __init__(self, graph: Graph, device: Device) -> None:
+        self.graph = graph
+        self.workspace = Workspace(device)
+        self.lock = threading.Lock()  # a workspace has one run at a time
+        self.memory: MemoryUse | None = None
+        self.data_names = {name for node in graph.nodes for name in node.data} | set(graph.outputs)
+        self.constants = {
+            name: asarray(array, device) for name, array in graph.constants.items() if name in self.data_names
+        }
+        last_use = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
+        last_use |= {name: number for number, node in enumerate(graph.nodes) for name in node.inputs}
+        self.dying: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
+        for name, number in last_use.items():
+            if name not in graph.outputs:
+                self.dying[number].append(name)
+
+    @property
+    def device(self) -> Device:
+        """Where it runs."""
+        return self.workspace.device
+
+    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The outputs in memory, read after all work is submitted."""
+        with self.lock:
+            packed = [each(self._readable, value) for value in self._evaluate(inputs)]
+            read = [each(self.workspace.read, value) for value in packed]
+            self.memory = self.workspace.end()
+            return read
+
+    def run_on_device(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The outputs as tensors of the caller's, submitted and not waited for."""
+        with self.lock:
+            given = [each(self.workspace.give_away, value) for value in self._evaluate(inputs)]
+            self.workspace.submit()
+            self.memory = self.workspace.end()
+            return given
+
+    def _evaluate(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """Record every node; the outputs, on the device."""
+        self.workspace.begin()
+        parameters = {
+            **self.graph.constants,
+            **{k: v for k, v in inputs.items() if isinstance(v, np.ndarray)},
+        }
+        values: dict[str, Any] = dict(self.constants)
+        for name in self.data_names & inputs.keys():
+            values[name] = self._on_device(inputs[name])
+        for value in values.values():
+            self.workspace.hold(value)
+        for node, dying in zip(self.graph.nodes, self.dying, strict=True):
+            with named(node.label):
+                results = self._run_node(node, values, parameters)
+            for name, value in zip(node.outputs, results, strict=True):
+                self.workspace.hold(value)
+                values[name] = value
+            for name in dying:
+                self.workspace.drop(values.pop(name, None))
+        return [values[name] for name in self.graph.outputs]
+
+    def _run_node(self, node: Node, values: dict[str, Any], parameters: dict[str, NDArray[Any]]) -> list[Any]:
+        """What a node gives; a parameter that the graph has computed is read back for it."""
+        arguments: list[Any] = []
+        for position, name in enumerate(node.inputs):
+            if not name:
+                arguments.append(None)
+            elif position == 0 or node.operator.all_data:
+                arguments.append(values[name])
+            else:
+                if name not in parameters:
+                    parameters[name] = self.workspace.read(values[name])
+                arguments.append(parameters[name])
+        call = Call(self.workspace, node.version, node.attributes, arguments, len(node.outputs))
+        return node.operator.run(call)
+
+    def _on_device(self, value: Any) -> Any:
+        """An input on the device, and what is in it if it is a sequence."""
+        if isinstance(value, list):
+            return [self._on_device(item) for item in value]
+        return value if value is None or isinstance(value, Tensor) else self.workspace.upload(value)
+
+    def _readable(self, x: Tensor) -> Tensor:
+        """A tensor that is read without another copy."""
+        return x if x.is_packed else self.workspace.packed(x)
+
+
+def each(function: Any, value: Any) -> Any:
+    """A function of every tensor in a value."""
+    if isinstance(value, list):
+        return [each(function, item) for item in value]
+    return value if value is None else function(value)

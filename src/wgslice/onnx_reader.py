@@ -1,0 +1,109 @@
+"""ONNX's protocol buffers, read into plain records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import defs, helper, numpy_helper
+
+from wgslice.onnx_graph import Graph, Input, Node
+from wgslice.onnx_operators import OPERATORS
+
+__all__ = ["UnsupportedOperatorError", "check_supported", "read_model", "read_node", "unsupported"]
+
+STANDARD_DOMAINS = ("", "ai.onnx")
+
+
+class UnsupportedOperatorError(NotImplementedError, ValueError):
+    """A graph has operators that do not just move elements; the message names them."""
+
+
+def unsupported(nodes: Iterable[onnx.NodeProto]) -> list[str]:
+    """The operators that cannot run here, each once."""
+    known = {*OPERATORS, "Constant"}
+    return sorted(
+        {
+            ".".join(filter(None, (node.domain, node.op_type)))
+            for node in nodes
+            if node.domain not in STANDARD_DOMAINS or node.op_type not in known
+        }
+    )
+
+
+def check_supported(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Refuse operators that cannot run here."""
+    names = unsupported(nodes)
+    if names:
+        raise UnsupportedOperatorError(
+            f"operator {', '.join(names)}: not one that moves elements; those are "
+            f"{', '.join(sorted(OPERATORS))}"
+        )
+
+
+def read_model(model: onnx.ModelProto) -> Graph:
+    """A model's graph; the model has passed ONNX's checker."""
+    check_supported(model.graph.node)
+    if model.graph.sparse_initializer:
+        raise ValueError(f"initializer {model.graph.sparse_initializer[0].values.name!r}: must not be sparse")
+    (opset,) = {entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS}
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    nodes = []
+    for number, node in enumerate(model.graph.node):
+        if node.op_type == "Constant":
+            constants[node.output[0]] = constant(node)
+        else:
+            nodes.append(read_node(node, opset, number))
+    return Graph(
+        nodes=tuple(nodes),
+        inputs=tuple(read_input(value) for value in model.graph.input),
+        constants=constants,
+        outputs=tuple(value.name for value in model.graph.output),
+    )
+
+
+def read_node(node: onnx.NodeProto, opset: int, number: int = 0) -> Node:
+    """A node of an operator that can run here."""
+    return Node(
+        label=f"{node.op_type} node {node.name!r}" if node.name else f"{node.op_type} node {number}",
+        operator=OPERATORS[node.op_type],
+        version=defs.get_schema(node.op_type, opset, "").since_version,
+        attributes={attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute},
+        inputs=tuple(node.input),
+        outputs=tuple(node.output),
+    )
+
+
+def constant(node: onnx.NodeProto) -> NDArray[Any]:
+    """The value of a Constant node."""
+    (attribute,) = node.attribute
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value":
+            return numpy_helper.to_array(value)
+        case "value_float" | "value_floats":
+            return np.asarray(value, np.float32)
+        case "value_int" | "value_ints":
+            return np.asarray(value, np.int64)
+    raise ValueError(f"Constant node {node.name!r}: {attribute.name} must be a tensor or numbers")
+
+
+def read_input(value: onnx.ValueInfoProto) -> Input:
+    """What a graph says of an input: a dtype and sizes for tensors, and nothing for what is none."""
+    if value.type.WhichOneof("value") != "tensor_type":
+        return Input(value.name, None, None)
+    declared = value.type.tensor_type
+    dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else None
+    if not declared.HasField("shape"):
+        return Input(value.name, dtype, None)
+    return Input(
+        value.name,
+        dtype,
+        tuple(
+            size.dim_value if size.HasField("dim_value") else size.dim_param or None
+            for size in declared.shape.dim
+        ),
+    )

@@ -1,0 +1,57 @@
+"""ONNX's own backend tests of the operators that move elements: all of them, none skipped."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import onnx
+import pytest
+
+import wgslice as wg
+from wgslice import onnx as backend
+
+CATEGORIES = {
+    "node": "OnnxBackendNodeModelTest",
+    "simple": "OnnxBackendSimpleModelTest",
+    "pytorch-converted": "OnnxBackendPyTorchConvertedModelTest",
+    "pytorch-operator": "OnnxBackendPyTorchOperatorModelTest",
+}
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the cases of other operators overflow and divide by zero on purpose
+    from onnx.backend.test import BackendTest
+    from onnx.backend.test.loader import load_model_tests
+
+    suite: Any = BackendTest(backend, __name__).test_cases
+    cases = [case for kind in CATEGORIES for case in load_model_tests(kind=kind)]
+
+MOVING = {
+    *("Concat", "DepthToSpace", "Expand", "Flatten", "Identity", "Pad", "Reshape", "Slice", "SpaceToDepth"),
+    *("Split", "Squeeze", "Transpose", "Unsqueeze"),
+}
+
+
+def model_of(case: Any) -> onnx.ModelProto:
+    return case.model if case.model is not None else onnx.load(f"{case.model_dir}/model.onnx")
+
+
+def moves_only(case: Any) -> bool:
+    return {node.op_type for node in model_of(case).graph.node} <= {*MOVING, "Constant"}
+
+
+names = [(case.kind, f"{case.name}_cpu") for case in cases if moves_only(case)]
+
+
+def test_the_suite_has_cases_of_every_operator() -> None:
+    """No filter hides them: ONNX 1.23 has 91 of nodes and 16 of models."""
+    nodes = [node.op_type for case in cases if moves_only(case) for node in model_of(case).graph.node]
+    assert set(nodes) >= MOVING
+    assert sum(kind == "node" for kind, _ in names) >= 91
+    assert len(names) >= 107
+
+
+@pytest.mark.parametrize(("kind", "name"), names, ids=[name for _, name in names])
+def test_onnxs_own(monkeypatch: pytest.MonkeyPatch, device: wg.Device, kind: str, name: str) -> None:
+    monkeypatch.setattr("wgslice.onnx.default_device", lambda: device)
+    getattr(suite[CATEGORIES[kind]](name), name)()
