@@ -23,7 +23,7 @@ with warnings.catch_warnings():
     from onnx.backend.test import BackendTest
     from onnx.backend.test.loader import load_model_tests
 
-    suite: Any = BackendTest(backend, __name__).test_cases
+    suite: Any = BackendTest(backend.Backend, __name__).test_cases
     cases = [case for kind in CATEGORIES for case in load_model_tests(kind=kind)]
 
 MOVING = {

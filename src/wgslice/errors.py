@@ -34,7 +34,7 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, AxisError):  # prints its attributes, not its arguments
-            axis, rank = error.args
-            raise AxisError(axis, rank, self.operator) from None
+            axis, rank, *inner = error.args
+            raise AxisError(axis, rank, ": ".join([self.operator, *inner])) from None
         if isinstance(error, ValueError | TypeError | OverflowError):
             error.args = (f"{self.operator}: {error}",)

@@ -38,11 +38,18 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         target = Operand(result.buffer, Layout.packed((1, *sizes)))
         workspace.run(WindowsPlanner(x.dtype.itemsize, windows), x.operand, target)
         return result
+    cropped = x.layout.select(
+        [
+            range(max(-before, 0), size + min(behind, 0))
+            for size, (before, behind) in zip(x.shape, widths, strict=True)
+        ]
+    )
     parts = [
-        segments(mode, size, before, behind) for size, (before, behind) in zip(x.shape, widths, strict=True)
+        segments(mode, size, max(before, 0), max(behind, 0))
+        for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
     for piece in product(*parts):
-        source = view(x, x.layout.select([segment.indices for segment in piece]))
+        source = view(x, cropped.select([segment.indices for segment in piece]))
         workspace.copy(source, view(result, result.layout.select([segment.places for segment in piece])))
     return result
 

@@ -1,0 +1,156 @@
+"""Hypothesis strategies for ONNX graphs of operators that move elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from hypothesis import strategies as st
+from onnx import helper
+
+MOST_ELEMENTS = 3000
+
+
+@dataclass
+class Growing:
+    """A graph that grows node by node, with the sizes of its values."""
+
+    draw: st.DrawFn
+    opset: int
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+
+    def constant(self, values: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.asarray(values, np.int64)
+        return name
+
+    def add(self, operator: str, inputs: list[str], *sizes: tuple[int, ...], **attributes: Any) -> None:
+        outputs = [f"v{len(self.sizes) + number}" for number in range(len(sizes))]
+        self.nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
+        self.sizes.update(zip(outputs, sizes, strict=True))
+
+    def grow(self) -> None:
+        """One more node on a value that is there, of an operator that fits it."""
+        x = self.draw(st.sampled_from(sorted(self.sizes)))
+        sizes = self.sizes[x]
+        fitting = [self.identity, self.reshape, self.transpose, self.squeeze, self.flatten]
+        if sizes and prod(sizes) <= MOST_ELEMENTS:
+            fitting += [self.slice, self.split, self.concat, self.pad]
+        if len(sizes) < 6:
+            fitting += [self.unsqueeze, self.expand]
+        if len(sizes) == 4 and 0 not in sizes:
+            fitting += [self.space_to_depth, self.depth_to_space]
+        self.draw(st.sampled_from(fitting))(x, sizes)
+
+    def axis(self, rank: int) -> int:
+        return self.draw(st.integers(-rank, rank - 1))
+
+    def identity(self, x: str, sizes: tuple[int, ...]) -> None:
+        self.add("Identity", [x], sizes)
+
+    def slice(self, x: str, sizes: tuple[int, ...]) -> None:
+        axis = self.axis(len(sizes))
+        start, end = (
+            self.draw(st.integers(-9, 9)),
+            self.draw(st.sampled_from([-(2**63), -3, 0, 2, 5, 2**63 - 1])),
+        )
+        step = self.draw(st.sampled_from([1, 2, -1, -2, 3]))
+        result = list(sizes)
+        result[axis] = len(range(*slice(start, end, step).indices(sizes[axis])))
+        parameters = [self.constant([value]) for value in (start, end, axis, step)]
+        self.add("Slice", [x, *parameters], tuple(result))
+
+    def split(self, x: str, sizes: tuple[int, ...]) -> None:
+        axis = self.axis(len(sizes))
+        first = self.draw(st.integers(0, sizes[axis]))
+        parts = []
+        for size in (first, sizes[axis] - first):
+            part = list(sizes)
+            part[axis] = size
+            parts.append(tuple(part))
+        self.add("Split", [x, self.constant([part[axis] for part in parts])], *parts, axis=axis)
+
+    def concat(self, x: str, sizes: tuple[int, ...]) -> None:
+        axis = self.axis(len(sizes)) % len(sizes)
+        fitting = [
+            name
+            for name, other in sorted(self.sizes.items())
+            if len(other) == len(sizes)
+            and other[:axis] + other[axis + 1 :] == sizes[:axis] + sizes[axis + 1 :]
+        ]
+        others = self.draw(st.lists(st.sampled_from(fitting), max_size=2))
+        total = sizes[axis] + sum(self.sizes[name][axis] for name in others)
+        self.add("Concat", [x, *others], (*sizes[:axis], total, *sizes[axis + 1 :]), axis=axis)
+
+    def pad(self, x: str, sizes: tuple[int, ...]) -> None:
+        axis = self.axis(len(sizes)) % len(sizes)
+        before, behind = self.draw(st.integers(0, 3)), self.draw(st.integers(0, 3))
+        pads = [0] * (2 * len(sizes))
+        pads[axis], pads[len(sizes) + axis] = before, behind
+        mode = self.draw(st.sampled_from(["constant", "edge", "reflect"])) if 0 not in sizes else "constant"
+        result = (*sizes[:axis], sizes[axis] + before + behind, *sizes[axis + 1 :])
+        self.add("Pad", [x, self.constant(pads)], result, mode=mode)
+
+    def reshape(self, x: str, sizes: tuple[int, ...]) -> None:
+        count = prod(sizes)
+        divisors = [size for size in range(1, 9) if count and count % size == 0] or [0]
+        first = self.draw(st.sampled_from(divisors))
+        shape = (first, count // first) if first else (0, 3)
+        shown = [shape[0], -1] if first and self.draw(st.booleans()) else list(shape)
+        self.add("Reshape", [x, self.constant(shown)], shape, **({"allowzero": 1} if 0 in shape else {}))
+
+    def transpose(self, x: str, sizes: tuple[int, ...]) -> None:
+        order = self.draw(st.permutations(range(len(sizes))))
+        if order:
+            self.add("Transpose", [x], tuple(sizes[axis] for axis in order), perm=order)
+
+    def squeeze(self, x: str, sizes: tuple[int, ...]) -> None:
+        ones = [axis for axis, size in enumerate(sizes) if size == 1]
+        if self.draw(st.booleans()) or not ones:
+            self.add("Squeeze", [x], tuple(size for size in sizes if size != 1))
+        else:
+            dropped = self.draw(st.sampled_from(ones))
+            rest = tuple(size for axis, size in enumerate(sizes) if axis != dropped)
+            self.add("Squeeze", [x, self.constant([dropped])], rest)
+
+    def unsqueeze(self, x: str, sizes: tuple[int, ...]) -> None:
+        axis = self.draw(st.integers(0, len(sizes)))
+        self.add("Unsqueeze", [x, self.constant([axis])], (*sizes[:axis], 1, *sizes[axis:]))
+
+    def flatten(self, x: str, sizes: tuple[int, ...]) -> None:
+        if not sizes or 0 in sizes:
+            return
+        axis = self.draw(st.integers(1, len(sizes)))
+        self.add("Flatten", [x], (prod(sizes[:axis]), prod(sizes[axis:])), axis=axis)
+
+    def expand(self, x: str, sizes: tuple[int, ...]) -> None:
+        repeat = self.draw(st.integers(1, 3))
+        if prod(sizes) * repeat <= MOST_ELEMENTS:
+            self.add("Expand", [x, self.constant([repeat, *(1 for _ in sizes)])], (repeat, *sizes))
+
+    def space_to_depth(self, x: str, sizes: tuple[int, ...]) -> None:
+        n, c, h, w = sizes
+        block = 2 if h % 2 == 0 and w % 2 == 0 else 1
+        self.add("SpaceToDepth", [x], (n, c * block**2, h // block, w // block), blocksize=block)
+
+    def depth_to_space(self, x: str, sizes: tuple[int, ...]) -> None:
+        n, c, h, w = sizes
+        block = 2 if c % 4 == 0 else 1
+        mode = self.draw(st.sampled_from(["DCR", "CRD"]))
+        self.add("DepthToSpace", [x], (n, c // block**2, h * block, w * block), blocksize=block, mode=mode)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Growing:
+    """A graph of up to 25 nodes; its inputs are `x` and `y`."""
+    growing = Growing(draw, draw(st.sampled_from([14, 18, 21])))
+    growing.sizes["x"] = draw(st.sampled_from([(2, 4, 6, 4), (3, 5), (1, 7, 1), (6,), (2, 3, 4), (), (0, 3)]))
+    growing.sizes["y"] = draw(st.sampled_from([growing.sizes["x"], (4, 4)]))
+    for _ in range(draw(st.integers(1, 25))):
+        growing.grow()
+    return growing

@@ -1,0 +1,491 @@
+"""The ONNX backend: graphs against ONNX's reference implementation, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from helpers import check_same, random_bytes
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx_graphs import Growing, graphs
+
+import wgslice as wg
+from wgslice import onnx as backend
+from wgslice import transfer
+
+I64_MIN, I64_MAX = -(2**63), 2**63 - 1
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: dict[str, tuple[int, Sequence[int | str | None]]],
+    outputs: dict[str, int],
+    constants: dict[str, Any] | None = None,
+    opset: int = 18,
+) -> onnx.ModelProto:
+    """Inputs have an element type and sizes, outputs a rank; constants that are no arrays are int64."""
+    kind = next(iter(inputs.values()))[0]
+    return helper.make_model(
+        helper.make_graph(
+            nodes,
+            "graph",
+            [helper.make_tensor_value_info(name, *declared) for name, declared in inputs.items()],
+            [helper.make_tensor_value_info(name, kind, [None] * rank) for name, rank in outputs.items()],
+            [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()],
+        ),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=9,
+    )
+
+
+def slice_model(opset: int, sizes: Sequence[int], **parameters: Any) -> onnx.ModelProto:
+    """One Slice of a float32 tensor, in the notation of its opset."""
+    if opset == 1:
+        given_parameters = {name: value for name, value in parameters.items() if value is not None}
+        node = helper.make_node("Slice", ["x"], ["y"], **given_parameters)
+        return model_of([node], {"x": (1, sizes)}, {"y": len(sizes)}, opset=opset)
+    names = [name if parameters.get(name) is not None else "" for name in ("starts", "ends", "axes", "steps")]
+    node = helper.make_node("Slice", ["x", *names], ["y"])
+    return model_of(
+        [node],
+        {"x": (1, sizes)},
+        {"y": len(sizes)},
+        {name: parameters[name] for name in names if name},
+        opset,
+    )
+
+
+WRONG_ELSEWHERE = [
+    # Slice, and what ONNX Runtime's WebGPU provider 1.27 gives: microsoft/onnxruntime issue 24744, pull 25160
+    ((5, 1, -1), [5, 4, 3, 2]),  # 9 8 7 6
+    ((7, 2, -2), [7, 5, 3]),  # 9 7 5
+    ((8, I64_MIN, -3), [8, 5, 2]),  # 9 6 3
+    ((0, -11, -1), [0]),  # 9
+    # microsoft/onnxruntime issue 11107: an end of INT_MAX with a negative step; 9368: a step that overflows
+    ((9, I64_MAX, -1), []),
+    ((2, I64_MAX, I64_MAX), [2]),
+    ((-1, I64_MIN, I64_MIN), [9]),
+    # iree-org/iree issue 24584: negative steps off by one
+    ((9, 0, -3), [9, 6, 3]),
+    ((9, I64_MIN, -4), [9, 5, 1]),
+]
+
+
+@pytest.mark.parametrize("opset", [10, 11, 13])
+@pytest.mark.parametrize(("bounds", "expected"), WRONG_ELSEWHERE, ids=str)
+def test_slices_that_others_get_wrong(
+    device: wg.Device, bounds: tuple[int, int, int], expected: list[int], opset: int
+) -> None:
+    x = np.arange(10, dtype=np.float32)
+    start, end, step = bounds
+    model = slice_model(opset, (10,), starts=[start], ends=[end], axes=[0], steps=[step])
+    (y,) = backend.run_model(model, [x], device)
+    check_same(y, np.array(expected, np.float32))
+
+
+DTYPES = [
+    *(np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_),
+    *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
+    *(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.uint4),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
+def test_every_type_is_moved_bit_for_bit(device: wg.Device, dtype: Any) -> None:
+    """ONNX Runtime's WebGPU provider knows float32, float16 with a feature, and few integers."""
+    element = np.dtype(dtype)
+    x = random_bytes(6 * 7 * element.itemsize, seed=element.itemsize).view(element).reshape(6, 7)
+    if dtype in (np.bool_, ml_dtypes.int4, ml_dtypes.uint4):
+        x = (random_bytes(42).reshape(6, 7) % 2).astype(dtype)
+    kind = helper.np_dtype_to_tensor_dtype(element)
+    nodes = [
+        helper.make_node("Slice", ["x", "starts", "ends", "axes", "steps"], ["cut"]),
+        helper.make_node("Transpose", ["cut"], ["y"]),
+    ]
+    constants = {"starts": [5], "ends": [I64_MIN], "axes": [-2], "steps": [-2]}
+    (y,) = backend.run_model(model_of(nodes, {"x": (kind, (6, 7))}, {"y": 2}, constants, 25), [x], device)
+    check_same(y, x[5::-2].T)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@given(data=st.data(), rank=st.integers(1, 3))
+def test_any_pad_is_numpys(device: wg.Device, mode: str, data: st.DataObject, rank: int) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=rank, max_size=rank))
+    x = np.arange(prod(sizes), dtype=np.int16).reshape(sizes) + np.int16(1)
+    widths = []
+    for size in sizes:
+        before = data.draw(st.integers(1 - size, 9))
+        widths.append((before, data.draw(st.integers(1 - size - min(before, 0), 9))))
+    kept = x[tuple(slice(max(-b, 0), s + min(e, 0)) for s, (b, e) in zip(sizes, widths, strict=True))]
+    options: dict[str, Any] = {"constant_values": -7} if mode == "constant" else {}
+    expected = np.pad(kept, [(max(b, 0), max(e, 0)) for b, e in widths], mode, **options)  # type: ignore[call-overload]
+    node = helper.make_node("Pad", ["x", "pads", "value", "axes"], ["y"], mode=mode)
+    order = data.draw(st.permutations(range(rank)))
+    pads = [widths[axis][0] for axis in order] + [widths[axis][1] for axis in order]
+    axes = [axis - rank * data.draw(st.booleans()) for axis in order]
+    inputs = [x, np.array(pads), np.int16(-7), np.array(axes)]
+    (y,) = backend.run_node(node, inputs, device, opset_version=19)
+    check_same(y, expected)
+
+
+@given(graph=graphs(), data=st.data())
+def test_any_graph_is_that_of_the_reference(device: wg.Device, graph: Growing, data: st.DataObject) -> None:
+    """Values that nothing reads are outputs, and some others."""
+    given_inputs = {
+        name: np.arange(1, prod(graph.sizes[name]) + 1, dtype=np.int32).reshape(graph.sizes[name]) * sign
+        for name, sign in (("x", 1), ("y", -1))
+    }
+    made = [name for node in graph.nodes for name in node.output]
+    read = {name for node in graph.nodes for name in node.input}
+    outputs = [name for name in made if name not in read or data.draw(st.integers(0, 9)) == 0]
+    if not outputs:
+        return
+    model = model_of(
+        graph.nodes,
+        {name: (6, graph.sizes[name]) for name in ("x", "y")},
+        {name: len(graph.sizes[name]) for name in outputs},
+        graph.constants,
+        graph.opset,
+    )
+    expected = ReferenceEvaluator(model).run(None, given_inputs)
+    prepared = backend.prepare(model, device)
+    for run in (
+        prepared.run,
+        prepared.run,
+        lambda inputs: [y.numpy() for y in prepared.run_on_device(inputs)],
+    ):
+        for ours, theirs in zip(run(given_inputs), expected, strict=True):
+            check_same(ours, np.asarray(theirs, np.int32))
+    assert prepared.memory is not None
+    assert prepared.memory.submissions <= 1
+
+
+def chain() -> tuple[onnx.ModelProto, NDArray[np.float32], int]:
+    """A graph of 20 operators on an image: patches, turned, padded and joined again."""
+    nodes: list[onnx.NodeProto] = []
+    constants: dict[str, Any] = {}
+    value = "x"
+
+    def add(operator: str, *parameters: Any, **attributes: Any) -> None:
+        nonlocal value
+        names = []
+        for parameter in parameters:
+            names.append(f"c{len(constants)}")
+            constants[names[-1]] = np.asarray(parameter, np.int64)
+        nodes.append(helper.make_node(operator, [value, *names], [f"v{len(nodes)}"], **attributes))
+        value = nodes[-1].output[0]
+
+    for _ in range(3):
+        add("Slice", [-1], [I64_MIN], [3], [-1])
+        add("Pad", [0, 0, 2, 2, 0, 0, 2, 2], mode="constant")
+        add("SpaceToDepth", blocksize=2)
+        add("Transpose", perm=[0, 1, 3, 2])
+        add("DepthToSpace", blocksize=2, mode="CRD")
+        add("Slice", [2, 2], [-2, -2], [2, 3])
+    add("Flatten", axis=2)
+    add("Reshape", [1, 3, -1, 64])
+    assert len(nodes) == 20
+    model = model_of(nodes, {"x": (1, (1, 3, 64, 64))}, {value: 4}, constants)
+    return model, np.random.default_rng(5).random((1, 3, 64, 64), np.float32), len(nodes)
+
+
+def test_a_graph_of_twenty_operators_stays_on_the_device(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, x, _ = chain()
+    expected = np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])  # type: ignore[index]
+    prepared = backend.prepare(model, device)
+    readbacks: list[int] = []
+    download = transfer.download
+
+    def counted(*arguments: Any) -> None:
+        readbacks.append(1)
+        download(*arguments)
+
+    monkeypatch.setattr("wgslice.tensor.download", counted)
+    (y,) = prepared.run_on_device([x])
+    assert readbacks == []
+    check_same(y.numpy(), expected)
+    (again,) = prepared.run([x])
+    assert len(readbacks) == 2
+    check_same(again, expected)
+    memory = prepared.memory
+    assert memory is not None
+    assert memory.submissions == 1
+    assert memory.tensors == 11  # the input, three copies in each of three rounds, and the last reshape's
+    assert memory.buffers <= 3
+    assert memory.peak_nbytes < memory.tensors_nbytes / 3
+    assert str(memory).startswith(f"{memory.peak_nbytes:,} bytes in {memory.buffers} buffers, for 11 tensors")
+
+
+def test_runs_use_the_same_buffers_until_sizes_change(device: wg.Device) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("Reshape", ["t", "shape"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (1, ("n", 5))}, {"y": 1}, {"shape": [-1]})
+    prepared = backend.prepare(model, device)
+    owned = []
+    for rows in (4, 4, 9, 4):
+        x = np.random.default_rng(rows).random((rows, 5), np.float32)
+        check_same(prepared.run([x])[0], x.T.reshape(-1))
+        owned.append(set(prepared.program.workspace.owned))
+    assert owned[0] == owned[1]
+    assert len(owned[2]) == 2
+    assert owned[2] == owned[3]
+    assert prepared.memory is not None
+    assert prepared.memory.peak_nbytes == 2 * 192
+
+
+def test_outputs_on_the_device_are_the_callers(device: wg.Device) -> None:
+    """Whatever runs later does not change them, and they share no buffer with an input or with each other."""
+    nodes = [
+        helper.make_node("Identity", ["x"], ["same"]),
+        helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
+        helper.make_node("Slice", ["twice", "one", "far"], ["cut"]),
+    ]
+    outputs = {"same": 1, "twice": 1, "cut": 1, "x": 1}
+    model = model_of(nodes, {"x": (1, ("n",))}, outputs, {"one": [1], "far": [I64_MAX]})
+    prepared = backend.prepare(model, device)
+    first, second = np.arange(8, dtype=np.float32), np.arange(8, 16, dtype=np.float32)
+    tensor = wg.asarray(first, device)
+    kept = prepared.run_on_device([tensor])
+    prepared.run_on_device([second])
+    prepared.run([second])
+    tensor[:] = 99
+    twice = np.concatenate([first, first])
+    for ours, theirs in zip(kept, (first, twice, twice[1:], first), strict=True):
+        check_same(ours.numpy(), theirs)
+    assert len({id(y.buffer) for y in (*kept, tensor)}) == 5
+
+
+def test_a_tensor_is_an_input_without_an_upload(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), device)
+    node = helper.make_node("Transpose", ["x"], ["y"])
+    prepared = backend.prepare(model_of([node], {"x": (1, (4, 3))}, {"y": 2}), device)
+    check_same(prepared.run({"x": x.T})[0], x.numpy())
+    assert prepared.memory is not None
+    assert prepared.memory.tensors == 0
+
+
+def test_parameters_may_be_inputs_or_computed(device: wg.Device) -> None:
+    """What the graph computes of its own shape is read back, and only that."""
+    nodes = [
+        helper.make_node("Concat", ["rows", "columns"], ["shape"], axis=0),
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("Reshape", ["t", "shape"], ["y"]),
+        helper.make_node("Expand", ["y", "more"], ["z"]),
+    ]
+    free: dict[str, tuple[int, Sequence[int | str | None]]] = {"rows": (7, (1,)), "columns": (7, (1,))}
+    model = model_of(nodes, {"x": (1, (4, 6)), **free, "more": (7, (None,))}, {"z": 3})
+    prepared = backend.prepare(model, device)
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for rows, columns, more in ((3, 8, 2), (-1, 12, 3)):
+        inputs = [x, np.array([rows]), np.array([columns]), np.array([more, 1, 1])]
+        (z,) = prepared.run(inputs)
+        check_same(z, np.broadcast_to(x.T.reshape(rows, columns), (more, 24 // columns, columns)))
+    assert prepared.memory is not None
+    assert prepared.memory.submissions == 2
+
+
+def test_constants_and_initializers(device: wg.Device) -> None:
+    """A Constant node is a constant; an initializer that is an input too may be given another value."""
+    nodes = [
+        helper.make_node("Constant", [], ["ends"], value_ints=[2]),
+        helper.make_node("Slice", ["table", "starts", "ends"], ["y"]),
+    ]
+    table = np.arange(10, dtype=np.float32)
+    inputs: dict[str, tuple[int, Sequence[int | str | None]]] = {"table": (1, (10,)), "starts": (7, (1,))}
+    model = model_of(nodes, inputs, {"y": 1}, {"table": table, "starts": np.array([0])})
+    prepared = backend.prepare(model, device)
+    check_same(prepared.run([])[0], table[:2])
+    check_same(prepared.run({"starts": np.array([-9])})[0], table[1:2])
+    check_same(prepared.run([table + 5, np.array([1])])[0], table[1:2] + 5)
+    check_same(prepared.run([])[0], table[:2])
+
+
+CUT = helper.make_node("Slice", ["x", "starts", "ends"], ["y"], name="cut")
+
+
+def cut_model(*nodes: onnx.NodeProto, starts: Any = (0,)) -> onnx.ModelProto:
+    constants = {"starts": np.array(starts), "ends": np.array([2] * len(starts))}
+    return model_of([CUT, *nodes], {"x": (1, ("n", 4, "n"))}, {"y": 3}, constants)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "names"),
+    [
+        (
+            [helper.make_node("Relu", ["y"], ["z"])],
+            "Relu: not one that moves elements; those are Conc",
+        ),
+        (
+            [helper.make_node("Add", ["y", "y"], ["z"]), helper.make_node("Exp", ["z"], ["w"])],
+            "operator Add, Exp",
+        ),
+        ([helper.make_node("ReverseSequence", ["y", "n"], ["z"])], "operator ReverseSequence"),
+        ([helper.make_node("Slice", ["y"], ["z"], domain="com.example")], "operator com.example.Slice"),
+    ],
+)
+def test_other_operators_are_refused_by_name(
+    device: wg.Device, nodes: list[onnx.NodeProto], names: str
+) -> None:
+    model = cut_model(*nodes)
+    for kind in (NotImplementedError, ValueError, backend.UnsupportedOperatorError):
+        with pytest.raises(kind, match=names):
+            backend.prepare(model, device)
+    assert not backend.is_compatible(model)
+    assert backend.is_compatible(cut_model())
+    with pytest.raises(backend.UnsupportedOperatorError, match=nodes[0].op_type):
+        backend.run_node(nodes[0], [np.zeros(3, np.float32)], device)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind", "words"),
+    [
+        ([], ValueError, "inputs: 0 given: must be 1, x"),
+        ({"z": 1}, ValueError, "inputs: 'z' is unknown: the graph's inputs are x"),
+        ({}, ValueError, "inputs: 'x' is missing"),
+        (
+            np.zeros((2, 4, 2), np.float32),
+            TypeError,
+            "inputs: of type ndarray: must be a list, a tuple, or a dict",
+        ),
+        ([np.zeros((2, 4, 2))], TypeError, "inputs: 'x': has dtype float64: must be float32"),
+        ([[np.zeros(3)]], TypeError, "inputs: 'x': of type list: must be a tensor"),
+        (
+            [np.zeros((2, 5, 2), np.float32)],
+            ValueError,
+            r"has sizes \(2, 5, 2\): must be \(n, 4, n\), where n is 2",
+        ),
+        (
+            [np.zeros((2, 4, 3), np.float32)],
+            ValueError,
+            r"has sizes \(2, 4, 3\): must be \(n, 4, n\), where n is 2",
+        ),
+        ([np.zeros((2, 4), np.float32)], ValueError, r"has sizes \(2, 4\): must be \(n, 4, n\)"),
+    ],
+)
+def test_inputs_that_are_not_as_declared_are_refused(
+    device: wg.Device, inputs: Any, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        backend.run_model(cut_model(), inputs, device)
+
+
+def test_a_refused_run_leaves_a_model_that_runs(device: wg.Device) -> None:
+    prepared = backend.prepare(cut_model(starts=(0, 0, 0, 0)), device)
+    x = np.zeros((2, 4, 2), np.float32)
+    with pytest.raises(ValueError, match=r"Slice node 'cut': onnx_slice: axis 3 is out of bounds"):
+        prepared.run([x])
+    nodes = [
+        helper.make_node("Concat", ["x", "x"], ["both"], axis=0),
+        helper.make_node("Reshape", ["both", "shape"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (1, (2,)), "shape": (7, (1,))}, {"y": 1})
+    prepared = backend.prepare(model, device)
+    pair = np.arange(2, dtype=np.float32)
+    for shape in (4, 3, 4):
+        if shape == 3:
+            with pytest.raises(ValueError, match="Reshape node 1: cannot reshape array of size 4 into shape"):
+                prepared.run([pair, np.array([shape])])
+        else:
+            check_same(prepared.run([pair, np.array([shape])])[0], np.tile(pair, 2))
+
+
+def node(operator: str, count: int = 1, outputs: int = 1, **attributes: Any) -> onnx.NodeProto:
+    names = [f"i{number}" for number in range(count)]
+    return helper.make_node(operator, names, [f"o{number}" for number in range(outputs)], **attributes)
+
+
+@pytest.mark.parametrize(
+    ("operator", "parameters", "words"),
+    [
+        (node("Split", outputs=2), [], r"size 3 of axis 0 does not split into 2 equal parts"),
+        (node("Split", 2, 2), [[1, 1]], r"split = \(1, 1\): must be 2 sizes .* that add up to 3"),
+        (node("Split", 2, 2), [[4, -1]], r"split = \(4, -1\): must be 2 sizes of at least 0"),
+        (node("Reshape", 2), [[0, 0, 0]], r"shape\[2\] = 0: the input of rank 2 has no such dimension"),
+        (node("Reshape", 2), [[5, -1]], r"cannot reshape array of size 12 into shape \(5, -1\)"),
+        (node("Reshape", 2, allowzero=1), [[0, -1]], "must not hold both 0 and -1 where allowzero is set"),
+        (node("Squeeze", 2), [[0]], "axis 0 has size 3: must have size 1"),
+        (node("Unsqueeze", 2), [[0, 0]], "axes = .*: an axis is repeated"),
+        (node("Flatten", axis=3), [], "axis = 3: must be -2 to 2"),
+        (node("Transpose", perm=[0]), [], r"axes = \(0,\): must name each of the 2 dimensions once"),
+        (node("Expand", 2), [[2, 4]], "shape mismatch"),
+        (node("Pad", 2), [[0, 0, 0]], r"pads = \(0, 0, 0\): must be 4, a begin and an end for each axis"),
+        (node("Pad", 2), [[-2, 0, -2, 0]], r"pads \(-2, -2\) of axis 0 leave -1 of its 3 elements"),
+        (node("Pad", 2, mode="mirror"), [[0, 1, 0, 1]], "mode = 'mirror': must be 'constant', 'edge'"),
+        (node("Pad", 2, mode="edge"), [[-3, 0, 1, 0]], "mode = 'edge': needs an element to repeat"),
+        (node("DepthToSpace", blocksize=2), [], "input of rank 2: must have rank 4"),
+    ],
+)
+def test_nodes_that_break_a_rule_are_refused(
+    device: wg.Device, operator: onnx.NodeProto, parameters: list[list[int]], words: str
+) -> None:
+    opset = 13 if operator.op_type == "Split" else 18
+    inputs = [np.zeros((3, 4), np.float32), *map(np.array, parameters)]
+    with pytest.raises(ValueError, match=rf"run_node: {operator.op_type} node 0: .*{words}"):
+        backend.run_node(operator, inputs, device, opset_version=opset)
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "words"),
+    [
+        (node("DepthToSpace", blocksize=2), (1, 6, 2, 2), r"depth 6: must be a multiple .* = 4"),
+        (
+            node("SpaceToDepth", blocksize=2),
+            (1, 3, 2, 5),
+            "width 5: must be multiples of blocksize = 2",
+        ),
+        (node("SpaceToDepth", blocksize=0), (1, 3, 2, 5), "blocksize = 0: must be at least 1"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(
+    device: wg.Device, operator: onnx.NodeProto, shape: tuple[int, ...], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        backend.run_node(operator, [np.zeros(shape, np.float32)], device)
+
+
+def test_parts_to_join_are_checked(device: wg.Device) -> None:
+    x = np.zeros((3, 4), np.float32)
+    join = node("Concat", 2, axis=1)
+    with pytest.raises(
+        ValueError, match=r"input 1 has sizes \(1, 4\): must be \(3, 4\) as input 0 has, but for axis 1"
+    ):
+        backend.run_node(join, [x, x[:1]], device)
+    with pytest.raises(TypeError, match="output has dtype float32, the input float16"):
+        backend.run_node(join, [x, x.astype(np.float16)], device)
+
+
+def test_devices_are_named_as_adapters_are(device: wg.Device) -> None:
+    assert backend.supports_device("CPU")
+    assert backend.supports_device(device.adapter.backend)
+    assert not backend.supports_device("no such adapter")
+    x = np.arange(3, dtype=np.float32)
+    (y,) = backend.run_node(node("Identity"), [x], device.adapter.backend)
+    check_same(y, x)
+    prepared = backend.prepare(cut_model(), device.adapter.backend)
+    assert prepared.device.adapter.backend == device.adapter.backend
+    assert backend.prepare(cut_model(), device.adapter.backend).device is prepared.device
+    with pytest.raises(wg.NoAdapterError, match="no such adapter"):
+        backend.prepare(cut_model(), "no such adapter")
+    other = wg.Device.request(device.adapter)
+    with pytest.raises(ValueError, match=r"inputs: 'i0': is on .*: must be on"):
+        backend.run_node(node("Identity"), [wg.asarray(x, other)], device)
+    with pytest.raises(TypeError, match=r"prepare\(\) got an unexpected keyword argument 'speed'"):
+        backend.prepare(cut_model(), device, speed=11)
+
+
+def test_text_is_refused(device: wg.Device) -> None:
+    with pytest.raises(TypeError, match="Python objects do not live on a GPU"):
+        backend.run_node(node("Identity"), [np.array(["a"], object)], device)
