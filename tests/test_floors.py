@@ -20,7 +20,8 @@ FLOORS = [
     ["transfer", "execute", "assign"],
     ["tensor", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
     ["workspace", "onnx_pads", "onnx_operators", "onnx_graph", "onnx_program", "onnx_reader"],
-    ["cli", "demo", "onnx"],
+    ["directml_structs", "directml_operators", "directml_bindings", "directml_objects"],
+    ["cli", "demo", "onnx", "directml"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported
 CLIENTS = FLOORS[-1]  # import the package's public names, and nobody imports them

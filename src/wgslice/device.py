@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Buffer: TypeAlias = wgpu.GPUBuffer
     CommandEncoder: TypeAlias = wgpu.GPUCommandEncoder
+    GPUDevice: TypeAlias = wgpu.GPUDevice
 
 __all__ = ["Device", "adapters", "default_device"]
 

@@ -1,0 +1,73 @@
+"""What is bound for DirectML's dispatchables: C arrays and buffers, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import wgslice.directml_structs as dml
+from wgslice.directml_operators import BufferTensor
+from wgslice.integers import integer
+
+if TYPE_CHECKING:
+    from wgslice.device import Buffer
+
+__all__ = ["array_item", "at", "bound", "counted", "only"]
+
+Some = TypeVar("Some")
+
+
+def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: type[Some]) -> list[Some]:
+    """A C array: a count and as many values, one value, or None for none."""
+    items: list[Any] = [values] if isinstance(values, kind) else list(cast("Sequence[Any]", values or ()))
+    if len(items) != count:
+        raise ValueError(f"{len(items)} {name}: the count says {count}")
+    for number, item in enumerate(items):
+        if not isinstance(item, kind):
+            raise TypeError(f"{name}[{number}] is of type {type(item).__name__}: must be {kind.__name__}")
+    return items
+
+
+def at(bindings: Sequence[dml.DML_BINDING_DESC], number: int) -> dml.DML_BINDING_DESC:
+    """A binding; one of type NONE where there is none."""
+    return bindings[number] if number < len(bindings) else dml.DML_BINDING_DESC()
+
+
+def only(bindings: Sequence[dml.DML_BINDING_DESC]) -> dml.DML_BINDING_DESC:
+    """The one binding of an operator's side."""
+    if len(bindings) > 1:
+        raise ValueError(f"{len(bindings)} are bound: must be 1")
+    return at(bindings, 0)
+
+
+def array_item(binding: dml.DML_BINDING_DESC) -> dml.DML_BINDING_DESC:
+    """The one buffer of an array that is bound for an operator's inputs."""
+    array = binding.Desc
+    if binding.Type != dml.DML_BINDING_TYPE_BUFFER_ARRAY or not isinstance(
+        array, dml.DML_BUFFER_ARRAY_BINDING
+    ):
+        raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER_ARRAY, with its Desc")
+    (item,) = counted("Bindings", array.BindingCount, array.Bindings, dml.DML_BUFFER_BINDING)
+    return dml.DML_BINDING_DESC(dml.DML_BINDING_TYPE_BUFFER, item)
+
+
+def bound(binding: dml.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buffer, int]:
+    """A buffer and a byte offset, refused where the tensor's descriptor does not allow them."""
+    part = binding.Desc
+    if binding.Type != dml.DML_BINDING_TYPE_BUFFER or not isinstance(part, dml.DML_BUFFER_BINDING):
+        raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
+    offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
+    if part.Buffer is None:
+        raise ValueError("Buffer is None: bind one")
+    if nbytes < tensor.nbytes:
+        raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
+    if offset < 0 or offset % tensor.alignment_nbytes:
+        raise ValueError(
+            f"Offset = {offset}: must be at least 0 and a multiple of {tensor.alignment_nbytes}, what "
+            "GuaranteedBaseOffsetAlignment says"
+        )
+    if offset + nbytes > part.Buffer.size:
+        raise ValueError(
+            f"Offset + SizeInBytes = {offset + nbytes}: must be at most the buffer's size, {part.Buffer.size}"
+        )
+    return part.Buffer, offset

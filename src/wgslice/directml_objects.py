@@ -1,0 +1,186 @@
+"""DirectML's objects between its device and a command list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import wgslice.directml_structs as dml
+from wgslice.copies import CopyPlanner
+from wgslice.device import Device
+from wgslice.directml_bindings import array_item, at, bound, counted, only
+from wgslice.directml_operators import Operator
+from wgslice.errors import named
+from wgslice.execute import Operand, record
+from wgslice.integers import integer
+from wgslice.layout import Layout
+
+if TYPE_CHECKING:
+    from wgslice.device import CommandEncoder
+
+__all__ = [
+    "IDMLBindingTable",
+    "IDMLCommandRecorder",
+    "IDMLCompiledOperator",
+    "IDMLDispatchable",
+    "IDMLOperator",
+    "IDMLOperatorInitializer",
+]
+
+
+class IDMLOperator:
+    """An operator that is checked, and not yet compiled."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+
+class IDMLDispatchable:
+    """What can be recorded: a compiled operator or an initializer."""
+
+    def GetBindingProperties(self) -> dml.DML_BINDING_PROPERTIES:
+        """What its binding table must hold; no temporary resource is ever needed."""
+        raise NotImplementedError
+
+    def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
+        raise NotImplementedError
+
+
+class IDMLCompiledOperator(IDMLDispatchable):
+    """An operator planned for a device.
+
+    Attributes
+    ----------
+    compiled : CompiledOperator
+        wgslice's own; its `plan` says what runs.
+    """
+
+    def __init__(self, device: Device, operator: Operator) -> None:
+        self.operator = operator
+        self.compiled = device.compile(operator.descriptor)
+
+    def GetBindingProperties(self) -> dml.DML_BINDING_PROPERTIES:
+        """Two descriptors, and a persistent resource for an input that is owned by DirectML."""
+        owned = self.operator.input.nbytes if self.operator.input.owned else 0
+        return dml.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2, PersistentResourceSize=owned)
+
+    def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
+        owned = self.operator.input.owned
+        with named("persistent resource" if owned else "input"):
+            source = bound(table.persistent if owned else only(table.inputs), self.operator.input)
+        with named("output"):
+            target = bound(only(table.outputs), self.operator.output)
+        self.compiled.record(encoder, input=source, output=target)
+
+
+class IDMLOperatorInitializer(IDMLDispatchable):
+    """Gives compiled operators the inputs that are owned by DirectML; others need no initialization."""
+
+    def __init__(self, device: Device, operators: Sequence[IDMLCompiledOperator]) -> None:
+        self.device = device
+        self.operators = tuple(operators)
+
+    def Reset(
+        self, operatorCount: int, operators: IDMLCompiledOperator | Sequence[IDMLCompiledOperator]
+    ) -> None:
+        """Initialize other operators from now on."""
+        with named("Reset"):
+            self.operators = tuple(counted("operators", operatorCount, operators, IDMLCompiledOperator))
+
+    def GetBindingProperties(self) -> dml.DML_BINDING_PROPERTIES:
+        """Two descriptors an operator: its inputs, and its persistent resource, which is an output here."""
+        return dml.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2 * len(self.operators))
+
+    def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
+        copies = []
+        for number, operator in enumerate(self.operators):
+            tensor = operator.operator.input
+            if tensor.owned:
+                with named(f"inputs of operator {number}"):
+                    source = bound(array_item(at(table.inputs, number)), tensor)
+                with named(f"persistent resource of operator {number}"):
+                    target = bound(at(table.outputs, number), tensor)
+                copies.append((source, target, tensor.nbytes))
+        for (source, start), (target, place), nbytes in copies:
+            sides = (
+                Operand(source, Layout.packed((nbytes,), start)),
+                Operand(target, Layout.packed((nbytes,), place)),
+            )
+            record(self.device, encoder, CopyPlanner(1), *sides)
+
+
+class IDMLBindingTable:
+    """The buffers that a dispatchable is recorded with; each binding holds until another takes its place."""
+
+    def __init__(self, desc: dml.DML_BINDING_TABLE_DESC) -> None:
+        self.Reset(desc)
+
+    def Reset(self, desc: dml.DML_BINDING_TABLE_DESC) -> None:
+        """Forget all bindings, and serve another dispatchable."""
+        with named("IDMLBindingTable"):
+            if not isinstance(desc.Dispatchable, IDMLDispatchable):
+                kind = type(desc.Dispatchable).__name__
+                raise TypeError(f"Dispatchable is of type {kind}: must be an IDMLDispatchable")
+            required = desc.Dispatchable.GetBindingProperties().RequiredDescriptorCount
+            if integer("SizeInDescriptors", desc.SizeInDescriptors) < required:
+                raise ValueError(f"SizeInDescriptors = {desc.SizeInDescriptors}: must be at least {required}")
+        self.dispatchable = desc.Dispatchable
+        self.inputs: list[dml.DML_BINDING_DESC] = []
+        self.outputs: list[dml.DML_BINDING_DESC] = []
+        self.persistent = dml.DML_BINDING_DESC()
+
+    def BindInputs(
+        self, bindingCount: int, bindings: dml.DML_BINDING_DESC | Sequence[dml.DML_BINDING_DESC] | None
+    ) -> None:
+        """Bind the input, or for an initializer an array of them for each operator."""
+        with named("BindInputs"):
+            self.inputs = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+
+    def BindOutputs(
+        self, bindingCount: int, bindings: dml.DML_BINDING_DESC | Sequence[dml.DML_BINDING_DESC] | None
+    ) -> None:
+        """Bind the output, or for an initializer the persistent resource of each operator."""
+        with named("BindOutputs"):
+            self.outputs = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+
+    def BindTemporaryResource(self, binding: dml.DML_BINDING_DESC | None) -> None:
+        """Do nothing: no operator here needs a temporary resource."""
+
+    def BindPersistentResource(self, binding: dml.DML_BINDING_DESC | None) -> None:
+        """Bind what the initializer has filled."""
+        with named("BindPersistentResource"):
+            (self.persistent,) = counted(
+                "binding", 1, binding or dml.DML_BINDING_DESC(), dml.DML_BINDING_DESC
+            )
+
+
+class IDMLCommandRecorder:
+    """Records dispatchables into command encoders."""
+
+    def RecordDispatch(
+        self, commandList: CommandEncoder, dispatchable: IDMLDispatchable, bindings: IDMLBindingTable
+    ) -> None:
+        """Record, with what is bound now.
+
+        Parameters
+        ----------
+        commandList : wgpu.GPUCommandEncoder
+            Of the device, with no pass open; you finish and submit it.
+        dispatchable : IDMLCompiledOperator or IDMLOperatorInitializer
+            What the binding table was made or reset for.
+        bindings : IDMLBindingTable
+            Buffers of the device with usage STORAGE. Bytes of the output that belong to no element keep their
+            value, which DirectML does not promise.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A binding is missing, too small, misaligned, destroyed, mapped, or of another device. Nothing is
+            recorded then.
+        DeviceLostError
+            The device is gone.
+        """
+        with named("RecordDispatch"):
+            if bindings.dispatchable is not dispatchable:
+                raise ValueError("the binding table is for another dispatchable: Reset it for this one")
+            dispatchable._record(commandList, bindings)
