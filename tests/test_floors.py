@@ -12,13 +12,13 @@ import wgslice
 SOURCE = Path(wgslice.__file__).parent
 
 FLOORS = [
-    ["errors", "integers", "dtypes", "window", "selection", "layout", "rearrange"],
+    ["errors", "integers", "dtypes", "dlpack", "window", "selection", "layout", "rearrange"],
     ["numpy_index", "strided_slices", "windowed_slices", "dialects", "tensor_desc"],
     ["profiles", "kernels", "steps", "window_steps", "plan", "copies", "gradients", "window_rows", "windows"],
     ["uniforms", "window_reference", "reference", "adapter"],
     ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute", "assign"],
-    ["tensor", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
+    ["tensor", "outputs", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
     ["workspace", "onnx_pads", "onnx_operators", "onnx_graph", "onnx_program", "onnx_reader"],
     ["directml_structs", "directml_operators", "directml_bindings", "directml_objects"],
     ["cli", "demo", "onnx", "directml"],

@@ -1,8 +1,9 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
+from wgslice import dialects
 from wgslice.adapter import Adapter
 from wgslice.compiled import CompiledOperator
-from wgslice.creation import asarray, empty, from_buffer, zeros
+from wgslice.creation import asarray, empty, from_buffer, from_dlpack, zeros
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
 from wgslice.extract import ExtractWindows, extract_windows
@@ -34,9 +35,11 @@ __all__ = [
     "broadcast_to",
     "copyto",
     "default_device",
+    "dialects",
     "empty",
     "extract_windows",
     "from_buffer",
+    "from_dlpack",
     "permute",
     "reshape",
     "reverse",

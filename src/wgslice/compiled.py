@@ -8,9 +8,11 @@ from wgslice.buffers import check_buffer_type, check_fits
 from wgslice.device import Device
 from wgslice.errors import named
 from wgslice.execute import Offsets, Operand, compile_plan, record, run
+from wgslice.integers import checked_offset
 from wgslice.layout import Layout
+from wgslice.outputs import check_tensor
 from wgslice.plan import Plan, Planner
-from wgslice.tensor import Tensor, check_tensor, checked_offset
+from wgslice.tensor import Tensor
 from wgslice.tensor_desc import TensorDesc
 
 if TYPE_CHECKING:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from wgslice.buffers import check_alive, check_fits, check_usable, device_of
 from wgslice.device import Device, default_device
+from wgslice.dlpack import imported
 from wgslice.dtypes import element_dtype, native_dtype
 from wgslice.errors import named
-from wgslice.integers import checked_shape, integers
+from wgslice.integers import checked_offset, checked_shape, integers
 from wgslice.layout import Layout
-from wgslice.tensor import Tensor, allocate, checked_offset
+from wgslice.tensor import Tensor, allocate
 from wgslice.transfer import upload
 
 if TYPE_CHECKING:
     from wgslice.device import Buffer
 
-__all__ = ["asarray", "empty", "from_buffer", "zeros"]
+__all__ = ["asarray", "empty", "from_buffer", "from_dlpack", "zeros"]
 
 
 def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
@@ -178,6 +179,37 @@ def from_buffer(
         check_fits(gpu_buffer, layout, element)
         check_alive(device, gpu_buffer)
         return Tensor(device, gpu_buffer, element, layout)
+
+
+def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
+    """Upload an array or tensor of another library, such as PyTorch's, by the DLPack protocol.
+
+    Parameters
+    ----------
+    x : object with ``__dlpack__`` and ``__dlpack_device__``
+        In CPU memory; from elsewhere its library copies it there, where NumPy 2.1 or newer can ask for that.
+    device : Device, optional
+        `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own: a copy.
+
+    Raises
+    ------
+    TypeError
+        `x` knows no DLPack.
+    BufferError
+        Its library does not give it (PyTorch: it requires a gradient), or NumPy lacks its dtype (bfloat16):
+        view it as integers of the same width first, and the result with `Tensor.view`.
+    ValueError, OutOfDeviceMemory
+        As `asarray`.
+    """
+    if isinstance(x, Tensor):
+        return asarray(x, device)
+    with named("from_dlpack"):
+        return asarray(imported(x), device)
 
 
 def checked_device(device: Device | None) -> Device:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["DType", "element_dtype", "native_dtype"]
+__all__ = ["DType", "check_same_dtype", "element_dtype", "native_dtype"]
 
 type_widths = (1, 2, 4, 8, 16)
 
@@ -31,3 +31,11 @@ def element_dtype(dtype: DTypeLike) -> DType:
 def native_dtype(dtype: DType) -> DType:
     """The element dtype of an array to upload: its own, in native byte order."""
     return element_dtype(dtype if dtype.hasobject else dtype.newbyteorder("="))
+
+
+def check_same_dtype(input: DType, output: DType) -> None:
+    """Refuse conversions."""
+    if input != output:
+        raise TypeError(
+            f"output has dtype {output}, the input {input}: a slice moves bits, so they must be equal"
+        )

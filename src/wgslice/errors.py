@@ -36,5 +36,5 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
         if isinstance(error, AxisError):  # prints its attributes, not its arguments
             axis, rank, *inner = error.args
             raise AxisError(axis, rank, ": ".join([self.operator, *inner])) from None
-        if isinstance(error, ValueError | TypeError | OverflowError):
+        if isinstance(error, ValueError | TypeError | OverflowError | BufferError):
             error.args = (f"{self.operator}: {error}",)

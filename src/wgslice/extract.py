@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.assign import as_assigned, check_disjoint
 from wgslice.compiled import CompiledOperator
 from wgslice.device import Device
-from wgslice.dtypes import DType
+from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.execute import Offsets, run
 from wgslice.integers import I32_MAX, I32_MIN, MAX_RANK, integers
-from wgslice.tensor import Tensor, check_same_dtype, check_tensor, output_for
+from wgslice.outputs import check_tensor, output_for
+from wgslice.tensor import Tensor
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window_steps import Windows
 from wgslice.windows import WindowsPlanner

@@ -16,6 +16,7 @@ __all__ = [
     "MAX_RANK",
     "U32_MAX",
     "check_within",
+    "checked_offset",
     "checked_shape",
     "distinct_axes",
     "integer",
@@ -80,6 +81,16 @@ def distinct_axes(name: str, axes: SupportsIndex | Iterable[SupportsIndex], rank
     if len(set(normalized)) < len(normalized):
         raise ValueError(f"{name} = {given}: an axis is repeated")
     return normalized
+
+
+def checked_offset(offset: SupportsIndex, itemsize: int) -> int:
+    """A byte offset as an offset in elements."""
+    nbytes = integer("offset", offset)
+    if nbytes < 0 or nbytes % itemsize:
+        raise ValueError(
+            f"offset = {nbytes} bytes: must be a multiple of the item size, {itemsize}, and at least 0"
+        )
+    return nbytes // itemsize
 
 
 def whole_words(nbytes: int) -> int:

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wgslice.dtypes import check_same_dtype
 from wgslice.integers import checked_shape, distinct_axes, integers
 from wgslice.layout import Layout
 from wgslice.numpy_index import numpy_shape
 from wgslice.onnx_pads import pad
 from wgslice.rearrange import reshaped
 from wgslice.strided_slices import onnx_slice
-from wgslice.tensor import Tensor, check_same_dtype
+from wgslice.tensor import Tensor
 from wgslice.views import broadcast_to, permute, view
 from wgslice.workspace import Workspace
 

@@ -9,12 +9,14 @@ from typing import SupportsIndex
 from wgslice.assign import check_disjoint
 from wgslice.compiled import CompiledOperator
 from wgslice.device import Device
+from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.execute import run
 from wgslice.gradients import GradientPlanner
 from wgslice.integers import checked_shape
+from wgslice.outputs import check_tensor, output_for
 from wgslice.plan import Planner
-from wgslice.tensor import Tensor, check_same_dtype, check_tensor, output_for
+from wgslice.tensor import Tensor
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window import Window, Windowed
 

@@ -10,10 +10,12 @@ from wgslice.assign import check_disjoint
 from wgslice.compiled import CompiledOperator
 from wgslice.copies import CopyPlanner
 from wgslice.device import Device
+from wgslice.dtypes import check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.execute import Operand, run_copy
 from wgslice.integers import integers
-from wgslice.tensor import Tensor, check_same_dtype, check_tensor, output_for
+from wgslice.outputs import check_tensor, output_for
+from wgslice.tensor import Tensor
 from wgslice.tensor_desc import TensorDesc, check_descs
 from wgslice.window import Window, Windowed
 

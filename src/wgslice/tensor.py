@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.assign import as_assigned, check_disjoint, write
+from wgslice.assign import as_assigned, write
 from wgslice.device import COPY_SRC, Device
-from wgslice.dtypes import DType
+from wgslice.dlpack import CPU_DEVICE, exported
+from wgslice.dtypes import DType, check_same_dtype, element_dtype
 from wgslice.errors import named
 from wgslice.execute import Operand, run_copy
-from wgslice.integers import distinct_axes, integer
+from wgslice.integers import distinct_axes
 from wgslice.layout import Layout
 from wgslice.numpy_index import numpy_index, numpy_shape
 from wgslice.rearrange import reshaped
@@ -24,15 +25,7 @@ from wgslice.transfer import download
 if TYPE_CHECKING:
     from wgslice.device import Buffer
 
-__all__ = [
-    "Tensor",
-    "allocate",
-    "check_same_dtype",
-    "check_tensor",
-    "checked_offset",
-    "output_for",
-    "write_tensor",
-]
+__all__ = ["Tensor", "allocate", "write_tensor"]
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
@@ -168,6 +161,22 @@ class Tensor:
             selection = [0 if number in dropped else range(size) for number, size in enumerate(self.shape)]
             return self._view(self.layout.select(selection))
 
+    def view(self, dtype: DTypeLike) -> Tensor:
+        """View the same bits as another dtype of the same width, such as bfloat16 as uint16.
+
+        Raises
+        ------
+        TypeError
+            The dtype is not one of elements, or has another width.
+        """
+        with named("view"):
+            element = element_dtype(dtype)
+            if element.itemsize != self.dtype.itemsize:
+                raise TypeError(
+                    f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
+                )
+            return Tensor(self.device, self.buffer, element, self.layout)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
@@ -231,6 +240,20 @@ class Tensor:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        with named("__dlpack__"):
+            return exported(self.numpy, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU_DEVICE  # where a copy for others lies
+
     def __repr__(self) -> str:
         packed = "packed" if self.is_packed else f"strides={self.strides}"
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
@@ -255,41 +278,3 @@ def write_tensor(target: Tensor, value: Tensor | NDArray[Any]) -> None:
         check_same_dtype(value.dtype, target.dtype)
     source = value.operand if isinstance(value, Tensor) else value
     write(target.device, target.dtype, target.operand, source)
-
-
-def output_for(x: Tensor, sizes: Sequence[int], out: Tensor | None, wanted: str) -> Tensor:
-    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them."""
-    if out is None:
-        return allocate(sizes, x.dtype, x.device)
-    check_tensor("out", out)
-    check_same_dtype(x.dtype, out.dtype)
-    check_disjoint(out.layout)
-    if out.shape != tuple(sizes):
-        raise ValueError(f"out has sizes {out.shape}: must be {wanted}")
-    return out
-
-
-def check_same_dtype(input: DType, output: DType) -> None:
-    """Refuse conversions."""
-    if input != output:
-        raise TypeError(
-            f"output has dtype {output}, the input {input}: a slice moves bits, so they must be equal"
-        )
-
-
-def check_tensor(name: str, value: object) -> None:
-    """Refuse what is no tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
-        )
-
-
-def checked_offset(offset: SupportsIndex, itemsize: int) -> int:
-    """A byte offset as an offset in elements."""
-    nbytes = integer("offset", offset)
-    if nbytes < 0 or nbytes % itemsize:
-        raise ValueError(
-            f"offset = {nbytes} bytes: must be a multiple of the item size, {itemsize}, and at least 0"
-        )
-    return nbytes // itemsize

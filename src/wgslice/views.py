@@ -8,8 +8,9 @@ from typing import SupportsIndex
 from wgslice.errors import named
 from wgslice.integers import checked_shape, distinct_axes
 from wgslice.layout import Layout
+from wgslice.outputs import check_tensor
 from wgslice.rearrange import broadcast
-from wgslice.tensor import Tensor, check_tensor
+from wgslice.tensor import Tensor
 
 __all__ = ["broadcast_to", "permute", "reshape", "reverse", "squeeze"]
 

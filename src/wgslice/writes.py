@@ -6,7 +6,8 @@ from numpy.typing import ArrayLike
 
 from wgslice.assign import as_copied
 from wgslice.errors import named
-from wgslice.tensor import Tensor, check_tensor, write_tensor
+from wgslice.outputs import check_tensor
+from wgslice.tensor import Tensor, write_tensor
 
 __all__ = ["copyto"]
 

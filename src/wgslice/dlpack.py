@@ -1,0 +1,48 @@
+"""DLPack through CPU memory: how other libraries take arrays and give theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CPU_DEVICE", "exported", "imported"]
+
+CPU_DEVICE = (1, 0)  # DLPack's kDLCPU, and its number
+REMEDY = "view() it as integers of the same width, which others can view back"
+
+
+def exported(
+    read: Callable[[], NDArray[Any]],
+    stream: Any,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """The capsule of an array that `read` makes anew; BufferErrors are what the protocol asks for."""
+    if stream is not None:
+        raise BufferError(f"stream = {stream!r}: must be None, since the copy lies in CPU memory")
+    if dl_device not in (None, CPU_DEVICE):
+        raise BufferError(f"dl_device = {dl_device}: must be {CPU_DEVICE}, CPU memory")
+    if copy is False:
+        raise BufferError("a tensor on a GPU cannot be shared without a copy: leave copy=False out")
+    array = read()
+    versioned = max_version is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+    options: dict[str, Any] = {"max_version": max_version} if versioned else {}
+    try:
+        return array.__dlpack__(**options)
+    except BufferError as error:
+        raise BufferError(f"dtype {array.dtype}: {error} {REMEDY}") from error
+
+
+def imported(x: Any) -> NDArray[Any]:
+    """An array of another library's, copied to CPU memory where it is elsewhere."""
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"x is of type {type(x).__name__}: must have __dlpack__ and __dlpack_device__")
+    here = tuple(map(int, x.__dlpack_device__())) == CPU_DEVICE
+    try:
+        return np.from_dlpack(x) if here else np.from_dlpack(x, device="cpu")
+    except (BufferError, RuntimeError) as error:
+        raise BufferError(f"{error} Where the dtype is what NumPy lacks: {REMEDY}") from error

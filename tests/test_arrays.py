@@ -1,0 +1,141 @@
+"""Arrays of other libraries, in and out: NumPy's protocols and DLPack, with PyTorch at the other end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from helpers import check_same, random_bytes
+
+import wgslice as wg
+
+SAME = [
+    (np.int8, torch.int8),
+    (np.uint8, torch.uint8),
+    (np.int16, torch.int16),
+    (np.uint16, torch.uint16),
+    (np.int32, torch.int32),
+    (np.uint32, torch.uint32),
+    (np.int64, torch.int64),
+    (np.uint64, torch.uint64),
+    (np.float16, torch.float16),
+    (np.float32, torch.float32),
+    (np.float64, torch.float64),
+    (np.complex64, torch.complex64),
+    (np.complex128, torch.complex128),
+]
+
+
+def bits_of(dtype: Any, count: int) -> Any:
+    return random_bytes(count * np.dtype(dtype).itemsize, seed=count).view(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "torchs"), SAME, ids=[np.dtype(dtype).name for dtype, _ in SAME])
+def test_pytorch_and_back_bit_for_bit(device: wg.Device, dtype: Any, torchs: Any) -> None:
+    array = bits_of(dtype, 60).reshape(3, 4, 5)
+    x = wg.asarray(array, device)[:, ::-2, 1:]
+    given = torch.from_dlpack(x)
+    assert given.dtype == torchs
+    check_same(given.numpy(), array[:, ::-2, 1:])
+    turned = given.permute(2, 0, 1)  # not contiguous
+    back = wg.from_dlpack(turned, device)
+    check_same(back.numpy(), array[:, ::-2, 1:].transpose(2, 0, 1))
+    assert back.is_packed
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,)])
+def test_scalars_and_nothing(device: wg.Device, shape: tuple[int, ...]) -> None:
+    t = torch.full(shape, 2.5)
+    x = wg.from_dlpack(t, device)
+    check_same(x.numpy(), t.numpy())
+    check_same(torch.from_dlpack(x).numpy(), t.numpy())
+
+
+def test_booleans(device: wg.Device) -> None:
+    t = torch.tensor([True, False, True])
+    check_same(wg.from_dlpack(t, device)[::-1].numpy(), np.array([True, False, True]))
+    assert torch.from_dlpack(wg.asarray(np.array([True, False]), device)).tolist() == [True, False]
+
+
+def test_what_comes_out_is_a_copy(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(4, dtype=np.int32), device)
+    t = torch.from_dlpack(x)
+    x[:] = 9
+    assert t.tolist() == [0, 1, 2, 3]
+    t[0] = 7  # and writable
+    assert x.numpy().tolist() == [9, 9, 9, 9]
+
+
+def test_what_goes_in_is_a_copy(device: wg.Device) -> None:
+    t = torch.arange(4)
+    x = wg.from_dlpack(t, device)
+    t[:] = 9
+    assert x.numpy().tolist() == [0, 1, 2, 3]
+    assert wg.from_dlpack(x) is x
+
+
+def test_bfloat16_goes_as_integers(device: wg.Device) -> None:
+    t = torch.tensor([1.5, -2.0, float("inf")], dtype=torch.bfloat16)
+    with pytest.raises(BufferError, match=r"from_dlpack: .*view\(\) it as integers of the same width"):
+        wg.from_dlpack(t, device)
+    x = wg.from_dlpack(t.view(torch.uint16), device).view(ml_dtypes.bfloat16)
+    assert x.numpy().tolist() == [1.5, -2.0, float("inf")]
+    with pytest.raises(BufferError, match=r"__dlpack__: dtype bfloat16: .*view\(\) it as integers"):
+        torch.from_dlpack(x)
+    back = torch.from_dlpack(x[::-1].view(np.uint16)).view(torch.bfloat16)
+    assert torch.equal(back, t.flip(0))
+
+
+def test_a_view_of_another_width_is_refused(device: wg.Device) -> None:
+    x = wg.asarray(np.zeros(4, np.float32), device)
+    assert x.view(np.int32).dtype == np.int32
+    assert x.view("u4").buffer is x.buffer
+    with pytest.raises(TypeError, match="view: dtype float64: must have the width of float32, 4 bytes"):
+        x.view(np.float64)
+    with pytest.raises(TypeError, match="view: dtype object: Python objects do not live on a GPU"):
+        x.view(object)
+
+
+def test_gradients_and_what_knows_no_dlpack_are_refused(device: wg.Device) -> None:
+    with pytest.raises(BufferError, match=r"from_dlpack: .*require gradient"):
+        wg.from_dlpack(torch.ones(3, requires_grad=True), device)
+    with pytest.raises(TypeError, match="from_dlpack: x is of type list: must have __dlpack__"):
+        wg.from_dlpack([1, 2], device)
+
+
+def test_the_protocol_is_answered(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(6, dtype=np.int16).reshape(2, 3), device)
+    assert x.__dlpack_device__() == (1, 0)
+    check_same(np.from_dlpack(x), x.numpy())
+    check_same(np.from_dlpack(x, device="cpu", copy=True), x.numpy())
+    for arguments, words in (
+        ({"copy": False}, "a tensor on a GPU cannot be shared"),
+        ({"dl_device": (2, 0)}, r"dl_device = \(2, 0\): must be \(1, 0\)"),
+        ({"stream": 1}, "stream = 1: must be None"),
+    ):
+        with pytest.raises(BufferError, match=f"__dlpack__: {words}"):
+            x.__dlpack__(**arguments)
+    assert "versioned" in repr(x.__dlpack__(max_version=(1, 0)))
+    assert "versioned" not in repr(x.__dlpack__())
+
+
+def test_numpys_protocol_of_arrays(device: wg.Device) -> None:
+    """NumPy 2's rules: dtype and copy, where copy=False is refused, since memory must be copied."""
+    array = np.array([[1.5, -2.0], [3.0, 300.0]], np.float32)
+    x = wg.asarray(array, device)[::-1]
+    check_same(np.asarray(x), array[::-1])
+    for copy in (True, None):
+        check_same(np.array(x, copy=copy), array[::-1])
+        check_same(np.array(x, dtype=np.float64, copy=copy), array[::-1].astype(np.float64))
+        check_same(x.__array__(copy=copy), array[::-1])
+        check_same(x.__array__(np.int16, copy=copy), array[::-1].astype(np.int16))
+    with pytest.raises(ValueError, match="cannot become an array without a copy"):
+        np.array(x, copy=False)
+    with pytest.raises(ValueError, match="cannot become an array without a copy"):
+        np.asarray(x, copy=False)
+    total = np.asarray(x) + np.ones(2)
+    check_same(total, array[::-1] + np.ones(2))
+    assert np.asarray(x).flags.writeable
