@@ -21,7 +21,7 @@ FLOORS = [
     ["tensor", "outputs", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
     ["workspace", "onnx_pads", "onnx_operators", "onnx_graph", "onnx_program", "onnx_reader"],
     ["directml_structs", "directml_operators", "directml_bindings", "directml_objects"],
-    ["cli", "demo", "onnx", "directml"],
+    ["cli", "demo", "onnx", "directml", "pygfx"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported
 CLIENTS = FLOORS[-1]  # import the package's public names, and nobody imports them
@@ -84,7 +84,13 @@ def test_only_device_imports_wgpu() -> None:
 
 def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
-    extras = {"cli": {"PIL"}, "demo": {"matplotlib"}, "onnx": {"onnx"}, "onnx_reader": {"onnx"}}
+    extras = {
+        "cli": {"PIL"},
+        "demo": {"matplotlib"},
+        "onnx": {"onnx"},
+        "onnx_reader": {"onnx"},
+        "pygfx": {"pygfx"},
+    }
     for name, path in modules().items():
         roots = {imported.split(".")[0] for imported in imports(path)}
         assert roots <= allowed | extras.get(name, set()), name

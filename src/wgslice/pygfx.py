@@ -1,0 +1,220 @@
+"""Tensors in pygfx's scenes: textures and buffers filled on the GPU. Needs the extra `pygfx`.
+
+pygfx draws on one device for the whole process; what lives there needs no way through memory.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pygfx
+from pygfx.renderers.wgpu import get_shared
+from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
+
+from wgslice.creation import empty, from_buffer
+from wgslice.device import Device
+from wgslice.dtypes import DType
+from wgslice.errors import named
+from wgslice.outputs import check_tensor
+from wgslice.tensor import Tensor
+from wgslice.writes import copyto
+
+__all__ = ["device", "to_buffer", "to_texture", "update"]
+
+# Values of the WebGPU specification, which wgpu.TextureUsage and wgpu.BufferUsage repeat.
+TEXTURE_USAGE = 0x2 | 0x4  # COPY_DST, TEXTURE_BINDING
+BUFFER_USAGE = 0x4 | 0x8 | 0x10 | 0x20 | 0x80  # COPY_SRC, COPY_DST, INDEX, VERTEX, STORAGE
+
+ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of so many bytes
+FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths that pygfx's formats have
+
+
+def device() -> Device:
+    """Get the device that pygfx draws on, to make tensors on: `asarray(array, device())`.
+
+    Returns
+    -------
+    Device
+        Always the same.
+
+    Raises
+    ------
+    RuntimeError
+        pygfx finds no adapter that it can use.
+    """
+    return Device.wrap(get_shared().device)
+
+
+def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Texture:
+    """Make a texture of a tensor's elements, on the GPU.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of the sizes (width,), (height, width) or (depth, height, width), as `dim` says, with 1 to 4 channels
+        behind them or none; integers of 8, 16 and 32 bits, or floats of 16 and 32. On `device()`; views
+        welcome.
+    dim : int
+        Dimensions of the texture, 1, 2 or 3.
+    colorspace : str
+        As for `pygfx.Texture`.
+
+    Returns
+    -------
+    pygfx.Texture
+        Without data in memory. Three channels get a fourth, opaque, since GPUs have no such format. The work
+        is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or of a dtype that pygfx has no texture format for.
+    ValueError
+        The sizes are none of a texture, or beyond the device's; or `x` is on another device.
+    """
+    with named("to_texture"):
+        check_tensor("x", x)
+        sizes, channels = texture_sizes(x, dim)
+        texture = pygfx.Texture(
+            None,
+            dim=dim,
+            size=sizes[::-1],
+            format=pygfx_format(x.dtype, 4 if channels == 3 else channels),
+            colorspace=colorspace,
+            usage=TEXTURE_USAGE,
+        )
+        write_texture(texture, x)
+        return texture
+
+
+def to_buffer(x: Tensor) -> pygfx.Buffer:
+    """Make a buffer of a tensor's elements, on the GPU: positions, colors, indices and the like.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of the sizes (items,) or (items, 1 to 4); integers of 8, 16 and 32 bits, or floats of 16 and 32; a
+        multiple of 4 bytes. On `device()`; views welcome.
+
+    Returns
+    -------
+    pygfx.Buffer
+        Without data in memory, so that pygfx knows no bounding box of it. The work is submitted, not waited
+        for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or of a dtype that pygfx has no format for.
+    ValueError
+        The sizes are none of a buffer, the bytes no multiple of 4, or `x` is on another device.
+    """
+    with named("to_buffer"):
+        check_tensor("x", x)
+        if x.ndim not in (1, 2) or x.size == 0 or not 1 <= prod(x.shape[1:]) <= 4:
+            raise ValueError(f"x has sizes {x.shape}: must be (items,), or (items, 1 to 4)")
+        if x.nbytes % 4:
+            raise ValueError(f"x has {x.nbytes} bytes: must have a multiple of 4, as GPU buffers do")
+        kind = pygfx_format(x.dtype, prod(x.shape[1:]))
+        buffer = pygfx.Buffer(None, nbytes=x.nbytes, nitems=len(x), format=kind, usage=BUFFER_USAGE)
+        write_buffer(buffer, x)
+        return buffer
+
+
+def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
+    """Write a tensor's elements into a texture or buffer that was made here.
+
+    Parameters
+    ----------
+    resource : pygfx.Texture or pygfx.Buffer
+        From `to_texture` or `to_buffer`.
+    x : Tensor
+        Of the sizes and dtype of the tensor that it was made from, on `device()`.
+
+    Returns
+    -------
+    None
+        The next drawing shows it. The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `x` is no tensor, is not as the one that the resource was made from, or is on another device.
+    """
+    with named("update"):
+        check_tensor("x", x)
+        if isinstance(resource, pygfx.Buffer):
+            if (len(x), x.nbytes) != (resource.nitems, resource.nbytes):
+                raise ValueError(
+                    f"x has sizes {x.shape}, {x.nbytes} bytes: the buffer has {resource.nitems} items, "
+                    f"{resource.nbytes} bytes"
+                )
+            write_buffer(resource, x)
+            return
+        sizes, channels = texture_sizes(x, resource.dim)
+        kind = pygfx_format(x.dtype, 4 if channels == 3 else channels)
+        if (sizes[::-1], kind) != (resource.size, resource.format):
+            raise ValueError(
+                f"x has width, height and depth {sizes[::-1]} and format {kind}: the texture has "
+                f"{resource.size} and {resource.format}"
+            )
+        write_texture(resource, x)
+
+
+def texture_sizes(x: Tensor, dim: int) -> tuple[tuple[int, int, int], int]:
+    """Depth, height and width, and the number of channels."""
+    if dim not in (1, 2, 3):
+        raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
+    channels = prod(x.shape[dim:])
+    if x.ndim not in (dim, dim + 1) or x.size == 0 or not 1 <= channels <= 4:
+        names = ("depth", "height", "width")[3 - dim :]
+        raise ValueError(
+            f"x has sizes {x.shape}: must be ({', '.join(names)}), or with 1 to 4 channels behind"
+        )
+    limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
+    if max(x.shape[:dim]) > limit:
+        raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
+    depth, height, width = (1,) * (3 - dim) + x.shape[:dim]
+    return (depth, height, width), channels
+
+
+def pygfx_format(dtype: DType, channels: int) -> str:
+    """pygfx's name of a format."""
+    name = f"{dtype.kind}{dtype.itemsize}"
+    if name not in FORMATS or dtype.kind == "V":
+        raise TypeError(f"dtype {dtype}: pygfx has integers of 8, 16 and 32 bits, and float16 and float32")
+    return name if channels == 1 else f"{channels}x{name}"
+
+
+def write_texture(texture: pygfx.Texture, x: Tensor) -> None:
+    """Copy a tensor into rows that a texture can be copied from, and these into the texture."""
+    sizes, channels = texture_sizes(x, texture.dim)
+    check_device(x)
+    filled = 4 if channels == 3 else channels
+    row_nbytes = -(-sizes[2] * filled * x.dtype.itemsize // ROW_NBYTES) * ROW_NBYTES
+    row = row_nbytes // x.dtype.itemsize
+    memory = empty((sizes[0] * sizes[1] * row,), x.dtype, x.device)
+    rows = from_buffer(memory.buffer, (*sizes, filled), x.dtype, strides=(sizes[1] * row, row, filled, 1))
+    if channels == 3:
+        rows[..., 3] = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
+    copyto(rows[..., :channels], x[..., None] if x.ndim == texture.dim else x)
+    encoder = x.device.wgpu_device.create_command_encoder()
+    encoder.copy_buffer_to_texture(
+        {"buffer": memory.buffer, "offset": 0, "bytes_per_row": row_nbytes, "rows_per_image": sizes[1]},
+        {"texture": ensure_wgpu_object(texture), "mip_level": 0, "origin": (0, 0, 0)},
+        sizes[::-1],
+    )
+    x.device.wgpu_device.queue.submit([encoder.finish()])
+
+
+def write_buffer(buffer: pygfx.Buffer, x: Tensor) -> None:
+    """Copy a tensor into a buffer."""
+    check_device(x)
+    copyto(from_buffer(ensure_wgpu_object(buffer), x.shape, x.dtype), x)
+
+
+def check_device(x: Tensor) -> None:
+    """Refuse a tensor that pygfx cannot see."""
+    if x.device is not device():
+        raise ValueError(f"x is on {x.device}: must be on {device()}, as asarray(array, device()) makes it")

@@ -1,0 +1,191 @@
+"""Textures and buffers for pygfx: what is drawn from a tensor is what is drawn from its array.
+
+pygfx draws on one device for the whole process, and never with OpenGL; so these run on its device, whatever
+adapters the other tests run on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pygfx as gfx
+import pytest
+from helpers import random_bytes
+from numpy.typing import NDArray
+from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
+from rendercanvas.offscreen import RenderCanvas
+
+import wgslice as wg
+from wgslice import pygfx, transfer
+
+SIZE = (64, 48)
+
+
+@pytest.fixture(scope="module")
+def shared() -> wg.Device:
+    return pygfx.device()
+
+
+def drawn(thing: Any, size: tuple[int, int] = SIZE) -> NDArray[np.uint8]:
+    """A picture of a scene, a pixel a unit, from the top left."""
+    canvas = RenderCanvas(size=size, pixel_ratio=1)
+    renderer = gfx.renderers.WgpuRenderer(canvas, pixel_scale=1, ppaa="none")
+    scene = gfx.Scene()
+    scene.add(thing)
+    camera = gfx.OrthographicCamera(*size)
+    camera.local.position = (size[0] / 2 - 0.5, size[1] / 2 - 0.5, 0)
+    camera.local.scale_y = -1
+    canvas.request_draw(lambda: renderer.render(scene, camera))
+    return np.asarray(canvas.draw())
+
+
+def picture(texture: gfx.Texture) -> NDArray[np.uint8]:
+    material = gfx.ImageBasicMaterial(clim=(0, 255), interpolation="nearest")
+    return drawn(gfx.Image(gfx.Geometry(grid=texture), material))
+
+
+def read_texture(device: wg.Device, texture: gfx.Texture, itemsize: int) -> NDArray[np.uint8]:
+    """All bytes of a texture made with usage COPY_SRC, by rows that are padded."""
+    width, height, depth = texture.size
+    channels = 1 if len(texture.format) == 2 else int(texture.format[0])
+    row = -(-width * channels * itemsize // 256) * 256
+    copied = wg.empty(row * height * depth, np.uint8, device)
+    encoder = device.wgpu_device.create_command_encoder()
+    encoder.copy_texture_to_buffer(
+        {"texture": ensure_wgpu_object(texture), "mip_level": 0, "origin": (0, 0, 0)},
+        {"buffer": copied.buffer, "offset": 0, "bytes_per_row": row, "rows_per_image": height},
+        texture.size,
+    )
+    device.wgpu_device.queue.submit([encoder.finish()])
+    return copied.numpy().reshape(depth, height, row)[:, :, : width * channels * itemsize]
+
+
+def test_an_image_is_drawn_without_leaving_the_gpu(
+    shared: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photograph = random_bytes(60 * 200 * 4, seed=3).reshape(60, 200, 4)
+    photograph[..., 3] = 255
+    x = wg.asarray(photograph, shared)
+    monkeypatch.setattr(transfer, "download", None)
+    monkeypatch.setattr("wgslice.tensor.download", None)  # reading back would fail
+    texture = pygfx.to_texture(x[6:54, 130:2:-2])
+    expected = photograph[6:54, 130:2:-2]
+    assert texture.data is None
+    assert np.array_equal(picture(texture), expected)
+    assert np.array_equal(picture(texture), picture(gfx.Texture(np.ascontiguousarray(expected), dim=2)))
+    pygfx.update(texture, x[6:54, 2:130:2])
+    assert np.array_equal(picture(texture), photograph[6:54, 2:130:2])
+
+
+def test_rgb_gets_an_opaque_channel(shared: wg.Device) -> None:
+    photograph = random_bytes(48 * 64 * 3, seed=4).reshape(48, 64, 3)
+    texture = pygfx.to_texture(wg.asarray(photograph, shared)[:, :, ::-1])
+    assert texture.format == "4xu1"
+    shown = picture(texture)
+    assert np.array_equal(shown[..., :3], photograph[:, :, ::-1])
+    assert shown[..., 3].min() == 255
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"])
+@pytest.mark.parametrize(
+    ("dim", "shape"),
+    [(1, (70,)), (1, (5, 4)), (2, (5, 7)), (2, (3, 66, 2)), (2, (3, 5, 3)), (3, (4, 3, 9, 1))],
+)
+def test_every_format_holds_the_tensors_bits(
+    shared: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, dim: int, shape: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(pygfx, "TEXTURE_USAGE", pygfx.TEXTURE_USAGE | 0x1)  # to read it here
+    element = np.dtype(dtype)
+    array = random_bytes(int(np.prod(shape)) * element.itemsize, seed=dim).view(element).reshape(shape)
+    texture = pygfx.to_texture(wg.asarray(array, shared)[::-1], dim=dim)
+    expected = array[::-1]
+    if shape[dim:] == (3,):
+        full = 1 if element.kind == "f" else np.iinfo(element).max
+        expected = np.concatenate([expected, np.full((*shape[:2], 1), full, element)], axis=2)
+    assert texture.size == (1, *shape[:dim])[: dim + 1][:0:-1] + (1,) * (3 - dim)
+    found = read_texture(shared, texture, element.itemsize).tobytes()
+    assert found == np.ascontiguousarray(expected).tobytes()
+
+
+def test_points_are_drawn_where_a_buffer_says(shared: wg.Device) -> None:
+    positions = np.zeros((40, 3), np.float32)
+    positions[:, 0] = np.arange(40) + 10
+    positions[:, 1] = np.arange(40) % 17 * 2 + 5
+    colors = np.random.default_rng(2).random((40, 4)).astype(np.float32)
+    colors[:, 3] = 1
+    material = gfx.PointsMaterial(size=2, aa=False, color_mode="vertex")
+    taken = slice(None, None, -3)
+
+    def theirs(places: NDArray[np.float32]) -> NDArray[np.uint8]:
+        arrays = {"positions": places[taken], "colors": colors[taken]}
+        geometry = gfx.Geometry(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
+        return drawn(gfx.Points(geometry, material))
+
+    x, c = wg.asarray(positions, shared)[taken], wg.asarray(colors, shared)[taken]
+    ours = gfx.Points(gfx.Geometry(positions=pygfx.to_buffer(x), colors=pygfx.to_buffer(c)), material)
+    assert len(np.unique(theirs(positions).reshape(-1, 4), axis=0)) > 10
+    assert np.array_equal(drawn(ours), theirs(positions))
+    moved = positions + np.array([0, 3, 0], np.float32)
+    pygfx.update(ours.geometry.positions, wg.asarray(moved, shared)[taken])
+    assert np.array_equal(drawn(ours), theirs(moved))
+    assert not np.array_equal(theirs(moved), theirs(positions))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "dim", "kind", "words"),
+    [
+        (
+            (4,),
+            "u1",
+            2,
+            ValueError,
+            r"x has sizes \(4,\): must be \(height, width\), or with 1 to 4 channels",
+        ),
+        ((4, 4, 5), "u1", 2, ValueError, r"x has sizes \(4, 4, 5\): must be"),
+        ((4, 0), "u1", 2, ValueError, r"x has sizes \(4, 0\): must be"),
+        ((4, 4), "u1", 4, ValueError, "dim = 4: must be 1, 2 or 3"),
+        ((1, 2**20), "u1", 2, ValueError, r"x has sizes \(1, 1048576\): a texture's are at most \d+ on"),
+        ((4, 4), "f8", 2, TypeError, "dtype float64: pygfx has integers of 8, 16 and 32 bits"),
+        ((4, 4), "?", 2, TypeError, "dtype bool: pygfx has"),
+    ],
+)
+def test_what_is_no_texture_is_refused(
+    shared: wg.Device, shape: tuple[int, ...], dtype: str, dim: int, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=f"^to_texture: {words}"):
+        pygfx.to_texture(wg.zeros(shape, dtype, shared), dim=dim)
+
+
+def test_what_is_no_buffer_is_refused(shared: wg.Device) -> None:
+    for x, words in (
+        (wg.zeros((2, 5), "f4", shared), r"x has sizes \(2, 5\): must be \(items,\), or \(items, 1 to 4\)"),
+        (wg.zeros(0, "f4", shared), r"x has sizes \(0,\): must be"),
+        (wg.zeros((3, 1), "u1", shared), "x has 3 bytes: must have a multiple of 4"),
+    ):
+        with pytest.raises(ValueError, match=f"^to_buffer: {words}"):
+            pygfx.to_buffer(x)
+    with pytest.raises(TypeError, match="to_buffer: x is of type ndarray: must be a Tensor"):
+        pygfx.to_buffer(np.zeros(4))  # type: ignore[arg-type]
+
+
+def test_updates_must_fit(shared: wg.Device) -> None:
+    texture = pygfx.to_texture(wg.zeros((4, 6), "u1", shared))
+    with pytest.raises(
+        ValueError, match=r"update: x has width, height and depth \(5, 4, 1\) and format u1: the tex"
+    ):
+        pygfx.update(texture, wg.zeros((4, 5), "u1", shared))
+    with pytest.raises(ValueError, match=r"\(6, 4, 1\) and format f2: the texture has \(6, 4, 1\) and u1"):
+        pygfx.update(texture, wg.zeros((4, 6), "f2", shared))
+    buffer = pygfx.to_buffer(wg.zeros((4, 3), "f4", shared))
+    with pytest.raises(
+        ValueError, match=r"update: x has sizes \(3, 3\), 36 bytes: the buffer has 4 items, 48 bytes"
+    ):
+        pygfx.update(buffer, wg.zeros((3, 3), "f4", shared))
+
+
+def test_tensors_of_another_device_are_refused(device: wg.Device, shared: wg.Device) -> None:
+    x = wg.zeros((4, 4), "u1", wg.Device.request(device.adapter))
+    assert pygfx.device() is shared
+    with pytest.raises(ValueError, match=r"to_texture: x is on .*: must be on .*, as asarray"):
+        pygfx.to_texture(x)
