@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import readme_programs
 from PIL import Image
 
 import wgslice as wg
@@ -33,38 +33,45 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One program from top to bottom; what is shown after `# ->` is compared where it stands."""
+    """One program from top to bottom."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
-    program = blocks("python")
+    for module in ("creation", "onnx"):
+        monkeypatch.setattr(f"wgslice.{module}.default_device", lambda: device)
     names: dict[str, Any] = {}
-    checked = 0
-    for number, block in enumerate(program):
-        lines = block.splitlines()
-        for statement in ast.parse(block).body:
-            source = ast.Module([statement], [])
-            shown = lines[(statement.end_lineno or 0) - 1].partition("# -> ")[2]
-            if isinstance(statement, ast.Expr) and shown:
-                result = eval(
-                    compile(ast.Expression(printed(statement.value)), f"block {number}", "eval"), names
-                )
-                found = result.tolist() if isinstance(result, np.ndarray) else result
-                assert str(found) == shown, (
-                    f"block {number}: {ast.unparse(statement)} is {found}, not {shown}"
-                )
-                checked += 1
-            else:
-                exec(compile(source, f"README.md, block {number}", "exec"), names)
-    assert checked >= 20
+    assert sum(readme_programs.run(block, names) for block in blocks("python")) >= 20
     assert str(names["operator"].plan) + "\n" in blocks("text")
 
 
-def printed(expression: ast.expr) -> ast.expr:
-    """What `print` is given; any other expression itself."""
-    match expression:
-        case ast.Call(func=ast.Name(id="print"), args=[value]):
-            return value
-    return expression
+PROGRAMS = blocks("py")  # each a program of its own, in turns one before the change and one after it
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_the_readmes_programs_run(device: wg.Device, tmp_path: Path, program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, readme_programs.__file__],
+        input=program,
+        env={**os.environ, "WGSLICE_ADAPTER": device.adapter.backend},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_the_readme_changes_is_all_that_changes() -> None:
+    """A program before, the lines to change, the program after."""
+    pages = re.findall(
+        r"^```py\n(.*?)^```.*?^```diff\n(.*?)^```.*?^```py\n(.*?)^```", README, re.DOTALL | re.MULTILINE
+    )
+    assert len(pages) == len(PROGRAMS) // 2 >= 3
+    for before, diff, after in pages:
+        changed = before
+        for removed, added in re.findall(r"((?:^-.*\n)*)((?:^\+.*\n)*)", diff, re.MULTILINE):
+            old, new = (re.sub(r"^[-+]", "", lines, flags=re.MULTILINE) for lines in (removed, added))
+            assert old in changed
+            changed = changed.replace(old, new, 1) if old else changed
+        assert changed == after
 
 
 def test_the_readmes_figures_are_those_of_the_results() -> None:

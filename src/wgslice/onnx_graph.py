@@ -99,7 +99,7 @@ def check_input(value: Any, declared: Input, free_sizes: dict[str, int], device:
             check_input(item, declared, free_sizes, device)
         return
     if isinstance(value, Tensor) and value.device is not device:
-        raise ValueError(f"is on {value.device}: must be on {device}")
+        raise ValueError(f"is on another device than the model, {device}: prepare(model, x.device)")
     if declared.dtype is not None and value.dtype.newbyteorder("=") != declared.dtype:
         raise TypeError(f"has dtype {value.dtype}: must be {declared.dtype}")
     if declared.sizes is None:
