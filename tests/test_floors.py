@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -94,6 +95,31 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     for name, path in modules().items():
         roots = {imported.split(".")[0] for imported in imports(path)}
         assert roots <= allowed | extras.get(name, set()), name
+
+
+def loaded_by(program: str) -> set[str]:
+    """The top-level modules that a new process has loaded at a program's end."""
+    shown = subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name.split(".")[0] for name in shown.stdout.split()}
+
+
+EXTRAS = {"PIL", "dask", "google", "matplotlib", "ml_dtypes", "onnx", "onnxruntime", "pygfx", "torch"}
+
+
+def test_an_import_loads_numpy_and_little_else() -> None:
+    """Neither what extras need nor wgpu, which waits for the first device."""
+    added = loaded_by("import wgslice") - loaded_by("import numpy") - set(sys.stdlib_module_names)
+    assert added == {"wgslice"}
+    used = "import numpy, wgslice as wg\nwg.dialects.onnx_slice((9,), [8], [0], steps=[-2]).window"
+    used += "\nwg.TensorDesc(numpy.float32, (4, 4))\nimport wgslice.directml"
+    assert not loaded_by(used) & {"wgpu", *EXTRAS}
+    assert not loaded_by("import wgslice as wg\nwg.adapters()") & EXTRAS
+    assert "wgpu" in loaded_by("import wgslice as wg\nwg.adapters()")
 
 
 def test_the_bootstrap_needs_the_standard_library_only() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import extract, slice_grads, slices
+from wgslice import directml, extract, onnx, pygfx, slice_grads, slices
 
 NAMES = [
     *(
@@ -27,7 +27,7 @@ NAMES = [
         "TensorDesc",
     ),
     *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
-    *("adapters", "asarray", "default_device", "empty", "from_buffer", "zeros"),
+    *("adapters", "asarray", "default_device", "dialects", "empty", "from_buffer", "from_dlpack", "zeros"),
     *(
         "broadcast_to",
         "copyto",
@@ -46,6 +46,7 @@ SIGNATURES = {
     wg.empty: "(shape, dtype, device=None)",
     wg.zeros: "(shape, dtype, device=None)",
     wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
+    wg.from_dlpack: "(x, device=None)",
     wg.slice1: "(x, offsets, sizes, strides=None, *, output_sizes=None, out=None)",
     wg.slice: "(x, offsets, sizes, strides=None, *, out=None)",
     wg.slice_grad: "(g, offsets, sizes, strides=None, *, output_sizes, out=None)",
@@ -67,6 +68,31 @@ SIGNATURES = {
     wg.Device.wrap: "(wgpu_device)",
     wg.Device.compile: "(self, descriptor)",
     wg.Device.synchronize: "(self)",
+    wg.dialects.numpy_index: "(input_sizes, key)",
+    wg.dialects.onnx_slice: "(input_sizes, starts, ends, axes=None, steps=None)",
+    wg.dialects.tensorflow_strided_slice: (
+        "(input_sizes, begin, end, strides=None, *, begin_mask=0, end_mask=0, ellipsis_mask=0, "
+        "new_axis_mask=0, shrink_axis_mask=0)"
+    ),
+    wg.dialects.webnn_slice: "(input_sizes, starts, sizes, strides=None)",
+    wg.dialects.webnn_reverse: "(input_sizes, axes=None)",
+    wg.dialects.directml_slice1: "(input_sizes, offsets, sizes, strides=None, output_sizes=None)",
+    wg.dialects.directml_slice: "(input_sizes, offsets, sizes, strides=None)",
+    onnx.prepare: "(model, device='CPU', **kwargs)",
+    onnx.run_model: "(model, inputs, device='CPU', **kwargs)",
+    onnx.run_node: "(node, inputs, device='CPU', outputs_info=None, **kwargs)",
+    onnx.supports_device: "(device)",
+    onnx.is_compatible: "(model, device='CPU', **kwargs)",
+    onnx.PreparedModel.run: "(self, inputs, **kwargs)",
+    onnx.PreparedModel.run_on_device: "(self, inputs)",
+    directml.slice: ("(input, input_window_offsets, input_window_sizes, input_window_strides)"),
+    directml.DMLCalcBufferTensorSize: "(dataType, dimensionCount, sizes, strides=None)",
+    directml.DMLCreateDevice: "(device, flags=<DML_CREATE_DEVICE_FLAGS.NONE: 0>)",
+    directml.IDMLCommandRecorder.RecordDispatch: "(self, commandList, dispatchable, bindings)",
+    pygfx.device: "()",
+    pygfx.to_texture: "(x, *, dim=2, colorspace='srgb')",
+    pygfx.to_buffer: "(x)",
+    pygfx.update: "(resource, x)",
     wg.CompiledOperator.__call__: "(self, x, out=None, *, offsets=None)",
     wg.CompiledOperator.record: "(self, encoder, *, input, output, offsets=None)",
 }
@@ -84,6 +110,7 @@ ATTRIBUTES = [
     "T",
     "reshape",
     "squeeze",
+    "view",
 ]
 
 
@@ -98,7 +125,7 @@ def bare(signature: inspect.Signature) -> str:
 def test_the_public_names_are_these() -> None:
     assert wg.__all__ == sorted(NAMES)
     for name in NAMES:
-        assert getattr(wg, name).__name__ == name
+        assert getattr(wg, name).__name__.removeprefix("wgslice.") == name
 
 
 @pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)
@@ -121,9 +148,11 @@ def test_errors_are_pythons_own_kinds() -> None:
 @pytest.mark.parametrize("documented", SIGNATURES, ids=lambda function: function.__qualname__)
 def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
     docstring = inspect.getdoc(documented) or ""
-    parameters = [name for name in inspect.signature(documented).parameters if name != "self"]
+    signature = inspect.signature(documented).parameters.values()
+    stars = inspect.Parameter.VAR_KEYWORD
+    parameters = ["**" * (each.kind is stars) + each.name for each in signature if each.name != "self"]
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", docstring, re.DOTALL | re.MULTILINE)
-    named = re.findall(r"^(\w[\w, ]*) : ", section[1], re.MULTILINE) if section else []
+    named = re.findall(r"^(\*\*\w+|\w[\w, ]*(?= : ))", section[1], re.MULTILINE) if section else []
     assert [name for names in named for name in names.split(", ")] == parameters
 
 

@@ -15,7 +15,7 @@ from wgslice.errors import named
 from wgslice.onnx_graph import Graph, Node
 from wgslice.onnx_operators import Call
 from wgslice.tensor import Tensor
-from wgslice.workspace import MemoryUse, Workspace
+from wgslice.workspace import MemoryUse, Workspace, resolved
 
 __all__ = ["Program"]
 
@@ -48,6 +48,7 @@ class Program:
         """The outputs in memory, read after all work is submitted."""
         with self.lock:
             packed = [each(self._readable, value) for value in self._evaluate(inputs)]
+            self.workspace.hold(packed)
             read = [each(self.workspace.read, value) for value in packed]
             self.memory = self.workspace.end()
             return read
@@ -58,7 +59,7 @@ class Program:
             given = [each(self.workspace.give_away, value) for value in self._evaluate(inputs)]
             self.workspace.submit()
             self.memory = self.workspace.end()
-            return given
+            return [each(resolved, value) for value in given]
 
     def _evaluate(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Record every node; the outputs, on the device."""
@@ -68,11 +69,13 @@ class Program:
             **{k: v for k, v in inputs.items() if isinstance(v, np.ndarray)},
         }
         values: dict[str, Any] = dict(self.constants)
+        self.workspace.label = "inputs"
         for name in self.data_names & inputs.keys():
             values[name] = self._on_device(inputs[name])
         for value in values.values():
             self.workspace.hold(value)
         for node, dying in zip(self.graph.nodes, self.dying, strict=True):
+            self.workspace.label = node.label
             with named(node.label):
                 results = self._run_node(node, values, parameters)
             for name, value in zip(node.outputs, results, strict=True):
@@ -80,6 +83,7 @@ class Program:
                 values[name] = value
             for name in dying:
                 self.workspace.drop(values.pop(name, None))
+        self.workspace.label = "outputs"
         return [values[name] for name in self.graph.outputs]
 
     def _run_node(self, node: Node, values: dict[str, Any], parameters: dict[str, NDArray[Any]]) -> list[Any]:

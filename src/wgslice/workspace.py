@@ -1,11 +1,11 @@
-"""Where a program of many copies runs: one command encoder, and buffers that are used again when free."""
+"""Where a program of many copies runs: one submission, and buffers that tensors share one after the other."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wgslice.copies import CopyPlanner
 from wgslice.device import Device, translated_errors
 from wgslice.dtypes import DType, native_dtype
+from wgslice.errors import named
 from wgslice.execute import Operand, record
 from wgslice.integers import checked_shape
 from wgslice.layout import Layout
@@ -22,9 +23,9 @@ from wgslice.tensor import Tensor
 from wgslice.transfer import upload
 
 if TYPE_CHECKING:
-    from wgslice.device import Buffer, CommandEncoder
+    from wgslice.device import Buffer
 
-__all__ = ["MemoryUse", "Workspace"]
+__all__ = ["MemoryUse", "Workspace", "resolved"]
 
 
 @dataclass(frozen=True)
@@ -53,69 +54,88 @@ class MemoryUse:
     def __str__(self) -> str:
         return (
             f"{self.peak_nbytes:,} bytes in {self.buffers} buffers, for {self.tensors} tensors of "
-            f"{self.tensors_nbytes:,} bytes; submitted {self.submissions} times"
+            f"{self.tensors_nbytes:,} bytes; submissions: {self.submissions}"
         )
 
 
-class Workspace:
-    """Records copies into one encoder, on buffers that it uses again as soon as no value lies in them.
+@dataclass(eq=False)
+class Slot:
+    """Room for a tensor, which gets a buffer when the work on it is submitted."""
 
-    The GPU works in the order of the commands, so a buffer is free once its last reader is recorded.
+    nbytes: int
+    label: str = ""
+    array: NDArray[np.uint8] | None = None  # bytes to upload before anything is recorded
+    given: bool = False  # to the caller, who keeps its buffer
+    first: int = 0  # the first and the last step of a submission that uses it
+    last: int = 0
+    buffer: Buffer | None = None
+
+
+class Step(NamedTuple):
+    """A copy to record, and what errors call it."""
+
+    label: str
+    planner: Planner
+    source: Operand
+    target: Operand
+
+
+class Workspace:
+    """Collects copies between tensors that have no buffers yet; then shares buffers out, records and submits.
+
+    A buffer is shared by tensors of which one is used for the last time before the other is used at all. Its
+    tensors are made of layouts only: nothing but `read` and `give_away` may look into them.
     """
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.owned: dict[int, Buffer] = {}  # by id: what the last run has used
+        self.owned: list[Buffer] = []  # what the last run has used, for the next one
         self.begin()
 
     def begin(self) -> None:
-        """Start a run: no value is held, and what the last run has used is free."""
-        self.encoder: CommandEncoder | None = None
-        self.free = dict(self.owned)
-        self.held: Counter[int] = Counter()  # values in a buffer, by its id
-        self.used: dict[int, Buffer] = {}
-        self.given: list[Buffer] = []  # used too, and now the caller's
-        self.requests: list[int] = []
+        """Start a run, in which nothing is held."""
+        self.label = ""  # of what is being collected
+        self.steps: list[Step] = []
+        self.waiting: list[Slot] = []  # without a buffer
+        self.slots: list[Slot] = []
+        self.held: Counter[int] = Counter()  # values in a slot, by its id
         self.submissions = 0
 
     def end(self) -> MemoryUse:
         """Keep the buffers that this run has used for the next one, and say how many they were."""
-        sizes = [buffer.size for buffer in (*self.used.values(), *self.given)]
-        self.owned = self.used
-        return MemoryUse(sum(sizes), len(sizes), sum(self.requests), len(self.requests), self.submissions)
+        buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
+        given = {id(slot.buffer) for slot in self.slots if slot.given}
+        self.owned = [buffer for key, buffer in buffers.items() if key not in given]
+        return MemoryUse(
+            peak_nbytes=sum(buffer.size for buffer in buffers.values()),
+            buffers=len(buffers),
+            tensors_nbytes=sum(slot.nbytes for slot in self.slots),
+            tensors=len(self.slots),
+            submissions=self.submissions,
+        )
 
     def empty(self, sizes: Iterable[int], dtype: DType) -> Tensor:
-        """A packed tensor of any content, in the smallest free buffer that holds it, or in a new one."""
+        """A packed tensor of any content."""
         layout = Layout.packed(checked_shape(sizes))
-        nbytes = layout.size * dtype.itemsize
-        fitting = [buffer for buffer in self.free.values() if buffer.size >= nbytes]
-        buffer = min(fitting, key=lambda buffer: buffer.size, default=None) or self.device.create_buffer(
-            nbytes
-        )
-        self.free.pop(id(buffer), None)
-        self.used[id(buffer)] = buffer
-        self.requests.append(nbytes)
-        return Tensor(self.device, buffer, dtype, layout)
+        slot = Slot(layout.size * dtype.itemsize, self.label)
+        self.waiting.append(slot)
+        self.slots.append(slot)
+        return Tensor(self.device, slot, dtype, layout)
 
     def upload(self, array: NDArray[Any]) -> Tensor:
         """An array, on the device."""
         native = array.astype(native_dtype(array.dtype), order="C", copy=False)
-        self.submit()  # what is recorded may still read the buffer that this writes at once
         tensor = self.empty(native.shape, native.dtype)
-        if native.size:
-            upload(self.device, tensor.buffer, native.reshape(-1).view(np.uint8))
+        tensor.buffer.array = native.reshape(-1).view(np.uint8)
         return tensor
 
     def run(self, planner: Planner, source: Operand, target: Operand) -> None:
-        """Record what a planner plans, unless there is nothing to write."""
-        if target.layout.size == 0:
-            return
-        if self.encoder is None:
-            self.encoder = self.device.wgpu_device.create_command_encoder()
-        record(self.device, self.encoder, planner, source, target)
+        """Collect what a planner plans, unless there is nothing to write."""
+        if target.layout.size:
+            self.steps.append(Step(self.label, planner, source, target))
 
     def copy(self, source: Tensor, target: Tensor) -> None:
-        """Record a copy of the same dtype, repeated to the target's sizes."""
+        """Collect a copy of the same dtype, repeated to the target's sizes."""
         layout = broadcast(source.layout, target.shape)
         assert layout is not None
         assert source.dtype == target.dtype
@@ -128,39 +148,115 @@ class Workspace:
         return copied
 
     def submit(self) -> None:
-        """Let the GPU begin with what is recorded."""
-        if self.encoder is None:
-            return
-        with translated_errors():
-            self.device.wgpu_device.queue.submit([self.encoder.finish()])
-        self.encoder = None
-        self.submissions += 1
+        """Share out buffers, and let the GPU begin with what is collected."""
+        self._share_out()
+        for slot in self.waiting:
+            if slot.array is not None and slot.array.size:
+                upload(self.device, buffer_of(slot), slot.array)
+                slot.array = None
+        if self.steps:
+            encoder = self.device.wgpu_device.create_command_encoder()
+            for label, planner, source, target in self.steps:
+                with named(label):
+                    read, written = (
+                        Operand(buffer_of(side.buffer), side.layout) for side in (source, target)
+                    )
+                    record(self.device, encoder, planner, read, written)
+            with translated_errors():
+                self.device.wgpu_device.queue.submit([encoder.finish()])
+            self.submissions += 1
+        self.steps, self.waiting = [], []
+
+    def _share_out(self) -> None:
+        """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
+        self._find_lifetimes()
+        busy = {id(slot.buffer) for slot in self.slots if slot.buffer is not None and self.held[id(slot)]}
+        free = [buffer for buffer in self._kept() if id(buffer) not in busy]
+        alone = [[slot] for slot in self.waiting if slot.given]
+        sharing = taking_turns(slot for slot in self.waiting if not slot.given)
+        for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
+            nbytes = needed_nbytes(slots)
+            fitting = [] if slots[0].given else [buffer for buffer in free if buffer.size >= nbytes]
+            if fitting:
+                buffer = min(fitting, key=lambda buffer: buffer.size)
+                free.remove(buffer)
+            else:
+                with named(slots[0].label):
+                    buffer = self.device.create_buffer(nbytes)
+            for slot in slots:
+                slot.buffer = buffer
+
+    def _find_lifetimes(self) -> None:
+        """The first and the last step that uses a waiting slot; uploads come before all, held values stay."""
+        for slot in self.waiting:
+            slot.first, slot.last = len(self.steps), -1
+        for number, step in enumerate(self.steps):
+            for slot in (step.source.buffer, step.target.buffer):
+                if isinstance(slot, Slot) and slot.buffer is None:
+                    slot.first, slot.last = min(slot.first, number), max(slot.last, number)
+        for slot in self.waiting:
+            slot.first = -1 if slot.array is not None else slot.first
+            slot.last = len(self.steps) if self.held[id(slot)] else slot.last
+
+    def _kept(self) -> list[Buffer]:
+        """Buffers of the last run and of this one that callers do not keep."""
+        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
+        return list({id(buffer): buffer for buffer in (*self.owned, *mine)}.values())
 
     def read(self, x: Tensor) -> NDArray[Any]:
-        """Read back, after what is recorded."""
+        """Read back, after what is collected."""
         self.submit()
-        return x.numpy()
+        return resolved(x).numpy()
 
     def hold(self, value: object) -> None:
-        """Keep the buffers that a value lies in."""
+        """Keep what lies in the slots of a value."""
         self.held.update(id(tensor.buffer) for tensor in tensors_of(value))
 
     def drop(self, value: object) -> None:
-        """Let the buffers of a held value be used again, where no other value lies in them."""
-        for tensor in tensors_of(value):
-            key = id(tensor.buffer)
-            self.held[key] -= 1
-            if self.held[key] == 0 and key in self.used:
-                self.free[key] = tensor.buffer
+        """Let the slots of a held value go, where no other value lies in them."""
+        self.held.subtract(id(tensor.buffer) for tensor in tensors_of(value))
 
     def give_away(self, x: Tensor) -> Tensor:
         """A held value as a tensor for the caller to keep: packed, in a buffer that holds nothing else."""
-        key = id(x.buffer)
-        own = key in self.used and self.held[key] == 1
-        if not (own and x.is_packed and x.offset == 0 and x.buffer.size < x.nbytes + 16):
+        slot = x.buffer
+        own = isinstance(slot, Slot) and slot.buffer is None and self.held[id(slot)] == 1 and not slot.given
+        if not (own and x.is_packed and x.nbytes == slot.nbytes):
             x = self.packed(x)
-        self.given.append(self.used.pop(id(x.buffer)))
+            self.hold(x)
+        x.buffer.given = True
         return x
+
+
+def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
+    """Slots that can share a buffer, in as few groups as are used at the same time.
+
+    In the order of their first use, each joins the group that it enlarges least of those done by then.
+    """
+    groups: list[list[Slot]] = []
+    for slot in sorted(slots, key=lambda slot: slot.first):
+        done = [group for group in groups if group[-1].last < slot.first]
+        if done:
+            sizes = [needed_nbytes(group) for group in done]
+            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in sizes]
+            done[growths.index(min(growths))].append(slot)
+        else:
+            groups.append([slot])
+    return groups
+
+
+def needed_nbytes(slots: Iterable[Slot]) -> int:
+    """Bytes of a buffer for slots that share it."""
+    return max(slot.nbytes for slot in slots)
+
+
+def buffer_of(buffer: Any) -> Buffer:
+    """The buffer of a slot; any other is one."""
+    return buffer.buffer if isinstance(buffer, Slot) else buffer
+
+
+def resolved(x: Tensor) -> Tensor:
+    """A tensor in the buffer that its slot has got."""
+    return Tensor(x.device, buffer_of(x.buffer), x.dtype, x.layout)
 
 
 def tensors_of(value: object) -> list[Tensor]:

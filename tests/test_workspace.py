@@ -1,0 +1,108 @@
+"""How tensors of one submission share buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wgslice as wg
+from wgslice.workspace import Slot, Workspace, resolved, taking_turns
+
+lifetimes = st.lists(
+    st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20
+)
+
+
+@given(lifetimes)
+def test_no_two_slots_of_a_group_are_used_at_once_and_no_group_is_too_many(
+    drawn: list[tuple[int, int, int]],
+) -> None:
+    slots = [Slot(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
+    groups = taking_turns(slots)
+    assert sorted(map(id, slots)) == sorted(id(slot) for group in groups for slot in group)
+    for group in groups:
+        for a in group:
+            for b in group:
+                assert a is b or a.last < b.first or b.last < a.first
+    most = max(sum(slot.first <= step <= slot.last for slot in slots) for step in range(20))
+    assert len(groups) == most
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([10, 20, 30, 40, 50], 90),  # each needs its neighbours only: the two largest
+        ([50, 40, 30, 20, 10], 90),
+        ([10, 10, 10, 10], 20),
+        ([100, 1, 100, 1, 100], 101),
+    ],
+)
+def test_a_chain_needs_two_buffers(sizes: list[int], expected: int) -> None:
+    slots = [Slot(nbytes, first=step, last=step + 1) for step, nbytes in enumerate(sizes)]
+    groups = taking_turns(slots)
+    assert len(groups) == 2
+    assert sum(max(slot.nbytes for slot in group) for group in groups) == expected
+
+
+def test_a_chain_of_copies_ends_with_the_same_elements(device: wg.Device) -> None:
+    workspace = Workspace(device)
+    array = np.arange(600, dtype=np.uint16).reshape(20, 30)
+    for _ in range(2):
+        workspace.begin()
+        x = workspace.upload(array)
+        for _ in range(7):
+            x = workspace.packed(x.T[::-1])
+        workspace.hold(x)
+        expected = array
+        for _ in range(7):
+            expected = expected.T[::-1]
+        assert np.array_equal(workspace.read(x), expected)
+        memory = workspace.end()
+        assert (memory.buffers, memory.tensors, memory.submissions) == (2, 8, 1)
+        assert memory.peak_nbytes == 2 * 1200
+    assert len(workspace.owned) == 2
+
+
+def test_an_upload_waits_for_nobody_and_overwrites_nobody(device: wg.Device) -> None:
+    """It reaches its buffer before any recorded copy runs, so it shares none with what is used earlier."""
+    workspace = Workspace(device)
+    first = workspace.packed(workspace.upload(np.arange(8)))
+    second = workspace.packed(first[::-1])
+    late = workspace.upload(np.arange(8) + 100)
+    third = workspace.packed(late)
+    workspace.hold([second, third])
+    assert workspace.read(second).tolist() == list(range(7, -1, -1))
+    assert workspace.read(third).tolist() == list(range(100, 108))
+    assert workspace.submissions == 1
+
+
+def test_what_is_held_over_a_submission_keeps_its_buffer(device: wg.Device) -> None:
+    workspace = Workspace(device)
+    kept = workspace.packed(workspace.upload(np.arange(8)))
+    gone = workspace.packed(workspace.upload(np.arange(8) + 50))
+    workspace.hold([kept, gone])
+    workspace.submit()
+    workspace.drop(gone)
+    others = [workspace.packed(workspace.upload(np.full(8, number))) for number in range(3)]
+    workspace.hold(others)
+    workspace.submit()
+    assert workspace.read(kept).tolist() == list(range(8))
+    assert id(resolved(gone).buffer) in {id(resolved(other).buffer) for other in others}
+
+
+def test_what_is_given_away_is_never_used_again(device: wg.Device) -> None:
+    workspace = Workspace(device)
+    x = workspace.packed(workspace.upload(np.arange(8)))
+    workspace.hold(x)
+    given_away = workspace.give_away(x)
+    workspace.submit()
+    tensor = resolved(given_away)
+    workspace.end()
+    assert id(tensor.buffer) not in {id(buffer) for buffer in workspace.owned}
+    workspace.begin()
+    other = workspace.packed(workspace.upload(np.zeros(8, np.int64)))
+    workspace.hold(other)
+    workspace.read(other)
+    assert tensor.numpy().tolist() == list(range(8))
