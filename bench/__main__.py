@@ -24,7 +24,10 @@ def main() -> int:
         return 0
     console = Console(width=None if sys.stdout.isatty() else 200)
     if arguments.family:
-        run_family(console, arguments)
+        run_family(console, arguments, ("windows", "gradients"), "family")
+        return 0
+    if arguments.graphs:
+        run_family(console, arguments, ("graphs",), "graphs")
         return 0
     cases = [case for case in CASES if re.search(arguments.cases, case.name)]
     if not cases:
@@ -111,6 +114,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender's turn comes")
     parser.add_argument("--budget", type=float, default=0.05, help="seconds of a turn, at least one run")
     parser.add_argument("--family", action="store_true", help="time windows and gradients instead of slices")
+    parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.rivals) - set(RIVALS))

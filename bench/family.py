@@ -1,4 +1,4 @@
-"""Time many windows at once, and gradients, against the ways that others have."""
+"""Time many windows at once, gradients, and graphs, against the ways that others have."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.cases import Case
 from bench.contest import ROOT, Entry, Outcome, Process, run_case
 from bench.entries import entry_of
+from bench.graphs import GRAPHS
 from bench.report import RESULTS, about, stem_of, write_json
-from bench.tasks import GRADIENTS, WINDOWS, Task
+from bench.tasks import GRADIENTS, WINDOWS
 
 __all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
 
-Results = Mapping[Task, Mapping[str, Outcome]]
+Results = Mapping[Case, Mapping[str, Outcome]]
 
 # For each kind of task its contenders: name, environment, module, class. All others are shown over the first.
-CONTESTS: dict[str, tuple[Sequence[Task], list[tuple[str, str, str, str]]]] = {
+CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
     "windows": (
         WINDOWS,
         [
@@ -43,14 +45,25 @@ CONTESTS: dict[str, tuple[Sequence[Task], list[tuple[str, str, str, str]]]] = {
             ("PyTorch", "torch", "family_torch", "Assigned"),
         ],
     ),
+    "graphs": (
+        GRAPHS,
+        [
+            ("wgslice.onnx, tensors", "", "graphs_ours", "OnDevice"),
+            ("wgslice.onnx, arrays", "", "graphs_ours", "InMemory"),
+            ("NumPy, arrays", "", "graphs_numpy", "InMemory"),
+            ("ONNX Runtime, arrays", "onnxruntime", "graphs_onnxruntime", "InMemory"),
+            ("ONNX Runtime WebGPU, tensors", "onnxruntime-webgpu", "graphs_onnxruntime_webgpu", "OnDevice"),
+        ],
+    ),
 }
 
 
-def run_family(console: Console, arguments: argparse.Namespace) -> None:
-    """Run what the command line asks for; keep the figures of a whole run."""
+def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[str], name: str) -> None:
+    """Run some kinds of tasks; keep the figures of a whole run under a name."""
     kept: dict[str, Any] = {}
     whole = True
-    for kind, (tasks, contenders) in CONTESTS.items():
+    for kind in kinds:
+        tasks, contenders = CONTESTS[kind]
         chosen = [task for task in tasks if re.search(arguments.cases, task.name)]
         whole = whole and len(chosen) == len(tasks)
         if not chosen:
@@ -65,7 +78,7 @@ def run_family(console: Console, arguments: argparse.Namespace) -> None:
         contest = family_json(kind, results, processes, arguments.rounds)
         kept |= {**contest, "contenders": {**kept.get("contenders", {}), **contest["contenders"]}}
     if whole:
-        path = RESULTS / f"{stem_of(next(iter(kept['contenders'].values())))}-family.json"
+        path = RESULTS / f"{stem_of(next(iter(kept['contenders'].values())))}-{name}.json"
         write_json(kept, path)
         console.print(f"kept in {path.relative_to(ROOT)}")
     else:

@@ -17,6 +17,7 @@ from bench.chart import draw
 from bench.contest import Entry, Outcome, Process, run_case
 from bench.entries import ALLOCATING, COPY, OURS, entries, entry_of
 from bench.family import CONTESTS, family_json, ratios
+from bench.graphs import GRAPHS, Focus, GraphTask, Rounds
 from bench.report import geometric_mean, results_json, summary, table, write_json
 from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
 from bench.worker import Worker
@@ -117,12 +118,14 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
 
 TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, 16, mirrored=True))
 TINY_GRADIENT = gradient("tiny gradient", "uint16", (9, 11), np.s_[1::2, 2:9])
+TINY_ROUNDS = GraphTask("tiny rounds", "float32", (1, 3, 8, 8), Rounds(4))
+TINY_FOCUS = GraphTask("tiny focus", "float16", (2, 3, 6, 4), Focus())
 
 
 def test_tasks_are_distinct_and_say_their_bytes() -> None:
-    tasks = [*WINDOWS, *GRADIENTS]
+    tasks: list[Case] = [*WINDOWS, *GRADIENTS, *GRAPHS]
     assert len({task.name for task in tasks}) == len(tasks)
-    for task in (TINY_WINDOWS, TINY_GRADIENT):
+    for task in (TINY_WINDOWS, TINY_GRADIENT, TINY_ROUNDS, TINY_FOCUS):
         result = task.key.of(task.array())
         assert (result.nbytes, result.dtype) == (task.nbytes, np.dtype(task.dtype))
     mirrored = TINY_WINDOWS.key.of(TINY_WINDOWS.array())
@@ -132,9 +135,17 @@ def test_tasks_are_distinct_and_say_their_bytes() -> None:
     assert ((mirrored == plain).all(axis=(1, 2, 3)) | turned).all()
 
 
-@pytest.mark.parametrize(("kind", "task"), [("windows", TINY_WINDOWS), ("gradients", TINY_GRADIENT)])
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [
+        ("windows", TINY_WINDOWS),
+        ("gradients", TINY_GRADIENT),
+        ("graphs", TINY_ROUNDS),
+        ("graphs", TINY_FOCUS),
+    ],
+)
 def test_the_family_is_verified_and_timed(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kind: str, task: Task
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kind: str, task: Case
 ) -> None:
     monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
     contenders = [place for place in CONTESTS[kind][1] if not place[1]]

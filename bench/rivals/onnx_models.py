@@ -1,4 +1,4 @@
-"""ONNX models of one node."""
+"""ONNX models: of one node, and of a graph in text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, parser
 
 from bench.rivals.keys import written_out
 
-__all__ = ["identity_model", "slice_model"]
+__all__ = ["identity_model", "parsed_model", "slice_model"]
 
 FIRST = -(2**31)  # as an end, with a negative step: so far that the first element is taken
 
@@ -28,6 +28,12 @@ def slice_model(array: NDArray[Any], key: Any) -> bytes:
         helper.make_tensor(name, TensorProto.INT64, [len(values)], values) for name, values in inputs.items()
     ]
     return model(helper.make_node("Slice", ["x", *inputs], ["y"]), array, constants)
+
+
+def parsed_model(array: NDArray[Any], graph: Any) -> ModelProto:
+    """A graph for an array."""
+    kind = {"float32": "float", "float16": "float16"}[array.dtype.name]
+    return parser.parse_model(graph.text(kind, array.shape))
 
 
 def identity_model(array: NDArray[Any]) -> bytes:

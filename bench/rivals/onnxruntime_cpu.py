@@ -22,14 +22,19 @@ def describe() -> dict[str, str]:
     return {"onnxruntime": ort.__version__, "provider": "CPUExecutionProvider"}
 
 
+def session(model: bytes) -> Any:
+    """A session on all cores."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = os.cpu_count() or 1
+    return ort.InferenceSession(model, options, ["CPUExecutionProvider"])
+
+
 class Bound:
     """A session of one Slice, with input and output bound."""
 
     def __init__(self, array: NDArray[Any], key: Any) -> None:
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = os.cpu_count() or 1
-        self.session = ort.InferenceSession(slice_model(array, key), options, ["CPUExecutionProvider"])
+        self.session = session(slice_model(array, key))
         indices = written_out(key, array.ndim)
         kept = tuple(slice(index, index + 1) if isinstance(index, int) else index for index in indices)
         self.out = np.empty(array[kept].shape, array.dtype)

@@ -58,8 +58,13 @@ class Bound:
     def __init__(self, array: NDArray[Any], key: Any) -> None:
         self.x = upload(array)
         self.fence = upload(np.zeros(1, np.float32))
-        model = slice_model(array, key)
-        self.slice = OnDevice(model, lambda binding: binding.bind_ortvalue_input("x", self.x.y))
+        self.slice = OnDevice(
+            self.model(array, key), lambda binding: binding.bind_ortvalue_input("x", self.x.y)
+        )
+
+    def model(self, array: NDArray[Any], key: Any) -> bytes:
+        """One Slice."""
+        return slice_model(array, key)
 
     def run(self) -> None:
         """Slice; wait by reading four bytes back through the same queue."""

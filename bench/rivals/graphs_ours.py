@@ -1,0 +1,54 @@
+"""`wgslice.onnx` on graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wgslice as wg
+import wgslice.onnx
+from bench.rivals.onnx_models import parsed_model
+from bench.rivals.ours import describe, device
+
+__all__ = ["InMemory", "OnDevice", "describe"]
+
+
+class OnDevice:
+    """From a tensor to a tensor."""
+
+    def __init__(self, array: NDArray[Any], graph: Any) -> None:
+        self.prepared = wgslice.onnx.prepare(parsed_model(array, graph), device)
+        self.x: Any = wg.asarray(array, device)
+        self.y: Any = None
+
+    def run(self) -> None:
+        """Run, wait."""
+        (self.y,) = self.prepared.run_on_device([self.x])
+        device.synchronize()
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        result: NDArray[Any] = self.y.numpy()
+        return result
+
+    def note(self) -> str:
+        """Device memory of the last run."""
+        return str(self.prepared.memory)
+
+
+class InMemory(OnDevice):
+    """From an array to an array."""
+
+    def __init__(self, array: NDArray[Any], graph: Any) -> None:
+        super().__init__(array, graph)
+        self.x = array
+
+    def run(self) -> None:
+        """Run, with upload and readback."""
+        (self.y,) = self.prepared.run([self.x])
+
+    def result(self) -> NDArray[Any]:
+        """The output of the last run."""
+        return np.asarray(self.y)
