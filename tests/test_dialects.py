@@ -23,6 +23,9 @@ from wgslice.layout import Layout
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 I32_MIN, I32_MAX, U32_MAX = -(2**31), 2**31 - 1, 2**32 - 1
 
+ONNX, WEBNN, REVERSE = dialects.onnx_slice, dialects.webnn_slice, dialects.webnn_reverse
+TF, DML1, DML = dialects.tensorflow_strided_slice, dialects.directml_slice1, dialects.directml_slice
+
 shapes = array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)
 full_shapes = array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=6)
 near = st.integers(-8, 8)
@@ -228,8 +231,14 @@ def test_a_window_keeps_dropped_dimensions_and_no_new_ones() -> None:
     assert (window.offsets, window.sizes, window.strides) == ((3, 0), (1, 5), (1, -2))
 
 
-ONNX, WEBNN, REVERSE = dialects.onnx_slice, dialects.webnn_slice, dialects.webnn_reverse
-TF, DML1, DML = dialects.tensorflow_strided_slice, dialects.directml_slice1, dialects.directml_slice
+@pytest.mark.parametrize("step", [2**31, 2**40, I64_MAX, -(2**31) - 1, I64_MIN])
+def test_a_step_beyond_an_i32_takes_one_element_or_has_no_window(step: int) -> None:
+    window = ONNX((10,), [3], [I64_MAX if step > 0 else I64_MIN], steps=[step]).window
+    assert (window.offsets, window.sizes, window.strides) == ((3,), (1,), (1,))
+    far = ONNX((2**32 - 1,), [0], [I64_MAX], steps=[2**31])
+    assert far.shape == (2,)
+    with pytest.raises(wg.WindowError, match=r"strides\[0\] = 2147483648: must be an i32"):
+        _ = far.window
 
 
 @pytest.mark.parametrize(
@@ -299,6 +308,11 @@ def test_masks_that_break_a_rule_are_refused_by_name(
 ) -> None:
     with pytest.raises(kind, match=words):
         dialects.tensorflow_strided_slice((3, 4), [7, 0], [0, 4], [1, -1], **masks)
+
+
+def test_a_shrunk_axis_needs_a_positive_stride() -> None:
+    with pytest.raises(ValueError, match=r"strides\[0\] = 0: must be positive where an axis is shrunk"):
+        dialects.tensorflow_strided_slice((3,), [1], [2], [0], shrink_axis_mask=1)
 
 
 def test_a_selection_is_an_index(device: wg.Device) -> None:

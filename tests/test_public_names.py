@@ -71,7 +71,7 @@ SIGNATURES = {
     wg.dialects.numpy_index: "(input_sizes, key)",
     wg.dialects.onnx_slice: "(input_sizes, starts, ends, axes=None, steps=None)",
     wg.dialects.tensorflow_strided_slice: (
-        "(input_sizes, begin, end, strides=None, *, begin_mask=0, end_mask=0, ellipsis_mask=0, "
+        "(input_sizes, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0, "
         "new_axis_mask=0, shrink_axis_mask=0)"
     ),
     wg.dialects.webnn_slice: "(input_sizes, starts, sizes, strides=None)",

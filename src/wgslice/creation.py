@@ -201,7 +201,8 @@ def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
     TypeError
         `x` knows no DLPack.
     BufferError
-        Its library does not give it (PyTorch: it requires a gradient), or NumPy lacks its dtype (bfloat16):
+        Its library does not give it (PyTorch, where it requires a gradient: `detach()` it), or NumPy lacks
+        its dtype (bfloat16):
         view it as integers of the same width first, and the result with `Tensor.view`.
     ValueError, OutOfDeviceMemory
         As `asarray`.
@@ -209,7 +210,8 @@ def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
     if isinstance(x, Tensor):
         return asarray(x, device)
     with named("from_dlpack"):
-        return asarray(imported(x), device)
+        array = imported(x)
+    return asarray(array, device)
 
 
 def checked_device(device: Device | None) -> Device:

@@ -189,7 +189,13 @@ class IDMLDevice:
         return IDMLOperatorInitializer(self.device, compiled)
 
     def CreateBindingTable(self, desc: dml.DML_BINDING_TABLE_DESC) -> IDMLBindingTable:
-        """Make a binding table for a dispatchable."""
+        """Make a binding table for a dispatchable.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `IDMLBindingTable.Reset`.
+        """
         return IDMLBindingTable(desc)
 
     def CreateCommandRecorder(self) -> IDMLCommandRecorder:

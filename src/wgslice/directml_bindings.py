@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import wgslice.directml_structs as dml
+from wgslice.device import is_buffer
 from wgslice.directml_operators import BufferTensor
 from wgslice.integers import integer
 
@@ -19,7 +20,8 @@ Some = TypeVar("Some")
 
 def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: type[Some]) -> list[Some]:
     """A C array: a count and as many values, one value, or None for none."""
-    items: list[Any] = [values] if isinstance(values, kind) else list(cast("Sequence[Any]", values or ()))
+    many = values is None or isinstance(values, list | tuple)
+    items: list[Any] = list(cast("Sequence[Any]", values or ())) if many else [values]
     if len(items) != count:
         raise ValueError(f"{len(items)} {name}: the count says {count}")
     for number, item in enumerate(items):
@@ -57,8 +59,8 @@ def bound(binding: dml.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buffer, 
     if binding.Type != dml.DML_BINDING_TYPE_BUFFER or not isinstance(part, dml.DML_BUFFER_BINDING):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
     offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
-    if part.Buffer is None:
-        raise ValueError("Buffer is None: bind one")
+    if not is_buffer(part.Buffer):
+        raise TypeError(f"Buffer is of type {type(part.Buffer).__name__}: must be a wgpu.GPUBuffer")
     if nbytes < tensor.nbytes:
         raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
     if offset < 0 or offset % tensor.alignment_nbytes:

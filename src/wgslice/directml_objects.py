@@ -116,7 +116,13 @@ class IDMLBindingTable:
         self.Reset(desc)
 
     def Reset(self, desc: dml.DML_BINDING_TABLE_DESC) -> None:
-        """Forget all bindings, and serve another dispatchable."""
+        """Forget all bindings, and serve another dispatchable.
+
+        Raises
+        ------
+        TypeError, ValueError
+            It has no dispatchable, or fewer descriptors than that requires.
+        """
         with named("IDMLBindingTable"):
             if not isinstance(desc.Dispatchable, IDMLDispatchable):
                 kind = type(desc.Dispatchable).__name__

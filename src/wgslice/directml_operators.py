@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ def read_operator(operator: dml.DML_OPERATOR_DESC) -> Operator:
     if type(desc) is not structure:
         raise TypeError(f"Desc is of type {type(desc).__name__}: must be a {structure.__name__}")
     with named(structure.__name__):
-        input_name, output_name, _, *window_names = vars(desc)
+        input_name, output_name, _, *window_names = (field.name for field in fields(desc))
         window = {name: getattr(desc, name) for name in window_names}
         check_counts(desc.DimensionCount, **window)
         with named(input_name):

@@ -169,7 +169,7 @@ DML_TENSOR_DIMENSION_COUNT_MAX1 = 8
 DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16  # of D3D12; here a binding begins at any element
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_BUFFER_TENSOR_DESC:
     """A tensor in a buffer: sizes and strides in elements, everything else in bytes."""
 
@@ -182,7 +182,7 @@ class DML_BUFFER_TENSOR_DESC:
     GuaranteedBaseOffsetAlignment: int = 0  # of bindings, a power of two; 0 guarantees nothing
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_TENSOR_DESC:
     """A tensor of a type."""
 
@@ -190,7 +190,7 @@ class DML_TENSOR_DESC:
     Desc: DML_BUFFER_TENSOR_DESC | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_SLICE_OPERATOR_DESC:
     """Slice: `Sizes` elements from `Offsets` on, `Strides` apart."""
 
@@ -202,7 +202,7 @@ class DML_SLICE_OPERATOR_DESC:
     Strides: Sequence[int] = ()
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_SLICE1_OPERATOR_DESC:
     """Slice1: a window of the input, walked with signed strides."""
 
@@ -214,7 +214,7 @@ class DML_SLICE1_OPERATOR_DESC:
     InputWindowStrides: Sequence[int] = ()
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_SLICE_GRAD_OPERATOR_DESC:
     """SliceGrad: Slice1's gradient, put into the window that it was cut from."""
 
@@ -226,7 +226,7 @@ class DML_SLICE_GRAD_OPERATOR_DESC:
     InputWindowStrides: Sequence[int] = ()
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_OPERATOR_DESC:
     """An operator of a type."""
 
@@ -234,7 +234,7 @@ class DML_OPERATOR_DESC:
     Desc: DML_SLICE_OPERATOR_DESC | DML_SLICE1_OPERATOR_DESC | DML_SLICE_GRAD_OPERATOR_DESC | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_BUFFER_BINDING:
     """A part of a buffer, a wgpu.GPUBuffer with usage STORAGE; a Buffer of None binds nothing."""
 
@@ -243,7 +243,7 @@ class DML_BUFFER_BINDING:
     SizeInBytes: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_BUFFER_ARRAY_BINDING:
     """The inputs of one operator, for its initializer."""
 
@@ -251,7 +251,7 @@ class DML_BUFFER_ARRAY_BINDING:
     Bindings: Sequence[DML_BUFFER_BINDING] = ()
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_BINDING_DESC:
     """A binding of a type."""
 
@@ -259,7 +259,7 @@ class DML_BINDING_DESC:
     Desc: DML_BUFFER_BINDING | DML_BUFFER_ARRAY_BINDING | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_BINDING_PROPERTIES:
     """What a dispatchable wants of its binding table; resources in bytes."""
 
@@ -268,7 +268,7 @@ class DML_BINDING_PROPERTIES:
     PersistentResourceSize: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class DML_BINDING_TABLE_DESC:
     """A binding table for a dispatchable. Descriptor handles have no meaning here, and may be anything."""
 

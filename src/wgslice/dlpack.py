@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["CPU_DEVICE", "exported", "imported"]
 
 CPU_DEVICE = (1, 0)  # DLPack's kDLCPU, and its number
-REMEDY = "view() it as integers of the same width, which others can view back"
+REMEDY = "view() it as integers of the same width, which can be viewed back at the other end"
 
 
 def exported(
@@ -34,7 +34,7 @@ def exported(
     try:
         return array.__dlpack__(**options)
     except BufferError as error:
-        raise BufferError(f"dtype {array.dtype}: {error} {REMEDY}") from error
+        raise BufferError(f"dtype {array.dtype}: {error} Remedy: {REMEDY}") from error
 
 
 def imported(x: Any) -> NDArray[Any]:
@@ -45,4 +45,5 @@ def imported(x: Any) -> NDArray[Any]:
     try:
         return np.from_dlpack(x) if here else np.from_dlpack(x, device="cpu")
     except (BufferError, RuntimeError) as error:
-        raise BufferError(f"{error} Where the dtype is what NumPy lacks: {REMEDY}") from error
+        remedy = f" Remedy: {REMEDY}" if "dtype" in str(error) else ""
+        raise BufferError(f"{error}{remedy}") from error

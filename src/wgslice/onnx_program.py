@@ -70,8 +70,9 @@ class Program:
         }
         values: dict[str, Any] = dict(self.constants)
         self.workspace.label = "inputs"
-        for name in self.data_names & inputs.keys():
-            values[name] = self._on_device(inputs[name])
+        for name, value in inputs.items():
+            if name in self.data_names or isinstance(value, Tensor):
+                values[name] = self._on_device(value)
         for value in values.values():
             self.workspace.hold(value)
         for node, dying in zip(self.graph.nodes, self.dying, strict=True):

@@ -75,7 +75,6 @@ def tensorflow_strided_slice(
     begin: Iterable[SupportsIndex],
     end: Iterable[SupportsIndex],
     strides: Iterable[SupportsIndex] | None = None,
-    *,
     begin_mask: SupportsIndex = 0,
     end_mask: SupportsIndex = 0,
     ellipsis_mask: SupportsIndex = 0,

@@ -219,10 +219,9 @@ class Workspace:
     def give_away(self, x: Tensor) -> Tensor:
         """A held value as a tensor for the caller to keep: packed, in a buffer that holds nothing else."""
         slot = x.buffer
-        own = isinstance(slot, Slot) and slot.buffer is None and self.held[id(slot)] == 1 and not slot.given
+        own = isinstance(slot, Slot) and slot.buffer is None and not slot.given
         if not (own and x.is_packed and x.nbytes == slot.nbytes):
             x = self.packed(x)
-            self.hold(x)
         x.buffer.given = True
         return x
 
