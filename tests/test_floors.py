@@ -20,7 +20,15 @@ FLOORS = [
     ["pipelines", "staging", "device", "buffers"],
     ["transfer", "execute", "assign"],
     ["tensor", "outputs", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
-    ["workspace", "onnx_pads", "onnx_operators", "onnx_graph", "onnx_program", "onnx_reader"],
+    [
+        "workspace",
+        "onnx_pads",
+        "onnx_operators",
+        "onnx_graph",
+        "onnx_program",
+        "onnx_reader",
+        "onnx_prepared",
+    ],
     ["directml_structs", "directml_operators", "directml_bindings", "directml_objects"],
     ["cli", "demo", "onnx", "directml", "pygfx"],
 ]
@@ -90,6 +98,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "demo": {"matplotlib"},
         "onnx": {"onnx"},
         "onnx_reader": {"onnx"},
+        "onnx_prepared": {"onnx"},
         "pygfx": {"pygfx"},
     }
     for name, path in modules().items():

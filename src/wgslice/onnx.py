@@ -6,8 +6,8 @@ are views, the others copies, recorded together and submitted once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx
 import onnx.backend.base
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from wgslice.adapter import choose_adapter
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import NoAdapterError, named
-from wgslice.onnx_graph import Graph, Input, bind
-from wgslice.onnx_program import Program
+from wgslice.onnx_graph import Graph, Input
+from wgslice.onnx_prepared import Inputs, PreparedModel, check_no_options
 from wgslice.onnx_reader import UnsupportedOperatorError, check_supported, read_model, read_node, unsupported
-from wgslice.tensor import Tensor
-from wgslice.workspace import MemoryUse
+
+if TYPE_CHECKING:
+    from wgslice.device import GPUDevice
 
 __all__ = [
     "Backend",
@@ -33,82 +34,9 @@ __all__ = [
     "supports_device",
 ]
 
+Model: TypeAlias = onnx.ModelProto | str | PathLike[str] | bytes
+
 DEFAULT = "CPU"  # ONNX's word for "wherever"; its inputs and outputs are in memory
-
-
-class PreparedModel(onnx.backend.base.BackendRep):
-    """A model on a device, ready to run many times.
-
-    Get one with `prepare`. It keeps the buffers of its last run for the next one; dropping it frees them.
-
-    Attributes
-    ----------
-    device : Device
-        Where it runs.
-    memory : MemoryUse or None
-        Device memory that the last run took.
-    """
-
-    def __init__(self, graph: Graph, device: Device) -> None:
-        self.program = Program(graph, device)
-
-    @property
-    def device(self) -> Device:
-        """Where it runs."""
-        return self.program.device
-
-    @property
-    def memory(self) -> MemoryUse | None:
-        """Device memory that the last run took."""
-        return self.program.memory
-
-    def run(self, inputs: Sequence[Any] | Mapping[str, Any], **kwargs: Any) -> tuple[NDArray[Any], ...]:
-        """Run the model.
-
-        Parameters
-        ----------
-        inputs : sequence or mapping from names
-            Of the graph's inputs, those with an initializer left out or not: arrays of the declared dtypes
-            and sizes, or tensors on this device; lists of them for sequences, None for an absent optional.
-        **kwargs
-            None is known.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            The graph's outputs in their order; lists for sequences. Waits for the GPU.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An input is missing, unknown, or not as declared; or a node's rule is broken, which the message
-            names. Nothing is submitted then, unless the graph computes parameters for its own nodes.
-        OutOfDeviceMemory, DeviceLostError
-            The device has no memory left for a tensor, or is gone.
-        """
-        check_no_options("run", kwargs)
-        return tuple(self.program.run(bind(inputs, self.program.graph, self.device)))
-
-    def run_on_device(self, inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Tensor, ...]:
-        """Run the model, and leave its outputs on the device.
-
-        Parameters
-        ----------
-        inputs : sequence or mapping from names
-            As for `run`.
-
-        Returns
-        -------
-        tuple of Tensor
-            The graph's outputs in their order, each packed and in a buffer of its own. The work is submitted,
-            not waited for.
-
-        Raises
-        ------
-        TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-            As for `run`.
-        """
-        return tuple(self.program.run_on_device(bind(inputs, self.program.graph, self.device)))
 
 
 class Backend(onnx.backend.base.Backend):
@@ -120,34 +48,34 @@ class Backend(onnx.backend.base.Backend):
     """
 
     @classmethod
-    def is_compatible(cls, model: onnx.ModelProto, device: str = DEFAULT, **kwargs: Any) -> bool:
+    def is_compatible(cls, model: Model, device: str = DEFAULT, **kwargs: Any) -> bool:
         """Whether all operators of a model run here.
 
         Parameters
         ----------
-        model : onnx.ModelProto
-            What `onnx.load` gives.
-        device : str
+        model : onnx.ModelProto, str, os.PathLike or bytes
             As for `prepare`.
+        device : str
+            "CPU", or a part of an adapter's name or backend.
         **kwargs
-            None is known.
+            None is accepted.
         """
         check_no_options("is_compatible", kwargs)
-        return not unsupported(model.graph.node) and cls.supports_device(device)
+        return not unsupported(loaded(model).graph.node) and cls.supports_device(device)
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str | Device = DEFAULT, **kwargs: Any) -> PreparedModel:
+    def prepare(cls, model: Model, device: str | Device = DEFAULT, **kwargs: Any) -> PreparedModel:
         """Make a model ready to run: check it, and upload its initializers.
 
         Parameters
         ----------
-        model : onnx.ModelProto
-            What `onnx.load` gives. Sizes of its inputs may be free.
-        device : str or Device
-            "CPU", ONNX's default, is `default_device()`; otherwise a part of an adapter's name or backend, or
-            a device that is shared with your own program.
+        model : onnx.ModelProto, str, os.PathLike or bytes
+            What `onnx.load` gives, a file's path, or a file's content. Sizes of its inputs may be free.
+        device : str, Device or wgpu.GPUDevice
+            "CPU", ONNX's default, is `default_device()`, whatever its kind; otherwise a part of an adapter's
+            name or backend, or a device that is shared with your own program.
         **kwargs
-            None is known.
+            None is accepted.
 
         Returns
         -------
@@ -164,30 +92,31 @@ class Backend(onnx.backend.base.Backend):
         """
         check_no_options("prepare", kwargs)
         with named("prepare"):
-            check_supported(model.graph.node)
-            super().prepare(model)
-            return PreparedModel(read_model(model), find_device(device))
+            read = loaded(model)
+            check_supported(read.graph.node)
+            super().prepare(read)
+            return PreparedModel(read_model(read), find_device(device))
 
     @classmethod
     def run_model(
         cls,
-        model: onnx.ModelProto,
-        inputs: Sequence[Any] | Mapping[str, Any],
-        device: str | Device = DEFAULT,
+        model: Model,
+        inputs: Inputs,
+        device: str | Device | GPUDevice = DEFAULT,
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
         """Prepare a model, and run it once.
 
         Parameters
         ----------
-        model : onnx.ModelProto
+        model : onnx.ModelProto, str, os.PathLike or bytes
             As for `prepare`.
         inputs : sequence or mapping from names
             As for `PreparedModel.run`.
-        device : str or Device
+        device : str, Device or wgpu.GPUDevice
             As for `prepare`.
         **kwargs
-            None is known.
+            None is accepted.
 
         Returns
         -------
@@ -199,8 +128,8 @@ class Backend(onnx.backend.base.Backend):
     def run_node(
         cls,
         node: onnx.NodeProto,
-        inputs: Sequence[Any] | Mapping[str, Any],
-        device: str | Device = DEFAULT,
+        inputs: Inputs,
+        device: str | Device | GPUDevice = DEFAULT,
         outputs_info: Any = None,
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
@@ -212,7 +141,7 @@ class Backend(onnx.backend.base.Backend):
             What `onnx.helper.make_node` gives.
         inputs : sequence or mapping from names
             Of the node's inputs, those that it leaves out (an empty name) left out too.
-        device : str or Device
+        device : str, Device or wgpu.GPUDevice
             As for `prepare`.
         outputs_info : sequence, optional
             Dtypes and sizes of the outputs; not needed.
@@ -261,21 +190,28 @@ run_node = Backend.run_node
 supports_device = Backend.supports_device
 
 
-def check_no_options(function: str, options: Mapping[str, Any]) -> None:
-    """Refuse keyword arguments that nothing here knows."""
-    for name in options:
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-
-
 found_devices: dict[str, Device] = {}  # by the name that asked for them
 
 
-def find_device(device: str | Device) -> Device:
+def loaded(model: Model) -> onnx.ModelProto:
+    """A model, read from where it is."""
+    if isinstance(model, onnx.ModelProto):
+        return model
+    if isinstance(model, bytes):
+        return onnx.load_model_from_string(model)
+    if isinstance(model, str | PathLike):
+        return onnx.load(model)
+    raise TypeError(f"model is of type {type(model).__name__}: must be an onnx.ModelProto, a path or bytes")
+
+
+def find_device(device: str | Device | GPUDevice) -> Device:
     """The device that a backend's caller names; the same one for the same name."""
     if isinstance(device, Device):
         return device
     if device == DEFAULT:
         return default_device()
+    if not isinstance(device, str):
+        return Device.wrap(device)
     if device not in found_devices or found_devices[device].is_lost():
         found_devices[device] = Device.request(device)
     return found_devices[device]

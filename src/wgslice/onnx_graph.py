@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ class Graph:
     outputs: tuple[str, ...]
 
 
-def bind(inputs: Sequence[Any] | Mapping[str, Any], graph: Graph, device: Device) -> dict[str, Any]:
+def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Any]:
     """Inputs by name, each as the graph declares it."""
     with named("inputs"):
         given = by_name(inputs, graph)
@@ -64,37 +64,45 @@ def bind(inputs: Sequence[Any] | Mapping[str, Any], graph: Graph, device: Device
         return given
 
 
-def by_name(inputs: Sequence[Any] | Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
     """Inputs under the names of the graph's, none missing and none unknown."""
     names = [declared.name for declared in graph.inputs]
     needed = [name for name in names if name not in graph.constants]
     if isinstance(inputs, Mapping):
         given = dict(inputs)
+    elif isinstance(inputs, np.ndarray | Tensor) and len(needed) == 1:
+        given = {needed[0]: inputs}
     elif isinstance(inputs, list | tuple):
         if len(inputs) not in (len(needed), len(names)):
             raise ValueError(f"{len(inputs)} given: must be {len(needed)}, {', '.join(needed)}")
         given = dict(zip(needed if len(inputs) == len(needed) else names, inputs, strict=True))
     else:
-        raise TypeError(f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from names")
+        raise TypeError(
+            f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from the names "
+            f"{', '.join(names)}"
+        )
     for name in (*given, *needed):
         if name not in names or name not in given | dict(graph.constants):
             problem = "missing" if name in names else "unknown"
             raise ValueError(f"{name!r} is {problem}: the graph's inputs are {', '.join(names)}")
-    return {name: normalized(value) for name, value in given.items()}
+    dtypes = {declared.name: declared.dtype for declared in graph.inputs}
+    return {name: normalized(value, dtypes[name]) for name, value in given.items()}
 
 
-def normalized(value: Any) -> Any:
-    """An input as an array, a tensor, a list of such, or None."""
-    if isinstance(value, list):
-        return [normalized(item) for item in value]
-    return value if value is None or isinstance(value, Tensor) else np.asarray(value)
+def normalized(value: Any, dtype: DType | None) -> Any:
+    """An input as an array, a tensor, a list of such for a sequence, which has no dtype, or None."""
+    if isinstance(value, list) and dtype is None:
+        return [normalized(item, dtype) for item in value]
+    if value is None or isinstance(value, Tensor):
+        return value
+    return np.asarray(value, dtype) if isinstance(value, list) else np.asarray(value)
 
 
 def check_input(value: Any, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
     """Refuse an input that is not as declared, or elsewhere; sizes of one name must be equal."""
     if isinstance(value, list) or value is None:
         if declared.dtype is not None:
-            raise TypeError(f"of type {type(value).__name__}: must be a tensor")
+            raise TypeError(f"of type {type(value).__name__}: must be an array or a Tensor")
         for item in value or []:
             check_input(item, declared, free_sizes, device)
         return

@@ -16,20 +16,20 @@ from wgslice.onnx_operators import OPERATORS
 __all__ = ["UnsupportedOperatorError", "check_supported", "read_model", "read_node", "unsupported"]
 
 STANDARD_DOMAINS = ("", "ai.onnx")
+KNOWN = {*OPERATORS, "Constant"}
 
 
 class UnsupportedOperatorError(NotImplementedError, ValueError):
-    """A graph has operators that do not just move elements; the message names them."""
+    """A graph has operators that do more than move elements, or are not known; the message names them."""
 
 
 def unsupported(nodes: Iterable[onnx.NodeProto]) -> list[str]:
     """The operators that cannot run here, each once."""
-    known = {*OPERATORS, "Constant"}
     return sorted(
         {
             ".".join(filter(None, (node.domain, node.op_type)))
             for node in nodes
-            if node.domain not in STANDARD_DOMAINS or node.op_type not in known
+            if node.domain not in STANDARD_DOMAINS or node.op_type not in KNOWN
         }
     )
 
@@ -39,8 +39,8 @@ def check_supported(nodes: Iterable[onnx.NodeProto]) -> None:
     names = unsupported(nodes)
     if names:
         raise UnsupportedOperatorError(
-            f"operator {', '.join(names)}: not one that moves elements; those are "
-            f"{', '.join(sorted(OPERATORS))}"
+            f"operator{'s' * (len(names) > 1)} {', '.join(names)}: not supported; those that are: "
+            f"{', '.join(sorted(KNOWN))}"
         )
 
 
@@ -96,6 +96,8 @@ def read_input(value: onnx.ValueInfoProto) -> Input:
     if value.type.WhichOneof("value") != "tensor_type":
         return Input(value.name, None, None)
     declared = value.type.tensor_type
+    if declared.elem_type == onnx.TensorProto.STRING:
+        raise TypeError(f"input {value.name!r} holds text, which does not live on a GPU")
     dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else None
     if not declared.HasField("shape"):
         return Input(value.name, dtype, None)

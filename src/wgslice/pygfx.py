@@ -16,7 +16,6 @@ from wgslice.creation import empty, from_buffer
 from wgslice.device import Device
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.outputs import check_tensor
 from wgslice.tensor import Tensor
 from wgslice.writes import copyto
 
@@ -74,7 +73,7 @@ def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Te
         The sizes are none of a texture, or beyond the device's; or `x` is on another device.
     """
     with named("to_texture"):
-        check_tensor("x", x)
+        check_given(x)
         sizes, channels = texture_sizes(x, dim)
         texture = pygfx.Texture(
             None,
@@ -111,7 +110,7 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
         The sizes are none of a buffer, the bytes no multiple of 4, or `x` is on another device.
     """
     with named("to_buffer"):
-        check_tensor("x", x)
+        check_given(x)
         if x.ndim not in (1, 2) or x.size == 0 or not 1 <= prod(x.shape[1:]) <= 4:
             raise ValueError(f"x has sizes {x.shape}: must be (items,), or (items, 1 to 4)")
         if x.nbytes % 4:
@@ -143,7 +142,8 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
         `x` is no tensor, is not as the one that the resource was made from, or is on another device.
     """
     with named("update"):
-        check_tensor("x", x)
+        check_given(x)
+        check_made_here(resource)
         if isinstance(resource, pygfx.Buffer):
             if (len(x), x.nbytes) != (resource.nitems, resource.nbytes):
                 raise ValueError(
@@ -162,15 +162,24 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
         write_texture(resource, x)
 
 
+def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
+    """Refuse what has other usages, or data in memory that pygfx would upload over ours."""
+    usages = {pygfx.Texture: TEXTURE_USAGE, pygfx.Buffer: BUFFER_USAGE}.get(type(resource))
+    if usages is None:
+        raise TypeError(f"resource is of type {type(resource).__name__}: must be a pygfx Texture or Buffer")
+    if resource.data is not None or resource._wgpu_usage & usages != usages:
+        raise ValueError("resource is not from to_texture or to_buffer: make it there, to write into it here")
+
+
 def texture_sizes(x: Tensor, dim: int) -> tuple[tuple[int, int, int], int]:
     """Depth, height and width, and the number of channels."""
     if dim not in (1, 2, 3):
         raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
     channels = prod(x.shape[dim:])
     if x.ndim not in (dim, dim + 1) or x.size == 0 or not 1 <= channels <= 4:
-        names = ("depth", "height", "width")[3 - dim :]
+        names = ", ".join(("depth", "height", "width")[3 - dim :])
         raise ValueError(
-            f"x has sizes {x.shape}: must be ({', '.join(names)}), or with 1 to 4 channels behind"
+            f"x has sizes {x.shape}: with dim = {dim} they must be ({names}) or ({names}, channels), 1 to 4 of these"
         )
     limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
     if max(x.shape[:dim]) > limit:
@@ -190,7 +199,6 @@ def pygfx_format(dtype: DType, channels: int) -> str:
 def write_texture(texture: pygfx.Texture, x: Tensor) -> None:
     """Copy a tensor into rows that a texture can be copied from, and these into the texture."""
     sizes, channels = texture_sizes(x, texture.dim)
-    check_device(x)
     filled = 4 if channels == 3 else channels
     row_nbytes = -(-sizes[2] * filled * x.dtype.itemsize // ROW_NBYTES) * ROW_NBYTES
     row = row_nbytes // x.dtype.itemsize
@@ -210,11 +218,16 @@ def write_texture(texture: pygfx.Texture, x: Tensor) -> None:
 
 def write_buffer(buffer: pygfx.Buffer, x: Tensor) -> None:
     """Copy a tensor into a buffer."""
-    check_device(x)
     copyto(from_buffer(ensure_wgpu_object(buffer), x.shape, x.dtype), x)
 
 
-def check_device(x: Tensor) -> None:
-    """Refuse a tensor that pygfx cannot see."""
+def check_given(x: Tensor) -> None:
+    """Refuse what pygfx cannot see."""
+    if not isinstance(x, Tensor):
+        kind = type(x).__name__
+        raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, wgslice.pygfx.device())")
     if x.device is not device():
-        raise ValueError(f"x is on {x.device}: must be on {device()}, as asarray(array, device()) makes it")
+        raise ValueError(
+            f"x is on another device than pygfx, {device()}: asarray(array, wgslice.pygfx.device()) makes "
+            "tensors there"
+        )
