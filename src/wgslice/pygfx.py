@@ -178,9 +178,7 @@ def texture_sizes(x: Tensor, dim: int) -> tuple[tuple[int, int, int], int]:
     channels = prod(x.shape[dim:])
     if x.ndim not in (dim, dim + 1) or x.size == 0 or not 1 <= channels <= 4:
         names = ", ".join(("depth", "height", "width")[3 - dim :])
-        raise ValueError(
-            f"x has sizes {x.shape}: with dim = {dim} they must be ({names}) or ({names}, channels), 1 to 4 of these"
-        )
+        raise ValueError(f"x has sizes {x.shape}: with dim = {dim} must be ({names}) or ({names}, 1 to 4)")
     limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
     if max(x.shape[:dim]) > limit:
         raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
