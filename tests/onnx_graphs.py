@@ -23,11 +23,17 @@ class Growing:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
+    computed: int = 0  # parameters
 
     def constant(self, values: Any) -> str:
+        """A parameter: now and then one that the graph itself computes."""
         name = f"c{len(self.constants)}"
         self.constants[name] = np.asarray(values, np.int64)
-        return name
+        if self.draw(st.integers(0, 9)):
+            return name
+        self.computed += 1
+        self.nodes.append(helper.make_node("Identity", [name], [f"computed_{name}"]))
+        return f"computed_{name}"
 
     def add(self, operator: str, inputs: list[str], *sizes: tuple[int, ...], **attributes: Any) -> None:
         outputs = [f"v{len(self.sizes) + number}" for number in range(len(sizes))]

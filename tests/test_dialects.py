@@ -322,5 +322,12 @@ def test_a_selection_is_an_index(device: wg.Device) -> None:
     x[dialects.webnn_slice(x.shape, [1, 0], [2, 4], [1, 3])] = 99
     array[1:, ::3] = 99
     check_same(x.numpy(), array)
-    with pytest.raises(IndexError, match=r"a selection of a tensor of sizes \(3, 5\) does not fit \(3, 4\)"):
+    for items, words in (
+        ((range(3), 4), "index 4 is out of bounds for axis 1 with size 4"),
+        ((range(-1, 2), 0), "index -1 is out of bounds for axis 0 with size 3"),
+        ((0,), "a selection of 1 dimensions in a tensor of 2"),
+    ):
+        with pytest.raises(IndexError, match=words):
+            _ = x[dialects.Selection((3, 4), items)]
+    with pytest.raises(IndexError, match=r"a selection of sizes \(3, 5\) in a tensor of sizes \(3, 4\)"):
         _ = x[dialects.webnn_reverse((3, 5))]

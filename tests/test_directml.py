@@ -231,6 +231,10 @@ def test_an_input_owned_by_directml_is_given_once(device: wg.Device) -> None:
     expected = np.ascontiguousarray(IMAGE.reshape(4, 4)[::-1, ::2]).reshape(-1).view(np.uint8)
     check_bytes(read_buffer(target), expected)
 
+    table.BindInputs(1, binding(given_weights, 0, 64))
+    with pytest.raises(ValueError, match="input: is owned by DirectML, and bound to the initializer"):
+        submitted(device, lambda encoder: recorder.RecordDispatch(encoder, owner, table))
+    table.BindInputs(1, nothing)
     table.BindPersistentResource(None)
     with pytest.raises(ValueError, match=r"RecordDispatch: persistent resource: Type = <.*NONE.*>: must be"):
         submitted(device, lambda encoder: recorder.RecordDispatch(encoder, owner, table))
@@ -242,6 +246,47 @@ def test_an_input_owned_by_directml_is_given_once(device: wg.Device) -> None:
         ValueError, match=r"inputs of operator 0: Type = .*: must be DML_BINDING_TYPE_BUFFER_ARRAY"
     ):
         submitted(device, lambda encoder: recorder.RecordDispatch(encoder, initializer, table))
+
+
+def test_bindings_are_taken_as_they_are_when_they_are_bound(device: wg.Device) -> None:
+    """C++ uses one structure for one binding after the other."""
+    device_ml = dml.DMLCreateDevice(device)
+    kind = dml.DML_TENSOR_DATA_TYPE_FLOAT32
+    operator = slice1(tensor(kind, [4, 4]), tensor(kind, [2, 4]), [0, 0], [4, 4], [-2, 1])
+    compiled = device_ml.CompileOperator(device_ml.CreateOperator(operator))
+    source, target = make_buffer(device, IMAGE.view(np.uint8)), make_buffer(device, random_bytes(32))
+    part = dml.DML_BUFFER_BINDING(source, 0, 64)
+    reused = dml.DML_BINDING_DESC(dml.DML_BINDING_TYPE_BUFFER, part)
+    table = table_for(device_ml, compiled)
+    table.BindInputs(1, reused)
+    part.Buffer, part.SizeInBytes = target, 32
+    table.BindOutputs(1, [reused])
+    part.Buffer = None
+    recorder = device_ml.CreateCommandRecorder()
+    submitted(device, lambda encoder: recorder.RecordDispatch(encoder, compiled, table))
+    expected = np.ascontiguousarray(IMAGE.reshape(4, 4)[::-2]).reshape(-1).view(np.uint8)
+    check_bytes(read_buffer(target), expected)
+
+
+def test_a_refused_initializer_records_nothing(device: wg.Device) -> None:
+    device_ml = dml.DMLCreateDevice(device)
+    kind = dml.DML_TENSOR_DATA_TYPE_FLOAT32
+    weights = tensor(kind, [4, 4], flags=dml.DML_TENSOR_FLAG_OWNED_BY_DML)
+    operator = device_ml.CreateOperator(slice1(weights, tensor(kind, [4, 2]), [0, 0], [4, 4], [1, 2]))
+    compiled = device_ml.CompileOperator(operator)
+    initializer = device_ml.CreateOperatorInitializer(2, [compiled, compiled])
+    alive, gone = (make_buffer(device, IMAGE.view(np.uint8)) for _ in range(2))
+    persistent = [make_buffer(device, random_bytes(64)) for _ in range(2)]
+    gone.destroy()
+    table = table_for(device_ml, initializer)
+    arrays = [dml.DML_BUFFER_ARRAY_BINDING(1, [dml.DML_BUFFER_BINDING(x, 0, 64)]) for x in (alive, gone)]
+    table.BindInputs(2, [dml.DML_BINDING_DESC(dml.DML_BINDING_TYPE_BUFFER_ARRAY, array) for array in arrays])
+    table.BindOutputs(2, [binding(buffer, 0, 64) for buffer in persistent])
+    encoder = device.wgpu_device.create_command_encoder()
+    with pytest.raises(ValueError, match="the buffer has been destroyed"):
+        device_ml.CreateCommandRecorder().RecordDispatch(encoder, initializer, table)
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(persistent[0]), random_bytes(64))
 
 
 def test_pydirectmls_slice(device: wg.Device) -> None:
@@ -425,6 +470,7 @@ def test_counts_and_objects_are_checked(device: wg.Device) -> None:
     ):
         device_ml.CompileOperator(operator, dml.DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE)
     compiled = device_ml.CompileOperator(operator, dml.DML_EXECUTION_FLAG_DISABLE_META_COMMANDS)
+    recorder = device_ml.CreateCommandRecorder()
     assert compiled.compiled.plan.summary
     with pytest.raises(ValueError, match="CreateOperatorInitializer: 1 operators: the count says 2"):
         device_ml.CreateOperatorInitializer(2, [compiled])
@@ -434,8 +480,15 @@ def test_counts_and_objects_are_checked(device: wg.Device) -> None:
         device_ml.CreateOperatorInitializer(1, [operator])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="SizeInDescriptors = 1: must be at least 2"):
         device_ml.CreateBindingTable(dml.DML_BINDING_TABLE_DESC(compiled, None, None, 1))
-    with pytest.raises(TypeError, match="Dispatchable is of type NoneType: must be an IDMLDispatchable"):
+    with pytest.raises(TypeError, match="Dispatchable is of type NoneType: must be IDMLDispatchable"):
         device_ml.CreateBindingTable(dml.DML_BINDING_TABLE_DESC())
+    for refused, words in (
+        (lambda: device_ml.CompileOperator(described(lambda *_: None)), "op is of type DML_OPERATOR_DESC"),  # type: ignore[arg-type]
+        (lambda: device_ml.CreateBindingTable(None), "desc is of type NoneType"),  # type: ignore[arg-type]
+        (lambda: recorder.RecordDispatch(None, compiled, None), "bindings is of type NoneType"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match=words):
+            refused()
     table = table_for(device_ml, compiled)
     with pytest.raises(ValueError, match="BindInputs: 0 bindings: the count says 1"):
         table.BindInputs(1, None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 import wgslice.directml_structs as dml
 from wgslice.device import Device
-from wgslice.directml_bindings import counted
+from wgslice.directml_bindings import check_kind, counted
 from wgslice.directml_objects import (
     IDMLBindingTable,
     IDMLCommandRecorder,
@@ -173,6 +173,7 @@ class IDMLDevice:
             device has no buffer for a tensor of that size.
         """
         with named("CompileOperator"):
+            check_kind("op", op, IDMLOperator)
             if dml.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in dml.DML_EXECUTION_FLAGS(flags):
                 raise ValueError(
                     "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import wgslice.directml_structs as dml
@@ -13,7 +14,7 @@ from wgslice.integers import integer
 if TYPE_CHECKING:
     from wgslice.device import Buffer
 
-__all__ = ["array_item", "at", "bound", "counted", "only"]
+__all__ = ["array_item", "at", "bound", "check_kind", "counted", "only", "snapshot"]
 
 Some = TypeVar("Some")
 
@@ -25,9 +26,22 @@ def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: t
     if len(items) != count:
         raise ValueError(f"{len(items)} {name}: the count says {count}")
     for number, item in enumerate(items):
-        if not isinstance(item, kind):
-            raise TypeError(f"{name}[{number}] is of type {type(item).__name__}: must be {kind.__name__}")
+        check_kind(f"{name}[{number}]", item, kind)
     return items
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse what is of another type."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
+
+
+def snapshot(binding: dml.DML_BINDING_DESC) -> dml.DML_BINDING_DESC:
+    """A binding as it is now; its caller may change the structures afterwards."""
+    part = copy(binding.Desc)
+    if isinstance(part, dml.DML_BUFFER_ARRAY_BINDING):
+        part.Bindings = [copy(item) for item in part.Bindings]
+    return dml.DML_BINDING_DESC(binding.Type, part)
 
 
 def at(bindings: Sequence[dml.DML_BINDING_DESC], number: int) -> dml.DML_BINDING_DESC:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import wgslice.directml_structs as dml
+from wgslice.buffers import check_alive, check_usable
 from wgslice.copies import CopyPlanner
 from wgslice.device import Device
-from wgslice.directml_bindings import array_item, at, bound, counted, only
+from wgslice.directml_bindings import array_item, at, bound, check_kind, counted, only, snapshot
 from wgslice.directml_operators import Operator
 from wgslice.errors import named
 from wgslice.execute import Operand, record
@@ -66,6 +67,10 @@ class IDMLCompiledOperator(IDMLDispatchable):
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
         owned = self.operator.input.owned
+        if owned and any(binding.Type != dml.DML_BINDING_TYPE_NONE for binding in table.inputs):
+            raise ValueError(
+                "input: is owned by DirectML, and bound to the initializer: bind DML_BINDING_TYPE_NONE"
+            )
         with named("persistent resource" if owned else "input"):
             source = bound(table.persistent if owned else only(table.inputs), self.operator.input)
         with named("output"):
@@ -101,6 +106,10 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                 with named(f"persistent resource of operator {number}"):
                     target = bound(at(table.outputs, number), tensor)
                 copies.append((source, target, tensor.nbytes))
+        for source, target, _ in copies:
+            for buffer, _ in (source, target):
+                check_usable(self.device, buffer)
+                check_alive(self.device, buffer)
         for (source, start), (target, place), nbytes in copies:
             sides = (
                 Operand(source, Layout.packed((nbytes,), start)),
@@ -124,9 +133,8 @@ class IDMLBindingTable:
             It has no dispatchable, or fewer descriptors than that requires.
         """
         with named("IDMLBindingTable"):
-            if not isinstance(desc.Dispatchable, IDMLDispatchable):
-                kind = type(desc.Dispatchable).__name__
-                raise TypeError(f"Dispatchable is of type {kind}: must be an IDMLDispatchable")
+            check_kind("desc", desc, dml.DML_BINDING_TABLE_DESC)
+            check_kind("Dispatchable", desc.Dispatchable, IDMLDispatchable)
             required = desc.Dispatchable.GetBindingProperties().RequiredDescriptorCount
             if integer("SizeInDescriptors", desc.SizeInDescriptors) < required:
                 raise ValueError(f"SizeInDescriptors = {desc.SizeInDescriptors}: must be at least {required}")
@@ -140,14 +148,16 @@ class IDMLBindingTable:
     ) -> None:
         """Bind the input, or for an initializer an array of them for each operator."""
         with named("BindInputs"):
-            self.inputs = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+            given = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+            self.inputs = [snapshot(binding) for binding in given]
 
     def BindOutputs(
         self, bindingCount: int, bindings: dml.DML_BINDING_DESC | Sequence[dml.DML_BINDING_DESC] | None
     ) -> None:
         """Bind the output, or for an initializer the persistent resource of each operator."""
         with named("BindOutputs"):
-            self.outputs = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+            given = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+            self.outputs = [snapshot(binding) for binding in given]
 
     def BindTemporaryResource(self, binding: dml.DML_BINDING_DESC | None) -> None:
         """Do nothing: no operator here needs a temporary resource."""
@@ -155,9 +165,8 @@ class IDMLBindingTable:
     def BindPersistentResource(self, binding: dml.DML_BINDING_DESC | None) -> None:
         """Bind what the initializer has filled."""
         with named("BindPersistentResource"):
-            (self.persistent,) = counted(
-                "binding", 1, binding or dml.DML_BINDING_DESC(), dml.DML_BINDING_DESC
-            )
+            (given,) = counted("binding", 1, binding or dml.DML_BINDING_DESC(), dml.DML_BINDING_DESC)
+            self.persistent = snapshot(given)
 
 
 class IDMLCommandRecorder:
@@ -187,6 +196,7 @@ class IDMLCommandRecorder:
             The device is gone.
         """
         with named("RecordDispatch"):
+            check_kind("bindings", bindings, IDMLBindingTable)
             if bindings.dispatchable is not dispatchable:
                 raise ValueError("the binding table is for another dispatchable: Reset it for this one")
             dispatchable._record(commandList, bindings)

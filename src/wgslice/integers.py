@@ -22,6 +22,7 @@ __all__ = [
     "integer",
     "integers",
     "one_or_more",
+    "tensor_sizes",
     "whole_words",
 ]
 
@@ -69,6 +70,13 @@ def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, 
         raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
     check_within("shape", sizes, 0, U32_MAX, "a u32")
     return sizes
+
+
+def tensor_sizes(sizes: Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Sizes of a tensor that a converter is told of."""
+    given = integers("input_sizes", sizes)
+    check_within("input_sizes", given, 0, U32_MAX, "a u32")
+    return given
 
 
 def distinct_axes(name: str, axes: SupportsIndex | Iterable[SupportsIndex], rank: int) -> list[int]:

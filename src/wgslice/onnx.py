@@ -6,6 +6,7 @@ are views, the others copies, recorded together and submitted once.
 
 from __future__ import annotations
 
+import threading
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 from wgslice.adapter import choose_adapter
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import NoAdapterError, named
-from wgslice.onnx_graph import Graph, Input
+from wgslice.onnx_graph import Input
 from wgslice.onnx_prepared import Inputs, PreparedModel, check_no_options
-from wgslice.onnx_reader import UnsupportedOperatorError, check_supported, read_model, read_node, unsupported
+from wgslice.onnx_reader import UnsupportedOperatorError, check_supported, read_graph, read_model
 
 if TYPE_CHECKING:
     from wgslice.device import GPUDevice
@@ -48,20 +49,24 @@ class Backend(onnx.backend.base.Backend):
     """
 
     @classmethod
-    def is_compatible(cls, model: Model, device: str = DEFAULT, **kwargs: Any) -> bool:
+    def is_compatible(cls, model: Model, device: str | Device | GPUDevice = DEFAULT, **kwargs: Any) -> bool:
         """Whether all operators of a model run here.
 
         Parameters
         ----------
         model : onnx.ModelProto, str, os.PathLike or bytes
             As for `prepare`.
-        device : str
-            "CPU", or a part of an adapter's name or backend.
+        device : str, Device or wgpu.GPUDevice
+            "CPU", or a part of an adapter's name or backend; a device that is there is supported.
         **kwargs
             None is accepted.
         """
         check_no_options("is_compatible", kwargs)
-        return not unsupported(loaded(model).graph.node) and cls.supports_device(device)
+        try:
+            read_model(loaded(model))
+        except (TypeError, ValueError):  # what prepare would refuse
+            return False
+        return cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: Model, device: str | Device = DEFAULT, **kwargs: Any) -> PreparedModel:
@@ -162,20 +167,24 @@ class Backend(onnx.backend.base.Backend):
         with named("run_node"):
             check_supported([node])
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
-            names = dict.fromkeys(filter(None, node.input))
-            declared = tuple(Input(name, None, None) for name in names)
-            graph = Graph((read_node(node, opset),), declared, {}, tuple(filter(None, node.output)))
+            given = [name for name in node.input if name]
+            declared = [Input(name, None, None) for name in dict.fromkeys(given)]
+            graph = read_graph([node], opset, declared, {}, filter(None, node.output))
+            if isinstance(inputs, list | tuple) and len(inputs) == len(given):
+                inputs = dict(zip(given, inputs, strict=True))
             return PreparedModel(graph, find_device(device)).run(inputs)
 
     @classmethod
-    def supports_device(cls, device: str) -> bool:
+    def supports_device(cls, device: str | Device | GPUDevice) -> bool:
         """Whether there is such a device.
 
         Parameters
         ----------
-        device : str
-            "CPU", or a part of an adapter's name or backend.
+        device : str, Device or wgpu.GPUDevice
+            "CPU", or a part of an adapter's name or backend; a device that is there is supported.
         """
+        if not isinstance(device, str):
+            return True
         try:
             choose_adapter(adapters(), None if device == DEFAULT else device)
         except NoAdapterError:
@@ -190,6 +199,7 @@ run_node = Backend.run_node
 supports_device = Backend.supports_device
 
 
+finding = threading.Lock()
 found_devices: dict[str, Device] = {}  # by the name that asked for them
 
 
@@ -212,6 +222,7 @@ def find_device(device: str | Device | GPUDevice) -> Device:
         return default_device()
     if not isinstance(device, str):
         return Device.wrap(device)
-    if device not in found_devices or found_devices[device].is_lost():
-        found_devices[device] = Device.request(device)
-    return found_devices[device]
+    with finding:
+        if device not in found_devices or found_devices[device].is_lost():
+            found_devices[device] = Device.request(device)
+        return found_devices[device]

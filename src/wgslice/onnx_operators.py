@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wgslice.dtypes import check_same_dtype
-from wgslice.integers import checked_shape, distinct_axes, integers
+from wgslice.integers import MAX_RANK, checked_shape, distinct_axes, integers
 from wgslice.layout import Layout
 from wgslice.numpy_index import numpy_shape
 from wgslice.onnx_pads import pad
@@ -126,13 +125,16 @@ def as_shape(call: Call, shape: Sequence[int]) -> Tensor:
 
 def squeeze(call: Call) -> list[Tensor]:
     """Squeeze."""
-    return [call.x.squeeze(call.integers("axes", position=1, since=13) or None)]
+    axes = call.integers("axes", position=1, since=13)
+    return [call.x.squeeze(None if call.version < 13 and not axes else axes)]
 
 
 def unsqueeze(call: Call) -> list[Tensor]:
     """Unsqueeze."""
     axes = call.required("axes", position=1, since=13)
     rank = call.x.ndim + len(axes)
+    if rank > MAX_RANK:
+        raise ValueError(f"axes = {axes}: the result would have rank {rank}, must be at most {MAX_RANK}")
     added = distinct_axes("axes", axes, rank)
     return [call.x[tuple(None if axis in added else slice(None) for axis in range(rank))]]
 
@@ -153,7 +155,10 @@ def concat(call: Call) -> list[Tensor]:
     parts: list[Tensor] = list(call.inputs)
     first = call.x.shape
     for number, part in enumerate(parts):
-        check_same_dtype(part.dtype, call.x.dtype)
+        if not isinstance(part, Tensor):
+            raise TypeError(f"input {number} is of type {type(part).__name__}: must be a tensor")
+        if part.dtype != call.x.dtype:
+            raise TypeError(f"input {number} has dtype {part.dtype}: must be {call.x.dtype} as input 0 has")
         others = part.shape[:axis] + part.shape[axis + 1 :]
         if part.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
             raise ValueError(
@@ -188,9 +193,11 @@ def pads(call: Call) -> list[Tensor]:
     for number, axis in enumerate(chosen):
         widths[axis] = amounts[number], amounts[len(chosen) + number]
     value = call.attributes.get("value", 0)
-    if call.version >= 11:
-        given = call.inputs[2] if len(call.inputs) > 2 else None
-        value = 0 if given is None else np.asarray(given).reshape(())
+    if call.version >= 11 and len(call.inputs) > 2 and call.inputs[2] is not None:
+        value = np.asarray(call.inputs[2])
+        if value.size != 1 or value.dtype != x.dtype:
+            raise TypeError(f"constant_value is {value.size} of dtype {value.dtype}: must be one {x.dtype}")
+        value = value.reshape(())
     mode = call.attributes.get("mode", b"constant").decode()
     return [pad(call.workspace, x, widths, mode, value)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, product
+from math import prod
 from typing import Any, NamedTuple
 
 from wgslice.execute import Operand
@@ -15,6 +16,8 @@ from wgslice.windows import WindowsPlanner
 from wgslice.workspace import Workspace
 
 __all__ = ["pad", "segments"]
+
+MOST_PIECES = 81  # three an axis in four of them; beyond, one axis after the other takes fewer copies
 
 
 def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Tensor:
@@ -29,10 +32,10 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         raise ValueError(f"mode = {mode!r}: must be 'constant', 'edge', 'reflect' or 'wrap'")
     if all(width == (0, 0) for width in widths):
         return x
-    result = workspace.empty(sizes, x.dtype)
     if 0 in sizes:
-        return result
+        return workspace.empty(sizes, x.dtype)
     if mode == "constant":
+        result = workspace.empty(sizes, x.dtype)
         begins = [-before for before, _ in widths]
         windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
         target = Operand(result.buffer, Layout.packed((1, *sizes)))
@@ -48,6 +51,13 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         segments(mode, size, max(before, 0), max(behind, 0))
         for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
+    if prod(map(len, parts)) > max(MOST_PIECES, *map(len, parts)):
+        for axis, width in enumerate(widths):
+            alone = [(0, 0)] * x.ndim
+            alone[axis] = width
+            x = pad(workspace, x, alone, mode, value)
+        return x
+    result = workspace.empty(sizes, x.dtype)
     for piece in product(*parts):
         source = view(x, cropped.select([segment.indices for segment in piece]))
         workspace.copy(source, view(result, result.layout.select([segment.places for segment in piece])))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.creation import asarray
 from wgslice.device import Device
@@ -46,7 +46,7 @@ class Program:
 
     def run(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The outputs in memory, read after all work is submitted."""
-        with self.lock:
+        with self._running():
             packed = [each(self._readable, value) for value in self._evaluate(inputs)]
             self.workspace.hold(packed)
             read = [each(self.workspace.read, value) for value in packed]
@@ -55,24 +55,33 @@ class Program:
 
     def run_on_device(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The outputs as tensors of the caller's, submitted and not waited for."""
-        with self.lock:
+        with self._running():
             given = [each(self.workspace.give_away, value) for value in self._evaluate(inputs)]
             self.workspace.submit()
             self.memory = self.workspace.end()
             return [each(resolved, value) for value in given]
 
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """One run at a time, after which nothing is left of it but its buffers."""
+        with self.lock:
+            try:
+                yield
+            finally:
+                self.workspace.begin()
+
     def _evaluate(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Record every node; the outputs, on the device."""
-        self.workspace.begin()
-        parameters = {
-            **self.graph.constants,
-            **{k: v for k, v in inputs.items() if isinstance(v, np.ndarray)},
+        parameters: dict[str, Any] = {
+            name: array for name, array in self.graph.constants.items() if name not in inputs
         }
         values: dict[str, Any] = dict(self.constants)
         self.workspace.label = "inputs"
         for name, value in inputs.items():
             if name in self.data_names or isinstance(value, Tensor):
                 values[name] = self._on_device(value)
+            if isinstance(value, np.ndarray) or name not in values:
+                parameters[name] = None if value is None else np.asarray(value)
         for value in values.values():
             self.workspace.hold(value)
         for node, dying in zip(self.graph.nodes, self.dying, strict=True):
@@ -80,14 +89,15 @@ class Program:
             with named(node.label):
                 results = self._run_node(node, values, parameters)
             for name, value in zip(node.outputs, results, strict=True):
-                self.workspace.hold(value)
-                values[name] = value
+                if name:
+                    self.workspace.hold(value)
+                    values[name] = value
             for name in dying:
                 self.workspace.drop(values.pop(name, None))
         self.workspace.label = "outputs"
         return [values[name] for name in self.graph.outputs]
 
-    def _run_node(self, node: Node, values: dict[str, Any], parameters: dict[str, NDArray[Any]]) -> list[Any]:
+    def _run_node(self, node: Node, values: dict[str, Any], parameters: dict[str, Any]) -> list[Any]:
         """What a node gives; a parameter that the graph has computed is read back for it."""
         arguments: list[Any] = []
         for position, name in enumerate(node.inputs):

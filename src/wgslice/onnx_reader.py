@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from onnx import defs, helper, numpy_helper
 from wgslice.onnx_graph import Graph, Input, Node
 from wgslice.onnx_operators import OPERATORS
 
-__all__ = ["UnsupportedOperatorError", "check_supported", "read_model", "read_node", "unsupported"]
+__all__ = ["UnsupportedOperatorError", "check_supported", "read_graph", "read_model"]
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 KNOWN = {*OPERATORS, "Constant"}
@@ -23,20 +23,15 @@ class UnsupportedOperatorError(NotImplementedError, ValueError):
     """A graph has operators that do more than move elements, or are not known; the message names them."""
 
 
-def unsupported(nodes: Iterable[onnx.NodeProto]) -> list[str]:
-    """The operators that cannot run here, each once."""
-    return sorted(
+def check_supported(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Refuse operators that cannot run here."""
+    names = sorted(
         {
             ".".join(filter(None, (node.domain, node.op_type)))
             for node in nodes
             if node.domain not in STANDARD_DOMAINS or node.op_type not in KNOWN
         }
     )
-
-
-def check_supported(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Refuse operators that cannot run here."""
-    names = unsupported(nodes)
     if names:
         raise UnsupportedOperatorError(
             f"operator{'s' * (len(names) > 1)} {', '.join(names)}: not supported; those that are: "
@@ -49,23 +44,39 @@ def read_model(model: onnx.ModelProto) -> Graph:
     check_supported(model.graph.node)
     if model.graph.sparse_initializer:
         raise ValueError(f"initializer {model.graph.sparse_initializer[0].values.name!r}: must not be sparse")
-    (opset,) = {entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS}
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    nodes = []
-    for number, node in enumerate(model.graph.node):
-        if node.op_type == "Constant":
-            constants[node.output[0]] = constant(node)
-        else:
-            nodes.append(read_node(node, opset, number))
-    return Graph(
-        nodes=tuple(nodes),
-        inputs=tuple(read_input(value) for value in model.graph.input),
-        constants=constants,
-        outputs=tuple(value.name for value in model.graph.output),
+    opsets = sorted({entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS})
+    if len(opsets) != 1:
+        raise ValueError(f"opsets {opsets} of the standard operators: must be one")
+    return read_graph(
+        model.graph.node,
+        opsets[0],
+        inputs=[read_input(value) for value in model.graph.input],
+        constants={tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer},
+        outputs=[value.name for value in model.graph.output],
     )
 
 
-def read_node(node: onnx.NodeProto, opset: int, number: int = 0) -> Node:
+def read_graph(
+    nodes: Iterable[onnx.NodeProto],
+    opset: int,
+    inputs: Iterable[Input],
+    constants: Mapping[str, NDArray[Any]],
+    outputs: Iterable[str],
+) -> Graph:
+    """A graph of nodes of an opset, of which those that are constants become constants."""
+    newest = defs.onnx_opset_version()
+    if not 1 <= opset <= newest:
+        raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} knows 1 to {newest}")
+    known, operators = dict(constants), []
+    for number, node in enumerate(nodes):
+        if node.op_type == "Constant":
+            known[node.output[0]] = constant(node)
+        else:
+            operators.append(read_node(node, opset, number))
+    return Graph(tuple(operators), tuple(inputs), known, tuple(outputs))
+
+
+def read_node(node: onnx.NodeProto, opset: int, number: int) -> Node:
     """A node of an operator that can run here."""
     return Node(
         label=f"{node.op_type} node {node.name!r}" if node.name else f"{node.op_type} node {number}",

@@ -111,11 +111,7 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
     """
     with named("to_buffer"):
         check_given(x)
-        if x.ndim not in (1, 2) or x.size == 0 or not 1 <= prod(x.shape[1:]) <= 4:
-            raise ValueError(f"x has sizes {x.shape}: must be (items,), or (items, 1 to 4)")
-        if x.nbytes % 4:
-            raise ValueError(f"x has {x.nbytes} bytes: must have a multiple of 4, as GPU buffers do")
-        kind = pygfx_format(x.dtype, prod(x.shape[1:]))
+        kind = buffer_format(x)
         buffer = pygfx.Buffer(None, nbytes=x.nbytes, nitems=len(x), format=kind, usage=BUFFER_USAGE)
         write_buffer(buffer, x)
         return buffer
@@ -145,10 +141,10 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
         check_given(x)
         check_made_here(resource)
         if isinstance(resource, pygfx.Buffer):
-            if (len(x), x.nbytes) != (resource.nitems, resource.nbytes):
+            kind = buffer_format(x)
+            if (len(x), kind) != (resource.nitems, resource.format):
                 raise ValueError(
-                    f"x has sizes {x.shape}, {x.nbytes} bytes: the buffer has {resource.nitems} items, "
-                    f"{resource.nbytes} bytes"
+                    f"x has {len(x)} items of {kind}: the buffer has {resource.nitems} of {resource.format}"
                 )
             write_buffer(resource, x)
             return
@@ -184,6 +180,15 @@ def texture_sizes(x: Tensor, dim: int) -> tuple[tuple[int, int, int], int]:
         raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
     depth, height, width = (1,) * (3 - dim) + x.shape[:dim]
     return (depth, height, width), channels
+
+
+def buffer_format(x: Tensor) -> str:
+    """pygfx's name of a buffer's format, refused where a tensor cannot become one."""
+    if x.ndim not in (1, 2) or x.size == 0 or not 1 <= prod(x.shape[1:]) <= 4:
+        raise ValueError(f"x has sizes {x.shape}: must be (items,), or (items, 1 to 4)")
+    if x.nbytes % 4:
+        raise ValueError(f"x has {x.nbytes} bytes: must have a multiple of 4, as GPU buffers do")
+    return pygfx_format(x.dtype, prod(x.shape[1:]))
 
 
 def pygfx_format(dtype: DType, channels: int) -> str:

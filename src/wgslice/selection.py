@@ -30,6 +30,17 @@ class Selection:
     sizes: tuple[int, ...]
     items: tuple[int | range | None, ...]
 
+    def check(self) -> None:
+        """Refuse items that are none of the tensor's: an index outside of it, too many or too few."""
+        kept = [item for item in self.items if item is not None]
+        if len(kept) != len(self.sizes):
+            raise IndexError(f"a selection of {len(kept)} dimensions in a tensor of {len(self.sizes)}")
+        for axis, (item, size) in enumerate(zip(kept, self.sizes, strict=True)):
+            ends = [item] if isinstance(item, int) else [item[0], item[-1]] if len(item) else []
+            for index in ends:
+                if not 0 <= index < size:
+                    raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the result."""

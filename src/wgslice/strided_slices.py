@@ -15,6 +15,7 @@ from wgslice.integers import (
     distinct_axes,
     integer,
     integers,
+    tensor_sizes,
 )
 from wgslice.numpy_index import numpy_index
 from wgslice.selection import Selection
@@ -59,7 +60,7 @@ def onnx_slice(
     """
     with named("onnx_slice"):
         entries = strided_entries(starts=starts, ends=ends, steps=steps)
-        sizes = integers("input_sizes", input_sizes)
+        sizes = tensor_sizes(input_sizes)
         chosen = range(len(entries)) if axes is None else integers("axes", axes)
         if len(chosen) != len(entries):
             raise ValueError(f"{len(chosen)} axes and {len(entries)} starts: there must be one of each")
@@ -137,7 +138,7 @@ def tensorflow_strided_slice(
             else:
                 check_step("strides", number, step)
                 key.append(slice(None if number in begins else start, None if number in ends else stop, step))
-        return numpy_index(integers("input_sizes", input_sizes), tuple(key))
+        return numpy_index(tensor_sizes(input_sizes), tuple(key))
 
 
 def strided_entries(**columns: Iterable[SupportsIndex] | None) -> list[tuple[int, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
 from wgslice.errors import WindowError, named
-from wgslice.integers import integers
+from wgslice.integers import integers, tensor_sizes
 from wgslice.numpy_index import numpy_index
 from wgslice.selection import Selection
 from wgslice.window import Window, check_u32
@@ -51,7 +51,7 @@ def webnn_slice(
     """
     with named("webnn_slice"):
         given, first, extents = (
-            integers("input_sizes", input_sizes),
+            tensor_sizes(input_sizes),
             integers("starts", starts),
             integers("sizes", sizes),
         )
@@ -98,7 +98,7 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Iterable[SupportsIndex] | No
     Semantics: `MLGraphBuilder.reverse`.
     """
     with named("webnn_reverse"):
-        given = integers("input_sizes", input_sizes)
+        given = tensor_sizes(input_sizes)
         flipped = range(len(given)) if axes is None else integers("axes", axes)
         for position, axis in enumerate(flipped):
             if not 0 <= axis < len(given):
@@ -149,13 +149,13 @@ def directml_slice1(
     Semantics: `DML_SLICE1_OPERATOR_DESC`, as in `slice1`.
     """
     with named("directml_slice1"):
-        tensor_sizes = integers("input_sizes", input_sizes)
+        given_sizes = tensor_sizes(input_sizes)
         window = Window.of(offsets, sizes, strides)
-        window.check_inside(tensor_sizes)
+        window.check_inside(given_sizes)
         given = None if output_sizes is None else integers("output_sizes", output_sizes)
         taken = window.most_output_sizes if given is None else given
         window.check_filled(taken)
-        return Selection(tensor_sizes, window.ranges(taken))
+        return Selection(given_sizes, window.ranges(taken))
 
 
 def directml_slice(
@@ -192,6 +192,6 @@ def directml_slice(
     Semantics: `DML_SLICE_OPERATOR_DESC`, as in `slice`.
     """
     with named("directml_slice"):
-        tensor_sizes = integers("input_sizes", input_sizes)
-        window = Window.spanning(offsets, sizes, strides, tensor_sizes)
-        return Selection(tensor_sizes, window.ranges(window.most_output_sizes))
+        given_sizes = tensor_sizes(input_sizes)
+        window = Window.spanning(offsets, sizes, strides, given_sizes)
+        return Selection(given_sizes, window.ranges(window.most_output_sizes))

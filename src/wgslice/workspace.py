@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryUse", "Workspace", "resolved"]
 
+SMALL_NBYTES = 2**16  # a buffer that is larger, and more than twice as large as needed, is not kept for that
+
 
 @dataclass(frozen=True)
 class MemoryUse:
@@ -102,7 +104,10 @@ class Workspace:
         self.submissions = 0
 
     def end(self) -> MemoryUse:
-        """Keep the buffers that this run has used for the next one, and say how many they were."""
+        """Keep the buffers that this run has used for the next one, and say how many they were.
+
+        `begin` forgets everything else, so that callers' tensors and arrays live no longer than they want.
+        """
         buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
         given = {id(slot.buffer) for slot in self.slots if slot.given}
         self.owned = [buffer for key, buffer in buffers.items() if key not in given]
@@ -170,13 +175,16 @@ class Workspace:
     def _share_out(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
         self._find_lifetimes()
-        busy = {id(slot.buffer) for slot in self.slots if slot.buffer is not None and self.held[id(slot)]}
+        held = [slot for slot in self.slots if self.held[id(slot)]]
+        read = [side.buffer for step in self.steps for side in (step.source, step.target)]
+        busy = {id(buffer_of(used)) for used in (*held, *read)}
         free = [buffer for buffer in self._kept() if id(buffer) not in busy]
         alone = [[slot] for slot in self.waiting if slot.given]
         sharing = taking_turns(slot for slot in self.waiting if not slot.given)
         for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
             nbytes = needed_nbytes(slots)
-            fitting = [] if slots[0].given else [buffer for buffer in free if buffer.size >= nbytes]
+            most = 0 if slots[0].given else max(2 * nbytes, SMALL_NBYTES)
+            fitting = [buffer for buffer in free if nbytes <= buffer.size <= most]
             if fitting:
                 buffer = min(fitting, key=lambda buffer: buffer.size)
                 free.remove(buffer)
