@@ -22,14 +22,14 @@ FLOORS = [
     ["tensor", "outputs", "creation", "views", "writes", "compiled", "slices", "slice_grads", "extract"],
     [
         "workspace",
-        "onnx_pads",
-        "onnx_operators",
-        "onnx_graph",
-        "onnx_program",
-        "onnx_reader",
-        "onnx_prepared",
+        "onnx.pads",
+        "onnx.operators",
+        "onnx.graph",
+        "onnx.program",
+        "onnx.reader",
+        "onnx.prepared",
     ],
-    ["directml_structs", "directml_operators", "directml_bindings", "directml_objects"],
+    ["directml.structs", "directml.operators", "directml.bindings", "directml.objects"],
     ["cli", "demo", "onnx", "directml", "pygfx"],
 ]
 ORDER = [module for floor in FLOORS for module in floor]  # within a floor, earlier ones may be imported
@@ -49,7 +49,10 @@ def imports(path: Path) -> list[str]:
 
 
 def modules() -> dict[str, Path]:
-    return {path.stem: path for path in SOURCE.glob("*.py") if path.stem != "__init__"}
+    """Every room by its name; a package's own is its `__init__`."""
+    paths = {path.relative_to(SOURCE).with_suffix(""): path for path in SOURCE.rglob("*.py")}
+    names = {".".join(path.parts).removesuffix("__init__").rstrip("."): paths[path] for path in paths}
+    return {name: path for name, path in names.items() if name}
 
 
 def test_every_module_has_a_floor() -> None:
@@ -97,8 +100,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "cli": {"PIL"},
         "demo": {"matplotlib"},
         "onnx": {"onnx"},
-        "onnx_reader": {"onnx"},
-        "onnx_prepared": {"onnx"},
+        "onnx.reader": {"onnx"},
+        "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
     }
     for name, path in modules().items():

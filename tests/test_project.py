@@ -138,7 +138,10 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
     for kernel in (ROOT / "wgsl").glob("*.wgsl"):
         assert f"wgslice/wgsl/{kernel.name}" in packed
         assert f"wgsl/{kernel.name}" in shipped
-    assert {"wgslice/py.typed", "wgslice/plan.py", "wgslice/wgsl/__init__.py"} <= packed
+    for room in (ROOT / "src").rglob("*.py"):
+        assert str(room.relative_to(ROOT / "src")) in packed
+        assert str(room.relative_to(ROOT)) in shipped
+    assert {"wgslice/py.typed", "wgslice/wgsl/__init__.py"} <= packed
 
 
 @pytest.fixture

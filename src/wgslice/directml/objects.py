@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import wgslice.directml_structs as dml
+import wgslice.directml.structs as dml
 from wgslice.buffers import check_alive, check_usable
 from wgslice.copies import CopyPlanner
 from wgslice.device import Device
-from wgslice.directml_bindings import array_item, at, bound, check_kind, counted, only, snapshot
-from wgslice.directml_operators import Operator
+from wgslice.directml.bindings import array_item, at, bound, check_kind, counted, only, snapshot
+from wgslice.directml.operators import Operator
 from wgslice.errors import named
 from wgslice.execute import Operand, record
 from wgslice.integers import integer

@@ -9,8 +9,8 @@ import onnx.backend.base
 from numpy.typing import NDArray
 
 from wgslice.device import Device
-from wgslice.onnx_graph import Graph, bind
-from wgslice.onnx_program import Program
+from wgslice.onnx.graph import Graph, bind
+from wgslice.onnx.program import Program
 from wgslice.tensor import Tensor
 from wgslice.workspace import MemoryUse
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wgslice.device import Device
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.onnx_operators import Operator
+from wgslice.onnx.operators import Operator
 from wgslice.tensor import Tensor
 
 __all__ = ["Graph", "Input", "Node", "bind"]

@@ -10,8 +10,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import defs, helper, numpy_helper
 
-from wgslice.onnx_graph import Graph, Input, Node
-from wgslice.onnx_operators import OPERATORS
+from wgslice.onnx.graph import Graph, Input, Node
+from wgslice.onnx.operators import OPERATORS
 
 __all__ = ["UnsupportedOperatorError", "check_supported", "read_graph", "read_model"]
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from wgslice.adapter import choose_adapter
 from wgslice.device import Device, adapters, default_device
 from wgslice.errors import NoAdapterError, named
-from wgslice.onnx_graph import Input
-from wgslice.onnx_prepared import Inputs, PreparedModel, check_no_options
-from wgslice.onnx_reader import UnsupportedOperatorError, check_supported, read_graph, read_model
+from wgslice.onnx.graph import Input
+from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
+from wgslice.onnx.reader import UnsupportedOperatorError, check_supported, read_graph, read_model
 
 if TYPE_CHECKING:
     from wgslice.device import GPUDevice

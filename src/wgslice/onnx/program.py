@@ -12,8 +12,8 @@ import numpy as np
 from wgslice.creation import asarray
 from wgslice.device import Device
 from wgslice.errors import named
-from wgslice.onnx_graph import Graph, Node
-from wgslice.onnx_operators import Call
+from wgslice.onnx.graph import Graph, Node
+from wgslice.onnx.operators import Call
 from wgslice.tensor import Tensor
 from wgslice.workspace import MemoryUse, Workspace, resolved
 

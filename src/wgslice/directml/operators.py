@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import wgslice.directml_structs as dml
+import wgslice.directml.structs as dml
 from wgslice.errors import named
 from wgslice.integers import integer, integers
 from wgslice.slice_grads import SliceGrad

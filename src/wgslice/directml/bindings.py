@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import wgslice.directml_structs as dml
+import wgslice.directml.structs as dml
 from wgslice.device import is_buffer
-from wgslice.directml_operators import BufferTensor
+from wgslice.directml.operators import BufferTensor
 from wgslice.integers import integer
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from wgslice.integers import MAX_RANK, checked_shape, distinct_axes, integers
 from wgslice.layout import Layout
 from wgslice.numpy_index import numpy_shape
-from wgslice.onnx_pads import pad
+from wgslice.onnx.pads import pad
 from wgslice.rearrange import reshaped
 from wgslice.strided_slices import onnx_slice
 from wgslice.tensor import Tensor

@@ -2,7 +2,7 @@
 
 C++ that uses `IDMLDevice` and its kin ports line by line: a `wgpu.GPUDevice` stands for the D3D12 device, a
 `wgpu.GPUBuffer` for a resource, a `wgpu.GPUCommandEncoder` for a command list; what C++ returns through a
-pointer is returned. The structures and enumerators of `wgslice.directml_structs` are this module's names too.
+pointer is returned. The structures and enumerators of `wgslice.directml.structs` are this module's names too.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
-import wgslice.directml_structs as dml
+import wgslice.directml.structs as dml
 from wgslice.device import Device
-from wgslice.directml_bindings import check_kind, counted
-from wgslice.directml_objects import (
+from wgslice.directml.bindings import check_kind, counted
+from wgslice.directml.objects import (
     IDMLBindingTable,
     IDMLCommandRecorder,
     IDMLCompiledOperator,
@@ -21,8 +21,8 @@ from wgslice.directml_objects import (
     IDMLOperator,
     IDMLOperatorInitializer,
 )
-from wgslice.directml_operators import read_operator, tensor_desc
-from wgslice.directml_structs import *  # noqa: F403 -- this module's names too
+from wgslice.directml.operators import read_operator, tensor_desc
+from wgslice.directml.structs import *  # noqa: F403 -- this module's names too
 from wgslice.errors import named
 from wgslice.slices import slice1
 from wgslice.tensor import Tensor
