@@ -101,6 +101,20 @@ def test_the_readmes_figures_of_windows_are_those_of_the_results() -> None:
         assert others == [round(value, 1) for value in over]
 
 
+def test_the_readmes_figures_of_graphs_are_those_of_the_results() -> None:
+    (path,) = re.findall(r"\((bench/results/\S*-graphs\.json)\)", README)
+    graphs = json.loads((ROOT / path).read_text("utf-8"))["graphs"]
+    rows = re.findall(r"^\| (20 operators, .*?|focus, .*?) \| (.*) \|$", README, re.MULTILINE)
+    assert [name for name, _ in rows] == [graph["name"] for graph in graphs]
+    for graph, (_, cells) in zip(graphs, rows, strict=True):
+        first, *others = (float(cell) for cell in cells.split(" | "))
+        ours = graph["outcomes"]["wgslice.onnx, tensors"]
+        assert first == round(ours["best_s"] * 1e3, 1)
+        assert others[:3] == [round(value, 1) for value in list(graph["over_the_first"].values())[1:]]
+        nbytes = [int(digits.replace(",", "")) for digits in re.findall(r"([\d,]+) bytes", ours["plan"])]
+        assert others[3:] == [round(value / 2**20, 1) for value in nbytes]
+
+
 def test_the_readmes_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     photo = np.arange(300 * 401 * 3, dtype=np.uint32).astype(np.uint8).reshape(300, 401, 3)
