@@ -386,6 +386,22 @@ def test_models_that_cannot_run_are_not_compatible() -> None:
         backend.prepare(newer)
 
 
+def test_a_destroyed_input_is_refused(device: wg.Device) -> None:
+    """Before it reaches a submission, where wgpu would abort the process."""
+    nodes = [
+        helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
+        helper.make_node("Transpose", ["twice"], ["y"]),
+    ]
+    prepared = backend.prepare(model_of(nodes, {"x": (1, (2, 3))}, {"y": 2}), device)
+    x = wg.zeros((2, 3), np.float32, device)
+    x.buffer.destroy()
+    for run in (prepared.run, prepared.run_on_device):
+        with pytest.raises(ValueError, match="Concat node 0: the buffer has been destroyed"):
+            run([x])
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    check_same(prepared.run([array])[0], np.concatenate([array, array]).T)
+
+
 def test_one_name_is_one_device(device: wg.Device) -> None:
     name = f"{device.adapter.name} via {device.adapter.backend}".lower()
     with ThreadPoolExecutor(6) as pool:

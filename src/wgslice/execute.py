@@ -17,7 +17,7 @@ from wgslice.window_steps import WindowDispatch
 if TYPE_CHECKING:
     from wgslice.device import Buffer, CommandEncoder
 
-__all__ = ["Offsets", "Operand", "compile_plan", "record", "run", "run_copy"]
+__all__ = ["Offsets", "Operand", "compile_plan", "place", "record", "record_plan", "run", "run_copy"]
 
 
 class Operand(NamedTuple):

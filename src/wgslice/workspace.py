@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.buffers import check_alive, check_usable
 from wgslice.copies import CopyPlanner
 from wgslice.device import Device, translated_errors
 from wgslice.dtypes import DType, native_dtype
 from wgslice.errors import named
-from wgslice.execute import Operand, record
+from wgslice.execute import Operand, place, record_plan
 from wgslice.integers import checked_shape
 from wgslice.layout import Layout
 from wgslice.plan import Planner
@@ -154,6 +155,7 @@ class Workspace:
 
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
+        self._check_callers_buffers()
         self._share_out()
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
@@ -163,14 +165,24 @@ class Workspace:
             encoder = self.device.wgpu_device.create_command_encoder()
             for label, planner, source, target in self.steps:
                 with named(label):
-                    read, written = (
-                        Operand(buffer_of(side.buffer), side.layout) for side in (source, target)
-                    )
-                    record(self.device, encoder, planner, read, written)
+                    read = Operand(buffer_of(source.buffer), source.layout)
+                    written = Operand(buffer_of(target.buffer), target.layout)
+                    plan = place(self.device, planner, read, written)
+                    record_plan(self.device, encoder, plan, read.buffer, written.buffer)
             with translated_errors():
                 self.device.wgpu_device.queue.submit([encoder.finish()])
             self.submissions += 1
         self.steps, self.waiting = [], []
+
+    def _check_callers_buffers(self) -> None:
+        """Refuse callers' buffers that are destroyed or mapped, each once: a submission would abort."""
+        callers = {
+            id(step.source.buffer): step for step in self.steps if not isinstance(step.source.buffer, Slot)
+        }
+        for step in callers.values():
+            with named(step.label):
+                check_usable(self.device, step.source.buffer)
+                check_alive(self.device, step.source.buffer)
 
     def _share_out(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
