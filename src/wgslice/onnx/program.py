@@ -78,7 +78,7 @@ class Program:
         values: dict[str, Any] = dict(self.constants)
         self.workspace.label = "inputs"
         for name, value in inputs.items():
-            if name in self.data_names or isinstance(value, Tensor):
+            if name in self.data_names:
                 values[name] = self._on_device(value)
             if isinstance(value, np.ndarray) or name not in values:
                 parameters[name] = None if value is None else np.asarray(value)
