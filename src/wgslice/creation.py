@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from wgslice.buffers import check_alive, check_fits, check_usable, device_of
 from wgslice.device import Device, default_device
 from wgslice.dlpack import imported
-from wgslice.dtypes import element_dtype, native_dtype
+from wgslice.dtypes import element_dtype, native_array
 from wgslice.errors import named
 from wgslice.integers import checked_offset, checked_shape, integers
 from wgslice.layout import Layout
@@ -54,8 +54,7 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
             return array
         array = array.numpy()
     with named("asarray"):
-        values = np.asarray(array)
-        native = values.astype(native_dtype(values.dtype), order="C", copy=False)
+        native = native_array(np.asarray(array))
         tensor = allocate(checked_shape(native.shape), native.dtype, checked_device(device))
         if native.size:
             upload(tensor.device, tensor.buffer, native.reshape(-1).view(np.uint8))
@@ -202,8 +201,7 @@ def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
         `x` knows no DLPack.
     BufferError
         Its library does not give it (PyTorch, where it requires a gradient: `detach()` it), or NumPy lacks
-        its dtype (bfloat16):
-        view it as integers of the same width first, and the result with `Tensor.view`.
+        its dtype (bfloat16): view it as integers of the same width first, and the result with `Tensor.view`.
     ValueError, OutOfDeviceMemory
         As `asarray`.
     """

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import DTypeLike
+from typing import Any
 
-__all__ = ["DType", "check_same_dtype", "element_dtype", "native_dtype"]
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["DType", "check_same_dtype", "element_dtype", "native_array"]
 
 type_widths = (1, 2, 4, 8, 16)
 
@@ -31,6 +33,11 @@ def element_dtype(dtype: DTypeLike) -> DType:
 def native_dtype(dtype: DType) -> DType:
     """The element dtype of an array to upload: its own, in native byte order."""
     return element_dtype(dtype if dtype.hasobject else dtype.newbyteorder("="))
+
+
+def native_array(array: NDArray[Any]) -> NDArray[Any]:
+    """An array as it is uploaded: row-major, in native byte order; itself where it is so."""
+    return array.astype(native_dtype(array.dtype), order="C", copy=False)
 
 
 def check_same_dtype(input: DType, output: DType) -> None:

@@ -6,6 +6,7 @@ pygfx draws on one device for the whole process; what lives there needs no way t
 from __future__ import annotations
 
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import pygfx
@@ -74,16 +75,16 @@ def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Te
     """
     with named("to_texture"):
         check_given(x)
-        sizes, channels = texture_sizes(x, dim)
+        texels = texels_of(x, dim)
         texture = pygfx.Texture(
             None,
             dim=dim,
-            size=sizes[::-1],
-            format=pygfx_format(x.dtype, 4 if channels == 3 else channels),
+            size=texels.sizes[::-1],
+            format=texels.format,
             colorspace=colorspace,
             usage=TEXTURE_USAGE,
         )
-        write_texture(texture, x)
+        write_texture(texture, x, texels)
         return texture
 
 
@@ -148,14 +149,13 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
                 )
             write_buffer(resource, x)
             return
-        sizes, channels = texture_sizes(x, resource.dim)
-        kind = pygfx_format(x.dtype, 4 if channels == 3 else channels)
-        if (sizes[::-1], kind) != (resource.size, resource.format):
+        texels = texels_of(x, resource.dim)
+        if (texels.sizes[::-1], texels.format) != (resource.size, resource.format):
             raise ValueError(
-                f"x has width, height and depth {sizes[::-1]} and format {kind}: the texture has "
-                f"{resource.size} and {resource.format}"
+                f"x has width, height and depth {texels.sizes[::-1]} and format {texels.format}: "
+                f"the texture has {resource.size} and {resource.format}"
             )
-        write_texture(resource, x)
+        write_texture(resource, x, texels)
 
 
 def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
@@ -167,8 +167,17 @@ def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
         raise ValueError("resource is not from to_texture or to_buffer: make it there, to write into it here")
 
 
-def texture_sizes(x: Tensor, dim: int) -> tuple[tuple[int, int, int], int]:
-    """Depth, height and width, and the number of channels."""
+class Texels(NamedTuple):
+    """A tensor as a texture."""
+
+    sizes: tuple[int, int, int]  # depth, height, width
+    channels: int  # of the tensor
+    filled: int  # of the texture, which has no three
+    format: str  # pygfx's name
+
+
+def texels_of(x: Tensor, dim: int) -> Texels:
+    """How a texture of so many dimensions holds a tensor, refused where it cannot."""
     if dim not in (1, 2, 3):
         raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
     channels = prod(x.shape[dim:])
@@ -179,7 +188,8 @@ def texture_sizes(x: Tensor, dim: int) -> tuple[tuple[int, int, int], int]:
     if max(x.shape[:dim]) > limit:
         raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
     depth, height, width = (1,) * (3 - dim) + x.shape[:dim]
-    return (depth, height, width), channels
+    filled = 4 if channels == 3 else channels
+    return Texels((depth, height, width), channels, filled, pygfx_format(x.dtype, filled))
 
 
 def buffer_format(x: Tensor) -> str:
@@ -194,15 +204,14 @@ def buffer_format(x: Tensor) -> str:
 def pygfx_format(dtype: DType, channels: int) -> str:
     """pygfx's name of a format."""
     name = f"{dtype.kind}{dtype.itemsize}"
-    if name not in FORMATS or dtype.kind == "V":
+    if name not in FORMATS:
         raise TypeError(f"dtype {dtype}: pygfx has integers of 8, 16 and 32 bits, and float16 and float32")
     return name if channels == 1 else f"{channels}x{name}"
 
 
-def write_texture(texture: pygfx.Texture, x: Tensor) -> None:
+def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
     """Copy a tensor into rows that a texture can be copied from, and these into the texture."""
-    sizes, channels = texture_sizes(x, texture.dim)
-    filled = 4 if channels == 3 else channels
+    sizes, channels, filled, _ = texels
     row_nbytes = -(-sizes[2] * filled * x.dtype.itemsize // ROW_NBYTES) * ROW_NBYTES
     row = row_nbytes // x.dtype.itemsize
     memory = empty((sizes[0] * sizes[1] * row,), x.dtype, x.device)

@@ -30,8 +30,10 @@ class Selection:
     sizes: tuple[int, ...]
     items: tuple[int | range | None, ...]
 
-    def check(self) -> None:
-        """Refuse items that are none of the tensor's: an index outside of it, too many or too few."""
+    def check(self, sizes: tuple[int, ...]) -> None:
+        """Refuse a tensor of other sizes, and items that are none of its: outside, too many or too few."""
+        if self.sizes != sizes:
+            raise IndexError(f"a selection of sizes {self.sizes} in a tensor of sizes {sizes}")
         kept = [item for item in self.items if item is not None]
         if len(kept) != len(self.sizes):
             raise IndexError(f"a selection of {len(kept)} dimensions in a tensor of {len(self.sizes)}")

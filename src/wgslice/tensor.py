@@ -103,11 +103,9 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor:
         """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
+        if isinstance(key, Selection):
+            key.check(self.shape)
         selection = key if isinstance(key, Selection) else numpy_index(self.shape, key)
-        if selection is key:
-            selection.check()
-            if selection.sizes != self.shape:
-                raise IndexError(f"a selection of sizes {selection.sizes} in a tensor of sizes {self.shape}")
         return self._view(self.layout.select(selection.items))
 
     def __setitem__(self, key: Any, value: Any) -> None:

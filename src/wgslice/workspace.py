@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.buffers import check_alive, check_usable
 from wgslice.copies import CopyPlanner
 from wgslice.device import Device, translated_errors
-from wgslice.dtypes import DType, native_dtype
+from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
 from wgslice.execute import Operand, place, record_plan
 from wgslice.integers import checked_shape
@@ -130,7 +130,7 @@ class Workspace:
 
     def upload(self, array: NDArray[Any]) -> Tensor:
         """An array, on the device."""
-        native = array.astype(native_dtype(array.dtype), order="C", copy=False)
+        native = native_array(array)
         tensor = self.empty(native.shape, native.dtype)
         tensor.buffer.array = native.reshape(-1).view(np.uint8)
         return tensor

@@ -130,7 +130,7 @@ def DMLCreateDevice(
     TypeError, DeviceLostError
         It is no device, or lost.
     """
-    dml.DML_CREATE_DEVICE_FLAGS(flags)
+    dml.DML_CREATE_DEVICE_FLAGS(flags)  # refuses flags that are none
     return IDMLDevice(device if isinstance(device, Device) else Device.wrap(device))
 
 

@@ -81,11 +81,10 @@ def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
             f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from the names "
             f"{', '.join(names)}"
         )
-    for name in (*given, *needed):
-        if name not in names or name not in given | dict(graph.constants):
-            problem = "missing" if name in names else "unknown"
-            raise ValueError(f"{name!r} is {problem}: the graph's inputs are {', '.join(names)}")
     dtypes = {declared.name: declared.dtype for declared in graph.inputs}
+    for problem, wrong in (("unknown", given.keys() - dtypes), ("missing", set(needed) - given.keys())):
+        if wrong:
+            raise ValueError(f"{min(wrong)!r} is {problem}: the graph's inputs are {', '.join(names)}")
     return {name: normalized(value, dtypes[name]) for name, value in given.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
@@ -84,9 +85,13 @@ def split(call: Call) -> list[Tensor]:
         raise ValueError(
             f"split = {given}: must be {count} sizes of at least 0, one an output, that add up to {size}"
         )
-    ends = np.cumsum(given).tolist()
-    behind = (slice(None),) * axis
-    return [call.x[(*behind, slice(end - size, end))] for size, end in zip(given, ends, strict=True)]
+    return [call.x[place] for place in places(axis, given)]
+
+
+def places(axis: int, sizes: Sequence[int]) -> list[tuple[slice, ...]]:
+    """Indices of parts that lie one behind the other along an axis."""
+    ends = accumulate(sizes)
+    return [(*(slice(None),) * axis, slice(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
 
 
 def identity(call: Call) -> list[Any]:
@@ -105,22 +110,21 @@ def reshape(call: Call) -> list[Tensor]:
     if call.attributes.get("allowzero", 0):
         if 0 in shape and -1 in shape:
             raise ValueError(f"shape = {shape}: must not hold both 0 and -1 where allowzero is set")
-        return [as_shape(call, shape)]
+        return [as_shape(call.workspace, call.x, shape)]
     for axis, size in enumerate(shape):
         if size == 0 and axis >= call.x.ndim:
             raise ValueError(
                 f"shape[{axis}] = 0: the input of rank {call.x.ndim} has no such dimension to copy"
             )
-    return [as_shape(call, [size or call.x.shape[axis] for axis, size in enumerate(shape)])]
+    sizes = [size or call.x.shape[axis] for axis, size in enumerate(shape)]
+    return [as_shape(call.workspace, call.x, sizes)]
 
 
-def as_shape(call: Call, shape: Sequence[int]) -> Tensor:
-    """The input over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
-    sizes = numpy_shape(shape, call.x.size)
-    layout = reshaped(call.x.layout, sizes)
-    if layout is not None:
-        return view(call.x, layout)
-    return view(call.workspace.packed(call.x), Layout.packed(sizes))
+def as_shape(workspace: Workspace, x: Tensor, shape: Sequence[int]) -> Tensor:
+    """A tensor over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+    sizes = numpy_shape(shape, x.size)
+    layout = reshaped(x.layout, sizes)
+    return view(workspace.packed(x), Layout.packed(sizes)) if layout is None else view(x, layout)
 
 
 def squeeze(call: Call) -> list[Tensor]:
@@ -144,9 +148,9 @@ def flatten(call: Call) -> list[Tensor]:
     axis, rank = call.attributes.get("axis", 1), call.x.ndim
     if not -rank <= axis <= rank:
         raise ValueError(f"axis = {axis}: must be {-rank} to {rank}")
-    outer = prod(call.x.shape[: axis if axis >= 0 else axis + rank])
-    inner = prod(call.x.shape[axis if axis >= 0 else axis + rank :])
-    return [as_shape(call, (outer, inner))]
+    outer = axis if axis >= 0 else axis + rank
+    sizes = prod(call.x.shape[:outer]), prod(call.x.shape[outer:])
+    return [as_shape(call.workspace, call.x, sizes)]
 
 
 def concat(call: Call) -> list[Tensor]:
@@ -166,10 +170,9 @@ def concat(call: Call) -> list[Tensor]:
             )
     if len(parts) == 1:
         return parts
-    ends = np.cumsum([part.shape[axis] for part in parts]).tolist()
-    result = call.workspace.empty((*first[:axis], ends[-1], *first[axis + 1 :]), call.x.dtype)
-    for part, end in zip(parts, ends, strict=True):
-        place = (*(slice(None),) * axis, slice(end - part.shape[axis], end))
+    sizes = [part.shape[axis] for part in parts]
+    result = call.workspace.empty((*first[:axis], sum(sizes), *first[axis + 1 :]), call.x.dtype)
+    for part, place in zip(parts, places(axis, sizes), strict=True):
         call.workspace.copy(part, result[place])
     return [result]
 
@@ -185,7 +188,7 @@ def pads(call: Call) -> list[Tensor]:
     x = call.x
     name = "paddings" if call.version == 1 else "pads"
     amounts = call.required(name, position=1, since=11)
-    axes = call.integers("axes", position=3, since=18) if call.version >= 18 else None
+    axes = call.integers("axes", position=3, since=18)
     chosen = distinct_axes("axes", range(x.ndim) if axes is None else axes, x.ndim)
     if len(amounts) != 2 * len(chosen):
         raise ValueError(f"{name} = {amounts}: must be {2 * len(chosen)}, a begin and an end for each axis")
@@ -237,11 +240,8 @@ def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
 
 def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """The input, its dimensions split, permuted and joined again."""
-    permuted = permute(as_shape(call, split_shape), axes)
-    layout = reshaped(permuted.layout, sizes)
-    if layout is not None:
-        return view(permuted, layout)
-    return view(call.workspace.packed(permuted), Layout.packed(sizes))
+    parts = as_shape(call.workspace, call.x, split_shape)
+    return as_shape(call.workspace, permute(parts, axes), sizes)
 
 
 class Operator(NamedTuple):

@@ -79,7 +79,7 @@ class Program:
         self.workspace.label = "inputs"
         for name, value in inputs.items():
             if name in self.data_names:
-                values[name] = self._on_device(value)
+                values[name] = each(self._on_device, value)
             if isinstance(value, np.ndarray) or name not in values:
                 parameters[name] = None if value is None else np.asarray(value)
         for value in values.values():
@@ -113,10 +113,8 @@ class Program:
         return node.operator.run(call)
 
     def _on_device(self, value: Any) -> Any:
-        """An input on the device, and what is in it if it is a sequence."""
-        if isinstance(value, list):
-            return [self._on_device(item) for item in value]
-        return value if value is None or isinstance(value, Tensor) else self.workspace.upload(value)
+        """An array or tensor on the device."""
+        return value if isinstance(value, Tensor) else self.workspace.upload(value)
 
     def _readable(self, x: Tensor) -> Tensor:
         """A tensor that is read without another copy."""
@@ -124,7 +122,7 @@ class Program:
 
 
 def each(function: Any, value: Any) -> Any:
-    """A function of every tensor in a value."""
+    """A function of everything in a value: of it, of what a sequence holds, of nothing in None."""
     if isinstance(value, list):
         return [each(function, item) for item in value]
     return value if value is None else function(value)
