@@ -95,7 +95,8 @@ def reference_slice(array: NDArray[Any], opset: int, inputs: dict[str, list[int]
         [node], "slice", [typed[name] for name in ["data", *feed]], [typed["output"]]
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-    return ReferenceEvaluator(model).run(None, {"data": array, **feed})[0]  # type: ignore[index]
+    outputs: Any = ReferenceEvaluator(model).run(None, {"data": array, **feed})
+    return outputs[0]
 
 
 @pytest.mark.parametrize("opset", [1, 10, 11, 13])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -334,8 +335,9 @@ FLOAT = dml.DML_TENSOR_DATA_TYPE_FLOAT32
 
 def described(change: Callable[[Any, Any], None]) -> dml.DML_OPERATOR_DESC:
     """A good Slice1 after `change(operator, input buffer)`."""
-    operator = slice1(tensor(FLOAT, [4, 4]), tensor(FLOAT, [2, 4]), [0, 0], [4, 4], [2, 1])
-    change(operator, operator.Desc.InputTensor.Desc)  # type: ignore[union-attr]
+    input = tensor(FLOAT, [4, 4])
+    operator = slice1(input, tensor(FLOAT, [2, 4]), [0, 0], [4, 4], [2, 1])
+    change(operator, input.Desc)
     return operator
 
 
@@ -433,7 +435,8 @@ def test_bindings_that_break_a_promise_are_refused(device: wg.Device) -> None:
     """At both sides of each boundary; a refused one records nothing."""
     device_ml = dml.DMLCreateDevice(device)
     input = tensor(FLOAT, [4, 4], alignment=64)
-    input.Desc.TotalTensorSizeInBytes = 96  # type: ignore[union-attr]
+    assert input.Desc is not None
+    input.Desc.TotalTensorSizeInBytes = 96
     operator = slice1(input, tensor(FLOAT, [2, 4]), [0, 0], [4, 4], [2, 1])
     compiled = device_ml.CompileOperator(device_ml.CreateOperator(operator))
     recorder = device_ml.CreateCommandRecorder()
@@ -452,7 +455,7 @@ def test_bindings_that_break_a_promise_are_refused(device: wg.Device) -> None:
         table.BindInputs(1, binding(source, offset, nbytes))
         table.BindOutputs(1, binding(target, 0, 32))
         if words is None:
-            submitted(device, lambda encoder: recorder.RecordDispatch(encoder, compiled, table))  # noqa: B023
+            submitted(device, partial(recorder.RecordDispatch, dispatchable=compiled, bindings=table))
             taken = read_buffer(source)[offset : offset + 64].reshape(4, 16)[::2].reshape(-1)
             check_bytes(read_buffer(target), taken)
             continue
@@ -472,33 +475,36 @@ def test_counts_and_objects_are_checked(device: wg.Device) -> None:
         device_ml.CompileOperator(operator, dml.DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE)
     compiled = device_ml.CompileOperator(operator, dml.DML_EXECUTION_FLAG_DISABLE_META_COMMANDS)
     recorder = device_ml.CreateCommandRecorder()
+    untyped, untyped_recorder = cast("Any", device_ml), cast("Any", recorder)
     assert compiled.compiled.plan.summary
     with pytest.raises(ValueError, match="CreateOperatorInitializer: 1 operators: the count says 2"):
         device_ml.CreateOperatorInitializer(2, [compiled])
     with pytest.raises(
         TypeError, match=r"operators\[0\] is of type IDMLOperator: must be IDMLCompiledOperator"
     ):
-        device_ml.CreateOperatorInitializer(1, [operator])  # type: ignore[list-item]
+        untyped.CreateOperatorInitializer(1, [operator])
     with pytest.raises(ValueError, match="SizeInDescriptors = 1: must be at least 2"):
         device_ml.CreateBindingTable(dml.DML_BINDING_TABLE_DESC(compiled, None, None, 1))
     with pytest.raises(TypeError, match="Dispatchable is of type NoneType: must be IDMLDispatchable"):
         device_ml.CreateBindingTable(dml.DML_BINDING_TABLE_DESC())
-    for refused, words in (
-        (lambda: device_ml.CompileOperator(described(lambda *_: None)), "op is of type DML_OPERATOR_DESC"),  # type: ignore[arg-type]
-        (lambda: device_ml.CreateBindingTable(None), "desc is of type NoneType"),  # type: ignore[arg-type]
-        (lambda: recorder.RecordDispatch(None, compiled, None), "bindings is of type NoneType"),  # type: ignore[arg-type]
-    ):
+    refusals: list[tuple[Callable[[], Any], str]] = [
+        (lambda: untyped.CompileOperator(described(lambda *_: None)), "op is of type DML_OPERATOR_DESC"),
+        (lambda: untyped.CreateBindingTable(None), "desc is of type NoneType"),
+        (lambda: untyped_recorder.RecordDispatch(None, compiled, None), "bindings is of type NoneType"),
+    ]
+    for refused, words in refusals:
         with pytest.raises(TypeError, match=words):
             refused()
     table = table_for(device_ml, compiled)
+    untyped_table, untyped_desc = cast("Any", table), cast("Any", dml.DML_BUFFER_TENSOR_DESC())
     with pytest.raises(ValueError, match="BindInputs: 0 bindings: the count says 1"):
         table.BindInputs(1, None)
     with pytest.raises(
         TypeError, match=r"bindings\[0\] is of type DML_BUFFER_BINDING: must be DML_BINDING_DESC"
     ):
-        table.BindInputs(1, dml.DML_BUFFER_BINDING())  # type: ignore[arg-type]
+        untyped_table.BindInputs(1, dml.DML_BUFFER_BINDING())
     with pytest.raises(AttributeError):
-        dml.DML_BUFFER_TENSOR_DESC().Size = [4]  # type: ignore[attr-defined]
+        untyped_desc.Size = [4]
     source = make_buffer(device, random_bytes(64))
     table.BindInputs(2, [binding(source, 0, 64)] * 2)
     recorder = device_ml.CreateCommandRecorder()

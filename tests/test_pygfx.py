@@ -165,11 +165,12 @@ def test_what_is_no_buffer_is_refused(shared: wg.Device) -> None:
     ):
         with pytest.raises(ValueError, match=f"^to_buffer: {words}"):
             pygfx.to_buffer(x)
+    array: Any = np.zeros(4)
     with pytest.raises(
         TypeError,
         match=r"to_buffer: x is of type ndarray: must be a Tensor, asarray\(x, wgslice.pygfx.device",
     ):
-        pygfx.to_buffer(np.zeros(4))  # type: ignore[arg-type]
+        pygfx.to_buffer(array)
 
 
 def test_updates_must_fit(shared: wg.Device) -> None:
