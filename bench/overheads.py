@@ -15,7 +15,7 @@ from rich.console import Console
 import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device
-from wgslice.steps import Dispatch
+from wgslice.plans.steps import Dispatch
 
 __all__ = ["measure_overheads", "show_overheads"]
 

@@ -16,9 +16,9 @@ import wgpu
 from helpers import check_same
 
 import wgslice as wg
-import wgslice.device as device_module
-from wgslice import pipelines, staging
-from wgslice.adapter import choose_adapter, install_advice
+import wgslice.gpu.device as device_module
+from wgslice.gpu import pipelines, staging
+from wgslice.gpu.adapter import choose_adapter, install_advice
 
 DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
 DISCRETE_GL = wg.Adapter("Radeon", "OpenGL", "DiscreteGPU", "Mesa")

@@ -24,17 +24,17 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 import wgslice as wg
-from wgslice.copies import plan_copy
-from wgslice.execute import record_plan
-from wgslice.kernels import Kernel, deal_row
+from wgslice.gpu.execute import record_plan
+from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
-from wgslice.pipelines import Pipelines
-from wgslice.plan import Plan
-from wgslice.profiles import CPU, GPU, Limits, Profile
-from wgslice.reference import run_plan, twins
-from wgslice.steps import Dispatch, Span, dispatch_of
-from wgslice.uniforms import copy_dtype, divider, override_constants, uniform_block, windows_dtype
-from wgslice.window_reference import window_twins
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import Kernel, deal_row
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.steps import Dispatch, Span, dispatch_of
+from wgslice.shaders.twins import run_plan, twins
+from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block, windows_dtype
+from wgslice.shaders.window_twins import window_twins
 
 
 def wgsl(kernel: Kernel) -> str:
@@ -347,7 +347,7 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:
     """Adapters differ in what they read there."""
-    monkeypatch.setattr("wgslice.pipelines.files", lambda _: Clamped())
+    monkeypatch.setattr("wgslice.gpu.pipelines.files", lambda _: Clamped())
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)

@@ -10,8 +10,8 @@ import pytest
 from helpers import random_bytes
 
 import wgslice as wg
-from wgslice.profiles import GPU
-from wgslice.steps import Dispatch
+from wgslice.plans.profiles import GPU
+from wgslice.plans.steps import Dispatch
 
 MEMORY = Path("/proc/meminfo")
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
+from wgslice.dialects.numpy_index import numpy_index
 from wgslice.layout import Layout
-from wgslice.numpy_index import numpy_index
 
 
 def outcome(call: Callable[[], Any]) -> Any:

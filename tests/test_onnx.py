@@ -24,7 +24,7 @@ from onnx_graphs import Growing, graphs
 
 import wgslice as wg
 from wgslice import onnx as backend
-from wgslice import transfer
+from wgslice.gpu import transfer
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
@@ -217,7 +217,7 @@ def test_a_graph_of_twenty_operators_stays_on_the_device(
         readbacks.append(1)
         download(*arguments)
 
-    monkeypatch.setattr("wgslice.tensor.download", counted)
+    monkeypatch.setattr("wgslice.tensors.tensor.download", counted)
     (y,) = prepared.run_on_device([x])
     assert readbacks == []
     check_same(y.numpy(), expected)

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
-from wgslice.copies import plan_copy
-from wgslice.kernels import Kernel, deal_row, words_spanned
 from wgslice.layout import Layout
-from wgslice.plan import Plan, rebase
-from wgslice.profiles import CPU, GPU, Limits
-from wgslice.steps import BufferCopies, Dispatch
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import Kernel, deal_row, words_spanned
+from wgslice.plans.plan import Plan, rebase
+from wgslice.plans.profiles import CPU, GPU, Limits
+from wgslice.plans.steps import BufferCopies, Dispatch
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
 ROOMY = replace(LIMITS, binding_nbytes=2**31)
@@ -420,8 +420,8 @@ def test_a_plan_says_what_runs_and_why() -> None:
 def test_planning_does_not_import_wgpu() -> None:
     code = """
 import sys, numpy as np, wgslice as wg
-from wgslice.copies import plan_copy
-from wgslice.profiles import Limits
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.profiles import Limits
 descriptor = wg.Slice1(wg.TensorDesc("u1", (9, 9)), wg.TensorDesc("u1", (3, 3)), (0, 0), (9, 9), (3, -3))
 print(plan_copy(descriptor.input.layout, descriptor.input.layout, 1, Limits(2**27, 256, 65535)).summary)
 assert "wgpu" not in sys.modules, "wgpu was imported"

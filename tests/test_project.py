@@ -35,7 +35,7 @@ def blocks(language: str) -> list[str]:
 def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One program from top to bottom."""
     monkeypatch.chdir(tmp_path)
-    for module in ("creation", "onnx"):
+    for module in ("tensors.creation", "onnx"):
         monkeypatch.setattr(f"wgslice.{module}.default_device", lambda: device)
     names: dict[str, Any] = {}
     assert sum(readme_programs.run(block, names) for block in blocks("python")) >= 20

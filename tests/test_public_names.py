@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import directml, extract, onnx, pygfx, slice_grads, slices
+from wgslice import directml, onnx, pygfx
+from wgslice.operators import extract_windows, slice1, slice_grad
 
 NAMES = [
     *(
@@ -157,8 +158,8 @@ def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
 
 
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.creation.default_device", lambda: device)
-    for module in (slices, slice_grads, extract):
+    monkeypatch.setattr("wgslice.tensors.creation.default_device", lambda: device)
+    for module in (slice1, slice_grad, extract_windows):
         results = doctest.testmod(module, raise_on_error=False)
         assert results.attempted >= 3
         assert results.failed == 0

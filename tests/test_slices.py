@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from strategies import Case, cases, sizes_of
 
 import wgslice as wg
-from wgslice.gradients import GradientPlanner, complement
+from wgslice.dialects.window import Window
 from wgslice.layout import Layout
-from wgslice.profiles import CPU, GPU, Limits
-from wgslice.reference import run_plan
-from wgslice.window import Window
+from wgslice.plans.profiles import CPU, GPU, Limits
+from wgslice.plans.slice_grad import GradientPlanner, complement
+from wgslice.shaders.twins import run_plan
 
 LIMITS = Limits(2**27, 32, 65535)
 DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}

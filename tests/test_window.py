@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import windows
 
 import wgslice as wg
-from wgslice.window import Window
+from wgslice.dialects.window import Window
 
 U32, I32 = 2**32 - 1, 2**31 - 1
 

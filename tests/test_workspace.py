@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wgslice as wg
-from wgslice.workspace import Slot, Workspace, resolved, taking_turns
+from wgslice.onnx.workspace import Slot, Workspace, resolved, taking_turns
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20

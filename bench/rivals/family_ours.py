@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import wgslice as wg
 from bench.rivals.ours import describe, device
 from bench.tasks import Crops, Gradient
-from wgslice.gradients import GradientPlanner
-from wgslice.numpy_index import numpy_index
+from wgslice.dialects.numpy_index import numpy_index
+from wgslice.plans.slice_grad import GradientPlanner
 
 __all__ = ["Cleared", "Extract", "ExtractOnGpu", "SliceGrad", "SliceLoop", "WrittenOnce", "describe"]
 

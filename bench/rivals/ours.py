@@ -10,14 +10,14 @@ import wgpu
 from numpy.typing import NDArray
 
 import wgslice as wg
-from wgslice.copies import split
-from wgslice.execute import record_plan
-from wgslice.integers import whole_words
-from wgslice.kernels import Kernel
+from wgslice.arguments import whole_words
+from wgslice.dialects.numpy_index import numpy_index
+from wgslice.gpu.execute import record_plan
 from wgslice.layout import Layout
-from wgslice.numpy_index import numpy_index
-from wgslice.plan import Plan, span_of
-from wgslice.steps import Dispatch, dispatch_of
+from wgslice.plans.copy import split
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan, span_of
+from wgslice.plans.steps import Dispatch, dispatch_of
 
 __all__ = ["BufferCopy", "Slice1Kernel", "Wgslice", "describe"]
 

@@ -1,18 +1,18 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
 from wgslice import dialects
-from wgslice.adapter import Adapter
-from wgslice.compiled import CompiledOperator
-from wgslice.creation import asarray, empty, from_buffer, from_dlpack, zeros
-from wgslice.device import Device, adapters, default_device
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
-from wgslice.extract import ExtractWindows, extract_windows
-from wgslice.slice_grads import SliceGrad, slice_grad
-from wgslice.slices import Slice, Slice1, slice, slice1
-from wgslice.tensor import Tensor
-from wgslice.tensor_desc import TensorDesc
-from wgslice.views import broadcast_to, permute, reshape, reverse, squeeze
-from wgslice.writes import copyto
+from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.device import Device, adapters, default_device
+from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.extract_windows import ExtractWindows, extract_windows
+from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
+from wgslice.operators.slice_grad import SliceGrad, slice_grad
+from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, zeros
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
+from wgslice.tensors.writes import copyto
 
 __version__ = "0.1.0"
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wgslice as wg
-from wgslice.adapter import choose_adapter
+from wgslice.gpu.adapter import choose_adapter
 
 __all__ = ["main", "parse_key"]
 

@@ -13,12 +13,12 @@ import pygfx
 from pygfx.renderers.wgpu import get_shared
 from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
 
-from wgslice.creation import empty, from_buffer
-from wgslice.device import Device
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.tensor import Tensor
-from wgslice.writes import copyto
+from wgslice.gpu.device import Device
+from wgslice.tensors.creation import empty, from_buffer
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.writes import copyto
 
 __all__ = ["device", "to_buffer", "to_texture", "update"]
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
 import wgslice.directml.structs as dml
-from wgslice.device import Device
 from wgslice.directml.bindings import check_kind, counted
 from wgslice.directml.objects import (
     IDMLBindingTable,
@@ -24,11 +23,12 @@ from wgslice.directml.objects import (
 from wgslice.directml.operators import read_operator, tensor_desc
 from wgslice.directml.structs import *  # noqa: F403 -- this module's names too
 from wgslice.errors import named
-from wgslice.slices import slice1
-from wgslice.tensor import Tensor
+from wgslice.gpu.device import Device
+from wgslice.operators.slice1 import slice1
+from wgslice.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from wgslice.device import GPUDevice
+    from wgslice.gpu.device import GPUDevice
 
 __all__ = [
     "DMLCalcBufferTensorSize",

@@ -7,12 +7,12 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import wgslice.directml.structs as dml
-from wgslice.device import is_buffer
+from wgslice.arguments import integer
 from wgslice.directml.operators import BufferTensor
-from wgslice.integers import integer
+from wgslice.gpu.device import is_buffer
 
 if TYPE_CHECKING:
-    from wgslice.device import Buffer
+    from wgslice.gpu.device import Buffer
 
 __all__ = ["array_item", "at", "bound", "check_kind", "counted", "only", "snapshot"]
 

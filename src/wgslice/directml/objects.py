@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import wgslice.directml.structs as dml
-from wgslice.buffers import check_alive, check_usable
-from wgslice.copies import CopyPlanner
-from wgslice.device import Device
+from wgslice.arguments import integer
 from wgslice.directml.bindings import array_item, at, bound, check_kind, counted, only, snapshot
 from wgslice.directml.operators import Operator
 from wgslice.errors import named
-from wgslice.execute import Operand, record
-from wgslice.integers import integer
+from wgslice.gpu.device import Device
+from wgslice.gpu.execute import Operand, record
+from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.layout import Layout
+from wgslice.plans.copy import CopyPlanner
 
 if TYPE_CHECKING:
-    from wgslice.device import CommandEncoder
+    from wgslice.gpu.device import CommandEncoder
 
 __all__ = [
     "IDMLBindingTable",

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import wgslice.directml.structs as dml
+from wgslice.arguments import integer, integers
 from wgslice.errors import named
-from wgslice.integers import integer, integers
-from wgslice.slice_grads import SliceGrad
-from wgslice.slices import Slice, Slice1
-from wgslice.tensor_desc import TensorDesc
+from wgslice.operators.slice1 import Slice, Slice1
+from wgslice.operators.slice_grad import SliceGrad
+from wgslice.operators.tensor_desc import TensorDesc
 
 __all__ = ["BufferTensor", "Operator", "read_operator", "tensor_desc"]
 

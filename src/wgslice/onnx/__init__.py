@@ -14,15 +14,15 @@ import onnx
 import onnx.backend.base
 from numpy.typing import NDArray
 
-from wgslice.adapter import choose_adapter
-from wgslice.device import Device, adapters, default_device
 from wgslice.errors import NoAdapterError, named
+from wgslice.gpu.adapter import choose_adapter
+from wgslice.gpu.device import Device, adapters, default_device
 from wgslice.onnx.graph import Input
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 from wgslice.onnx.reader import UnsupportedOperatorError, check_supported, read_graph, read_model
 
 if TYPE_CHECKING:
-    from wgslice.device import GPUDevice
+    from wgslice.gpu.device import GPUDevice
 
 __all__ = [
     "Backend",

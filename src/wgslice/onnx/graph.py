@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.device import Device
 from wgslice.dtypes import DType
 from wgslice.errors import named
+from wgslice.gpu.device import Device
 from wgslice.onnx.operators import Operator
-from wgslice.tensor import Tensor
+from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Graph", "Input", "Node", "bind"]
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wgslice.integers import MAX_RANK, checked_shape, distinct_axes, integers
+from wgslice.arguments import MAX_RANK, checked_shape, distinct_axes, integers
+from wgslice.dialects.numpy_index import numpy_shape
+from wgslice.dialects.onnx_tensorflow import onnx_slice
 from wgslice.layout import Layout
-from wgslice.numpy_index import numpy_shape
 from wgslice.onnx.pads import pad
+from wgslice.onnx.workspace import Workspace
 from wgslice.rearrange import reshaped
-from wgslice.strided_slices import onnx_slice
-from wgslice.tensor import Tensor
-from wgslice.views import broadcast_to, permute, view
-from wgslice.workspace import Workspace
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.views import broadcast_to, permute, view
 
 __all__ = ["OPERATORS", "Call", "Operator"]
 

@@ -7,13 +7,13 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any, NamedTuple
 
-from wgslice.execute import Operand
-from wgslice.extract import repeated_bytes, windows_of
+from wgslice.gpu.execute import Operand
 from wgslice.layout import Layout
-from wgslice.tensor import Tensor
-from wgslice.views import view
-from wgslice.windows import WindowsPlanner
-from wgslice.workspace import Workspace
+from wgslice.onnx.workspace import Workspace
+from wgslice.operators.extract_windows import repeated_bytes, windows_of
+from wgslice.plans.extract_windows import WindowsPlanner
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.views import view
 
 __all__ = ["pad", "segments"]
 

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import onnx.backend.base
 from numpy.typing import NDArray
 
-from wgslice.device import Device
+from wgslice.gpu.device import Device
 from wgslice.onnx.graph import Graph, bind
 from wgslice.onnx.program import Program
-from wgslice.tensor import Tensor
-from wgslice.workspace import MemoryUse
+from wgslice.onnx.workspace import MemoryUse
+from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Inputs", "PreparedModel", "check_no_options"]
 

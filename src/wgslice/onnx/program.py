@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from wgslice.creation import asarray
-from wgslice.device import Device
 from wgslice.errors import named
+from wgslice.gpu.device import Device
 from wgslice.onnx.graph import Graph, Node
 from wgslice.onnx.operators import Call
-from wgslice.tensor import Tensor
-from wgslice.workspace import MemoryUse, Workspace, resolved
+from wgslice.onnx.workspace import MemoryUse, Workspace, resolved
+from wgslice.tensors.creation import asarray
+from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Program"]
 

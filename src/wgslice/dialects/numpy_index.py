@@ -1,0 +1,85 @@
+"""NumPy's notations: an index, and a shape to reshape to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, SupportsIndex
+
+from wgslice.arguments import MAX_RANK, checked_shape, one_or_more
+from wgslice.dialects.selection import Selection
+
+__all__ = ["numpy_index", "numpy_shape"]
+
+
+def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
+    """NumPy's basic indexing, which `x[key]` is too.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor.
+    key : int, slice, Ellipsis, None, or a tuple of them
+        An int drops its dimension, a slice keeps it, a None adds one.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError
+        NumPy's, in its words; also where the result would have a rank above 8.
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    indexed = sum(item is not None and item is not Ellipsis for item in items)
+    rank = len(input_sizes)
+    if indexed > rank:
+        raise IndexError(
+            f"too many indices for array: array is {rank}-dimensional, but {indexed} were indexed"
+        )
+    first, last = (ellipses[0], ellipses[0] + 1) if ellipses else (len(items), len(items))
+    items[first:last] = [slice(None)] * (rank - indexed)
+    axes = iter(enumerate(input_sizes))
+    selected = tuple(None if item is None else select_axis(item, *next(axes)) for item in items)
+    result_rank = sum(not isinstance(item, int) for item in selected)
+    if result_rank > max(MAX_RANK, rank):  # windows of rank 8 make a tensor of rank 9
+        raise IndexError(
+            f"number of dimensions must be within [0, {MAX_RANK}], indexing result would have {result_rank}"
+        )
+    return Selection(tuple(input_sizes), selected)
+
+
+def select_axis(item: Any, axis: int, size: int) -> int | range:
+    """One dimension's part of a NumPy index."""
+    if isinstance(item, slice):
+        return range(*item.indices(size))
+    try:
+        index = operator.index(item)
+    except TypeError:
+        index = None
+    if index is None or isinstance(item, bool):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
+            f"indices here; axis {axis} got {type(item).__name__}"
+        )
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size
+
+
+def numpy_shape(shape: SupportsIndex | Iterable[SupportsIndex], size: int) -> tuple[int, ...]:
+    """NumPy's notation for reshaping `size` elements: sizes, of which one may be -1, what is left."""
+    given = one_or_more("shape", shape)
+    if given.count(-1) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    known = prod(extent for extent in given if extent != -1)
+    left = size // known if known else 0
+    sizes = checked_shape(left if extent == -1 else extent for extent in given)
+    if prod(sizes) != size or (known == 0 and -1 in given):
+        raise ValueError(f"cannot reshape array of size {size} into shape {given}")
+    return sizes

@@ -1,0 +1,174 @@
+"""The window of DirectML's Slice1 and its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, integers
+from wgslice.errors import WindowError
+
+__all__ = ["Window", "Windowed", "check_u32"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A box of elements, and the signed step to walk it in each dimension.
+
+    A negative stride begins at the end of the box. Make one with `Window.of`, which checks the rules that
+    need no tensor.
+    """
+
+    offsets: tuple[int, ...]  # first element of the box, u32
+    sizes: tuple[int, ...]  # extent of the box in elements, u32, at least 1
+    strides: tuple[int, ...]  # step within the box in elements, i32, not 0
+
+    @classmethod
+    def of(
+        cls,
+        offsets: Iterable[SupportsIndex],
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None = None,
+    ) -> Window:
+        """Refuse what is no window of any tensor; strides default to 1."""
+        starts, extents = integers("offsets", offsets), integers("sizes", sizes)
+        steps = (1,) * len(starts) if strides is None else integers("strides", strides)
+        check_ranks(starts, extents, steps)
+        for axis, (offset, size, stride) in enumerate(zip(starts, extents, steps, strict=True)):
+            check_u32("offsets", axis, offset, 0)
+            check_u32("sizes", axis, size, 1)
+            if stride == 0:
+                raise WindowError(f"strides[{axis}] = 0: must not be 0")
+            if not I32_MIN <= stride <= I32_MAX:
+                raise WindowError(f"strides[{axis}] = {stride}: must be an i32, {I32_MIN} to {I32_MAX}")
+        return cls(starts, extents, steps)
+
+    @classmethod
+    def spanning(
+        cls,
+        offsets: Iterable[SupportsIndex],
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None,
+        input_sizes: Sequence[int],
+    ) -> Window:
+        """The window of DirectML's Slice, whose sizes count elements taken; refuse one that leaves the input.
+
+        It ends at the last element taken, and goes forwards.
+        """
+        starts, counts = integers("offsets", offsets), integers("sizes", sizes)
+        steps = (1,) * len(starts) if strides is None else integers("strides", strides)
+        check_ranks(starts, counts, steps)
+        check_rank_of_tensor(len(starts), input_sizes, "input")
+        extents = []
+        for axis, (offset, count, step, extent) in enumerate(
+            zip(starts, counts, steps, input_sizes, strict=True)
+        ):
+            check_u32("offsets", axis, offset, 0)
+            check_u32("sizes", axis, count, 1)
+            check_u32("strides", axis, step, 1)
+            last = offset + (count - 1) * step
+            if last >= extent:
+                raise WindowError(
+                    f"offsets[{axis}] + (sizes[{axis}] - 1) * strides[{axis}] = {offset} + {count - 1} * "
+                    f"{step} = {last}: must be less than the input's size {extent} in dimension {axis}"
+                )
+            extents.append(last - offset + 1)
+        return cls(starts, tuple(extents), steps)
+
+    @property
+    def most_output_sizes(self) -> tuple[int, ...]:
+        """As many elements a dimension as the box holds steps: `1 + (size - 1) // abs(stride)`."""
+        return tuple(
+            1 + (size - 1) // abs(stride) for size, stride in zip(self.sizes, self.strides, strict=True)
+        )
+
+    def check_inside(self, tensor_sizes: Sequence[int], tensor: str = "input") -> None:
+        """Refuse a window that leaves a tensor of these sizes, which errors call `tensor`."""
+        check_rank_of_tensor(len(self.offsets), tensor_sizes, tensor)
+        for axis, (offset, size, extent) in enumerate(
+            zip(self.offsets, self.sizes, tensor_sizes, strict=True)
+        ):
+            if offset + size > extent:
+                raise WindowError(
+                    f"offsets[{axis}] + sizes[{axis}] = {offset} + {size} = {offset + size}: "
+                    f"must be at most the {tensor}'s size {extent} in dimension {axis}"
+                )
+
+    def check_filled(self, sizes: Sequence[int], tensor: str = "output") -> None:
+        """Refuse sizes of the tensor that holds the window's elements, which errors call `tensor`."""
+        most_sizes = self.most_output_sizes
+        if len(sizes) != len(most_sizes):
+            raise WindowError(
+                f"{tensor} sizes {tuple(sizes)} have rank {len(sizes)}: "
+                f"must have the window's rank, {len(most_sizes)}"
+            )
+        for axis, (size, most) in enumerate(zip(sizes, most_sizes, strict=True)):
+            if not 1 <= size <= most:
+                raise WindowError(
+                    f"{tensor} sizes[{axis}] = {size}: must be 1 to {most}, what sizes[{axis}] = "
+                    f"{self.sizes[axis]} and strides[{axis}] = {self.strides[axis]} allow"
+                )
+
+    def ranges(self, output_sizes: Sequence[int]) -> tuple[range, ...]:
+        """The input indices that each dimension of the output reads, in the output's order."""
+        return tuple(
+            range(start, start + size * stride, stride)
+            for start, stride, size in zip(self.starts, self.strides, output_sizes, strict=True)
+        )
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The element that output index 0 reads: the first of the box, or its last for a negative stride."""
+        return tuple(
+            offset if stride > 0 else offset + size - 1
+            for offset, size, stride in zip(self.offsets, self.sizes, self.strides, strict=True)
+        )
+
+
+class Windowed:
+    """What has a window, with its numbers as attributes."""
+
+    window: Window
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First element of the window."""
+        return self.window.offsets
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extent of the window in elements."""
+        return self.window.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step within the window in elements."""
+        return self.window.strides
+
+
+def check_u32(name: str, axis: int, value: int, least: int) -> None:
+    """Refuse what is no u32 of at least `least`."""
+    if not least <= value <= U32_MAX:
+        kind = "a u32" + f" of at least {least}" * (least > 0)
+        raise WindowError(f"{name}[{axis}] = {value}: must be {kind}, {least} to {U32_MAX}")
+
+
+def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
+    """Refuse a tensor of another rank than the window's."""
+    if len(sizes) != rank:
+        raise WindowError(
+            f"a window of rank {rank} on an {tensor} of rank {len(sizes)}, "
+            f"sizes {tuple(sizes)}: the ranks must be equal"
+        )
+
+
+def check_ranks(offsets: tuple[int, ...], sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """Refuse windows whose three lists differ in length, or have a rank that no Slice1 has."""
+    if not len(offsets) == len(sizes) == len(strides):
+        raise WindowError(
+            f"{len(offsets)} offsets, {len(sizes)} sizes and {len(strides)} strides: "
+            "there must be one of each for every dimension"
+        )
+    if not 1 <= len(offsets) <= MAX_RANK:
+        raise WindowError(f"a window of rank {len(offsets)}: the rank must be 1 to {MAX_RANK}")

@@ -1,0 +1,1 @@
+"""Whatever holds a wgpu object: adapters, devices, handles of callers, pipelines, transfers, recording."""

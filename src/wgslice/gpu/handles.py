@@ -1,0 +1,99 @@
+"""What a caller's buffer or encoder must be: a mistake that reaches a submission aborts the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wgslice.arguments import whole_words
+from wgslice.dtypes import DType
+from wgslice.gpu.device import (
+    STORAGE,
+    Device,
+    check_process,
+    is_buffer,
+    is_encoder,
+    owner_of,
+    translated_errors,
+)
+from wgslice.layout import Layout
+
+if TYPE_CHECKING:
+    from wgslice.gpu.device import Buffer, CommandEncoder
+
+__all__ = [
+    "check_alive",
+    "check_buffer_type",
+    "check_encoder",
+    "check_fits",
+    "check_usable",
+    "describe_buffer",
+    "device_of",
+]
+
+
+def describe_buffer(buffer: Buffer) -> str:
+    """A buffer as errors call it."""
+    label = f" {buffer.label!r}" if buffer.label else ""
+    return f"the buffer{label} of {buffer.size} bytes"
+
+
+def device_of(buffer: Buffer) -> Device:
+    """The device that a caller's buffer belongs to."""
+    check_buffer_type(buffer)
+    return Device.wrap(owner_of(buffer))
+
+
+def check_buffer_type(buffer: Buffer) -> None:
+    """Refuse what is no buffer."""
+    if not is_buffer(buffer):
+        raise TypeError(
+            f"of type {type(buffer).__name__}: must be a wgpu.GPUBuffer; a binding may also be a Tensor, or "
+            "a tuple of a buffer and a byte offset"
+        )
+
+
+def check_encoder(device: Device, encoder: CommandEncoder) -> None:
+    """Refuse what is no command encoder of the device."""
+    if not is_encoder(encoder):
+        raise TypeError(f"encoder is of type {type(encoder).__name__}: must be a wgpu.GPUCommandEncoder")
+    if owner_of(encoder) is not device.wgpu_device:
+        raise ValueError(f"the command encoder is not of {device}: create it on that device")
+
+
+def check_usable(device: Device, buffer: Buffer) -> None:
+    """Refuse a buffer of another device, without STORAGE usage, smaller than any binding, or mapped."""
+    check_process()
+    if owner_of(buffer) is not device.wgpu_device:
+        raise ValueError(f"{describe_buffer(buffer)} is not on {device}: move the data to that device first")
+    if not buffer.usage & STORAGE:
+        raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
+    if buffer.size < 4:
+        raise ValueError(f"{describe_buffer(buffer)} is too small: no binding is smaller than 4 bytes")
+    if buffer.map_state != "unmapped":
+        raise ValueError(f"{describe_buffer(buffer)} is {buffer.map_state}: unmap it first")
+
+
+def check_alive(device: Device, buffer: Buffer) -> None:
+    """Refuse a buffer that has been destroyed, or whose device is lost.
+
+    wgpu looks at the buffers of a copy no earlier than in `queue.submit`, where a mistake aborts the
+    process. Making a bind group looks too, and raises.
+    """
+    with translated_errors():
+        device.pipelines.probe(buffer)
+
+
+def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
+    """Refuse a layout that leaves its buffer, whose last word must be whole."""
+    if layout.lowest < 0:
+        raise ValueError(
+            f"the layout reaches {-layout.lowest * dtype.itemsize} bytes before the start of "
+            f"{describe_buffer(buffer)}: raise the offset"
+        )
+    needed = whole_words(layout.stop * dtype.itemsize)
+    if needed > buffer.size:
+        raise ValueError(
+            f"{describe_buffer(buffer)} is too small: {dtype} of sizes {layout.sizes}, "
+            f"strides {layout.strides} from byte offset {layout.offset * dtype.itemsize} need {needed}, "
+            "in whole words of 4 bytes"
+        )

@@ -1,0 +1,1 @@
+"""DirectML's operators and ours, as functions, and as descriptors to compile once and record."""

@@ -1,0 +1,280 @@
+"""Slice1 and Slice: as functions, and as descriptors to compile once and record many times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from wgslice.arguments import integers
+from wgslice.dialects.window import Window, Windowed
+from wgslice.dtypes import check_same_dtype
+from wgslice.errors import WindowError, named
+from wgslice.gpu.device import Device
+from wgslice.gpu.execute import Operand, run_copy
+from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.plans.copy import CopyPlanner
+from wgslice.tensors.assign import check_disjoint
+from wgslice.tensors.outputs import check_tensor, output_for
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["Slice", "Slice1", "slice", "slice1"]
+
+
+@dataclass(frozen=True, init=False)
+class Sliced(Windowed):
+    """A window of `input` that fills `output`: what descriptors of slices hold."""
+
+    input: TensorDesc
+    output: TensorDesc
+    window: Window
+
+    def _hold(self, input: TensorDesc, output: TensorDesc, window: Window) -> None:
+        check_same_dtype(input.dtype, output.dtype)
+        window.check_filled(output.sizes)
+        check_disjoint(output.layout)
+        object.__setattr__(self, "input", input)
+        object.__setattr__(self, "output", output)
+        object.__setattr__(self, "window", window)
+
+    def compile(self, device: Device) -> CompiledOperator:
+        """What `Device.compile` calls."""
+        source = self.input.layout.select(self.window.ranges(self.output.sizes))
+        planner = CopyPlanner(self.input.dtype.itemsize)
+        return CompiledOperator(device, type(self).__name__, self.input, self.output, source, planner)
+
+
+@dataclass(frozen=True, init=False)
+class Slice1(Sliced):
+    """Descriptor of DirectML's Slice1: copy a strided window of `input` to `output`.
+
+    In every dimension `output[c] = input[start + strides * c]`, where `start` is `offsets` for a positive
+    stride and `offsets + sizes - 1`, the end of the window, for a negative one.
+
+    Parameters
+    ----------
+    input, output : TensorDesc
+        Of one dtype and one rank, 1 to 8. The output's sizes are at least 1 and at most
+        `1 + (sizes - 1) // abs(strides)`; smaller ones take the first elements.
+    offsets : sequence of int
+        First element of the window, u32; `offsets + sizes` is at most the input's size.
+    sizes : sequence of int
+        Extent of the window in elements, u32, at least 1.
+    strides : sequence of int, optional
+        Step within the window in elements, i32, not 0; 1 by default.
+
+    Raises
+    ------
+    WindowError
+        The window breaks one of these rules.
+    TypeError, ValueError
+        The dtypes differ, or the output's layout places two elements on the same bytes.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE1_OPERATOR_DESC`; its formula for the most elements uses the stride's magnitude.
+    """
+
+    def __init__(
+        self,
+        input: TensorDesc,
+        output: TensorDesc,
+        offsets: Iterable[SupportsIndex],
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None = None,
+    ) -> None:
+        with named("Slice1"):
+            check_descs(input=input, output=output)
+            window = Window.of(offsets, sizes, strides)
+            window.check_inside(input.sizes)
+            self._hold(input, output, window)
+
+
+@dataclass(frozen=True, init=False)
+class Slice(Sliced):
+    """Descriptor of DirectML's Slice: copy `sizes` elements of `input`, `strides` apart, to `output`.
+
+    In every dimension `output[c] = input[offsets + strides * c]`.
+
+    Parameters
+    ----------
+    input, output : TensorDesc
+        Of one dtype and one rank, 1 to 8. The output's sizes are `sizes`.
+    offsets : sequence of int
+        First element taken, u32.
+    sizes : sequence of int
+        Elements taken, u32, at least 1; `offsets + (sizes - 1) * strides` is less than the input's size.
+    strides : sequence of int, optional
+        Step between them in elements, u32, at least 1; 1 by default.
+
+    Raises
+    ------
+    WindowError
+        The window breaks one of these rules.
+    TypeError, ValueError
+        The dtypes differ, or the output's layout places two elements on the same bytes.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE_OPERATOR_DESC`, of which Slice1 is the later form: there `sizes` are the extent of
+    the window, here the sizes of the output.
+    """
+
+    def __init__(
+        self,
+        input: TensorDesc,
+        output: TensorDesc,
+        offsets: Iterable[SupportsIndex],
+        sizes: Iterable[SupportsIndex],
+        strides: Iterable[SupportsIndex] | None = None,
+    ) -> None:
+        with named("Slice"):
+            check_descs(input=input, output=output)
+            window = Window.spanning(offsets, sizes, strides, input.sizes)
+            if output.sizes != window.most_output_sizes:
+                raise WindowError(
+                    f"output sizes {output.sizes}: must be the window's sizes, {window.most_output_sizes}"
+                )
+            self._hold(input, output, window)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Elements taken."""
+        return self.output.sizes
+
+
+def slice1(
+    x: Tensor,
+    offsets: Iterable[SupportsIndex],
+    sizes: Iterable[SupportsIndex],
+    strides: Iterable[SupportsIndex] | None = None,
+    *,
+    output_sizes: Iterable[SupportsIndex] | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Copy a strided window out of a tensor: DirectML's Slice1.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of rank 1 to 8 and any dtype; views welcome.
+    offsets : sequence of int
+        First element of the window in each dimension, u32; `offsets + sizes` is at most `x.shape`.
+    sizes : sequence of int
+        Extent of the window in elements, u32, at least 1.
+    strides : sequence of int, optional
+        Step within the window in elements, i32, not 0. A negative one begins at the end of the window. 1 by
+        default.
+    output_sizes : sequence of int, optional
+        Elements to take in each dimension, the first ones, 1 to `1 + (sizes - 1) // abs(strides)`. That
+        most by default, or the sizes of `out`.
+    out : Tensor, optional
+        Where to write, of `x`'s dtype. Bytes of its buffer between and around its elements keep their value.
+        It may lie in the buffer of `x`, which is read before anything is written.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a packed tensor in a buffer of its own. The work is submitted, not waited for.
+
+    Raises
+    ------
+    WindowError
+        The window breaks one of these rules, or `output_sizes` do.
+    TypeError
+        `x` or `out` is no tensor, the dtypes differ, or a number is no integer.
+    ValueError
+        `out` has other sizes than `output_sizes`, two elements on the same bytes, or another device; a buffer
+        is destroyed or mapped; the output has more than 2^32 - 1 elements.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the output, or is gone.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE1_OPERATOR_DESC`; its formula for the most elements uses the stride's magnitude.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(10))
+    >>> wg.slice1(x, offsets=[2], sizes=[6], strides=[-2]).numpy()
+    array([7, 5, 3])
+    """
+    with named("slice1"):
+        check_tensor("x", x)
+        window = Window.of(offsets, sizes, strides)
+        window.check_inside(x.shape)
+        taken = None if output_sizes is None else integers("output_sizes", output_sizes)
+        return cut(x, window, taken, out)
+
+
+def slice(
+    x: Tensor,
+    offsets: Iterable[SupportsIndex],
+    sizes: Iterable[SupportsIndex],
+    strides: Iterable[SupportsIndex] | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Copy every `strides`-th element, `sizes` of them, out of a tensor: DirectML's Slice.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of rank 1 to 8 and any dtype; views welcome.
+    offsets : sequence of int
+        First element taken in each dimension, u32.
+    sizes : sequence of int
+        Elements taken, u32, at least 1; `offsets + (sizes - 1) * strides` is less than `x.shape`.
+    strides : sequence of int, optional
+        Step between them in elements, u32, at least 1; 1 by default.
+    out : Tensor, optional
+        Where to write, of `x`'s dtype and of `sizes`. Bytes of its buffer between and around its elements
+        keep their value. It may lie in the buffer of `x`, which is read before anything is written.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a packed tensor in a buffer of its own. The work is submitted, not waited for.
+
+    Raises
+    ------
+    WindowError
+        The window breaks one of these rules.
+    TypeError
+        `x` or `out` is no tensor, the dtypes differ, or a number is no integer.
+    ValueError
+        `out` has other sizes, two elements on the same bytes, or another device; a buffer is destroyed or
+        mapped; the output has more than 2^32 - 1 elements.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the output, or is gone.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE_OPERATOR_DESC`; in `slice1` the sizes are the extent of the window instead.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(10))
+    >>> wg.slice(x, offsets=[2], sizes=[3], strides=[2]).numpy()
+    array([2, 4, 6])
+    """
+    with named("slice"):
+        check_tensor("x", x)
+        window = Window.spanning(offsets, sizes, strides, x.shape)
+        return cut(x, window, window.most_output_sizes, out)
+
+
+def cut(x: Tensor, window: Window, output_sizes: Sequence[int] | None, out: Tensor | None) -> Tensor:
+    """Copy a window, which lies inside `x`, to `out` or to a new tensor."""
+    if output_sizes is None and out is not None:
+        check_tensor("out", out)
+        output_sizes = out.shape
+    sizes = window.most_output_sizes if output_sizes is None else tuple(output_sizes)
+    window.check_filled(sizes)
+    out = output_for(x, sizes, out, f"{sizes}")
+    source = Operand(x.buffer, x.layout.select(window.ranges(sizes)))
+    run_copy(x.device, x.dtype.itemsize, source, out.operand)
+    return out

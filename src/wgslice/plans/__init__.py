@@ -1,0 +1,1 @@
+"""Two layouts and what a device can do become steps. Pure: every decision and tuning number is here."""

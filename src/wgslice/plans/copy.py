@@ -1,0 +1,181 @@
+"""From two layouts to the steps that copy one into the other. All decisions are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import gcd, prod
+
+from wgslice.arguments import MAX_RANK, U32_MAX
+from wgslice.layout import Layout, coalesce
+from wgslice.plans.kernels import WIDEST_NBYTES, choose_kernel, most_groups
+from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Planner, Step, span_of
+from wgslice.plans.profiles import Limits
+from wgslice.plans.steps import PATTERN_NBYTES, BufferCopies, Dispatch, dispatch_of
+
+__all__ = ["CopyPlanner", "fills", "plan_copy", "split"]
+
+
+class CopyPlanner(Planner):
+    """Copy a source into a target of equal sizes, index by index."""
+
+    def plan(
+        self,
+        source: Layout,
+        target: Layout,
+        limits: Limits,
+        *,
+        buffer_copy: bool = True,
+        whole_vectors: bool = True,
+    ) -> Plan:
+        """Plan a copy."""
+        return plan_copy(
+            source, target, self.itemsize, limits, buffer_copy=buffer_copy, whole_vectors=whole_vectors
+        )
+
+
+@lru_cache(maxsize=4096)
+def plan_copy(
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    limits: Limits,
+    *,
+    buffer_copy: bool = True,
+    whole_vectors: bool = True,
+) -> Plan:
+    """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
+
+    `target` must not overlap itself. `buffer_copy` says whether both buffers' usages allow buffer copies,
+    `whole_vectors` whether both have room to bind the last vector of 16 bytes that holds an element.
+    """
+    if target.size > U32_MAX:
+        raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
+    nbytes = target.size * itemsize
+    if target.size == 0:
+        return Plan(nbytes, itemsize, itemsize, source, target, ())
+    source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
+    steps: tuple[Step, ...]
+    if buffer_copy and copies_rows(source, target, width_nbytes, limits):
+        steps = (row_copies(source, target, width_nbytes),)
+    else:
+        pieces = split(source, target, width_nbytes, limits)
+        steps = tuple(dispatch(*piece, width_nbytes, limits, whole_vectors=whole_vectors) for piece in pieces)
+    return Plan(nbytes, itemsize, width_nbytes, source, target, steps)
+
+
+def copies_rows(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> bool:
+    """Whether buffer copies do it: of everything, of long rows, or of few."""
+    if width_nbytes < 4:
+        return False
+    if source.is_packed and target.is_packed:
+        return True
+    if not source.strides[-1:] == target.strides[-1:] == (1,):
+        return False
+    run = target.sizes[-1]
+    long = run * width_nbytes >= limits.profile.row_copy_nbytes
+    return long or target.size // run <= limits.profile.few_rows
+
+
+def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
+    """A buffer copy of each contiguous row; of everything, where that is one."""
+    if source.is_packed and target.is_packed:
+        rows: list[range] = []
+    else:
+        rows = [range(size) for size in target.sizes[:-1]]
+    firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
+    nbytes = prod(target.sizes[len(rows) :]) * width_nbytes
+    source_rows, target_rows = source.select(firsts), target.select(firsts)
+    return BufferCopies(in_bytes(source_rows, width_nbytes), in_bytes(target_rows, width_nbytes), nbytes)
+
+
+def in_bytes(layout: Layout, width_nbytes: int) -> Layout:
+    """The same places, counted in bytes."""
+    strides = [stride * width_nbytes for stride in layout.strides]
+    return Layout.of(layout.sizes, strides, layout.offset * width_nbytes)
+
+
+def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
+    """The same copy in the widest elements that divide the contiguous runs, all strides and all offsets."""
+    if target.rank == 0 or not source.strides[-1] == target.strides[-1] == 1:
+        return source, target, itemsize
+    factor = gcd(
+        WIDEST_NBYTES // itemsize,
+        target.sizes[-1],
+        source.offset,
+        target.offset,
+        *source.strides[:-1],
+        *target.strides[:-1],
+    )
+    return *coalesce(in_units(source, factor), in_units(target, factor)), itemsize * factor
+
+
+def in_units(layout: Layout, factor: int) -> Layout:
+    """A layout with contiguous innermost runs, counted in elements `factor` times as wide."""
+    *outer_sizes, run = layout.sizes
+    outer_strides = [stride // factor for stride in layout.strides[:-1]]
+    return Layout.of([*outer_sizes, run // factor], [*outer_strides, 1], layout.offset // factor)
+
+
+def split(
+    source: Layout, target: Layout, width_nbytes: int, limits: Limits
+) -> Iterator[tuple[Layout, Layout]]:
+    """Halve a copy until bindings hold both sides of every piece, a grid its elements, a kernel its rank."""
+    axis = axis_to_halve(source, target, width_nbytes, limits)
+    if axis is None:
+        yield source, target
+        return
+    for piece in zip(source.halves(axis), target.halves(axis), strict=True):
+        yield from split(*piece, width_nbytes, limits)
+
+
+def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> int | None:
+    """The dimension that reaches furthest on a side too long for a binding, or the longest for a grid.
+
+    Where more dimensions are left than a kernel takes, the shortest.
+    """
+    longer = [size for size in target.sizes if size > 1]
+    if len(longer) > MAX_RANK:
+        return target.sizes.index(min(longer))
+    most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
+    for side in (source, target):
+        if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
+            reaches = [abs(reach) for reach in side.reaches]
+            return reaches.index(max(reaches))
+    if most_groups(source, target, width_nbytes, limits.profile) > limits.workgroups**2:
+        return target.sizes.index(max(target.sizes))
+    return None
+
+
+def dispatch(
+    source: Layout, target: Layout, width_nbytes: int, limits: Limits, *, whole_vectors: bool
+) -> Dispatch:
+    """One piece, whose sides fit in a binding each, as a dispatch."""
+    bindings = span_of(source, width_nbytes, limits), span_of(target, width_nbytes, limits)
+    source, target = (
+        coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
+        for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
+    )
+    kernel, reason = choose_kernel(source, target, width_nbytes, limits, whole_vectors=whole_vectors)
+    return dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
+
+
+def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:
+    """The copies that write one element everywhere, out of a buffer that repeats it.
+
+    The runs of neighbours read as many neighbours, so that they are copied as quickly as any; those longer
+    than the buffer are cut.
+    """
+    _, target = coalesce(target, target)
+    if target.rank == 0 or target.strides[-1] != 1:
+        return [(Layout.of(target.sizes, [0] * target.rank), target)]
+    *outer, run = target.sizes
+    outer_strides = target.strides[:-1]
+    most = PATTERN_NBYTES // itemsize
+    count, rest = divmod(run, most)
+    pieces = []
+    if count:
+        pieces.append(Layout.of([*outer, count, most], [*outer_strides, most, 1], target.offset))
+    if rest:
+        pieces.append(Layout.of([*outer, rest], [*outer_strides, 1], target.offset + count * most))
+    return [(Layout.of(piece.sizes, [0] * (piece.rank - 1) + [1]), piece) for piece in pieces]

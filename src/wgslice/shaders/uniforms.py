@@ -1,0 +1,192 @@
+"""The uniform block: one dispatch's parameters as the kernels' structs lay them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from wgslice.arguments import MAX_RANK
+from wgslice.layout import Layout
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.steps import Dispatch
+from wgslice.plans.window_steps import WindowDispatch
+
+__all__ = [
+    "copy_dtype",
+    "divider",
+    "override_constants",
+    "uniform_block",
+    "window_block",
+    "window_constants",
+    "windows_dtype",
+]
+
+MOST_MASKS = 16  # channels, one a byte of a block
+
+copy_dtype = np.dtype(
+    [
+        ("sizes", "<u4", MAX_RANK),  # elements
+        ("source_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
+        ("target_strides", "<u4", MAX_RANK),  # elements
+        ("multipliers", "<u4", MAX_RANK),  # of each dimension's divisor
+        ("shifts", "<u4", MAX_RANK),  # bits
+        ("source_offset", "<u4"),  # elements, from the start of the binding
+        ("target_offset", "<u4"),  # elements, from the start of the binding
+        ("rank", "<u4"),  # dimensions in use
+        ("count", "<u4"),  # elements, rows, words or tiles, as the kernel says
+        ("pieces", "<u4"),  # invocations a row, for kernels that deal rows
+        ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
+        ("pieces_shift", "<u4"),  # bits
+        ("unused", "<u4"),  # fills the last 16 bytes
+    ]
+)
+
+windows_dtype = np.dtype(
+    [
+        ("sizes", "<u4", MAX_RANK),  # indices of a window
+        ("firsts", "<u4", MAX_RANK),  # indices before those
+        ("steps", "<u4", MAX_RANK),  # of the input's indices
+        ("lasts", "<u4", MAX_RANK),  # extent of a window in the input's indices, less one
+        ("lowests", "<i4", MAX_RANK),  # least offset
+        ("highests", "<i4", MAX_RANK),  # greatest offset
+        ("extents", "<u4", MAX_RANK),  # indices of the input
+        ("inner", "<u4", MAX_RANK),  # indices of all later dimensions together
+        ("multipliers", "<u4", MAX_RANK),  # of the divisors `inner`
+        ("shifts", "<u4", MAX_RANK),  # bits
+        ("source_strides", "<u4", MAX_RANK),  # elements or bytes, modulo 2^32
+        ("target_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
+        ("masks", "<u4", (MOST_MASKS, 4)),  # bytes of a block that belong to a channel
+        ("fill", "<u4", 4),  # what lies outside of the input, repeated
+        ("source_offset", "<u4"),  # elements or bytes, modulo 2^32
+        ("target_offset", "<u4"),  # likewise
+        ("target_window", "<u4"),  # elements or bytes from one window to the next, modulo 2^32
+        ("rank", "<u4"),  # dimensions in use
+        ("count", "<u4"),  # windows
+        ("first", "<u4"),  # number of the first
+        ("flips", "<u4"),  # bit d: dimension d goes backwards
+        ("segment", "<u4"),  # elements of the source that are bound
+        ("window_size", "<u4"),  # elements or rows of a window
+        ("window_multiplier", "<u4"),  # of the divisor `window_size`
+        ("window_shift", "<u4"),  # bits
+        ("row_nbytes", "<u4"),  # bytes a row
+        ("pieces", "<u4"),  # invocations a row
+        ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
+        ("pieces_shift", "<u4"),  # bits
+        ("columns", "<u4"),  # offsets a window
+    ]
+)
+
+
+def uniform_block(step: Dispatch) -> bytes:
+    """The bytes that the kernel of `step` reads as its uniform block."""
+    block = np.zeros((), copy_dtype)
+    rank = step.target.rank
+    block["sizes"][:rank] = step.target.sizes
+    block["source_strides"][:rank] = wrapped_strides(step.source)
+    block["target_strides"][:rank] = wrapped_strides(step.target)
+    dividers = [divider(divisor) for divisor in divisors(step)]
+    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["shifts"][:rank] = [shift for _, shift in dividers]
+    block["source_offset"] = step.source.offset
+    block["target_offset"] = step.target.offset
+    block["rank"] = rank
+    block["count"] = step.share.count
+    block["pieces"] = step.share.pieces
+    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    return block.tobytes()
+
+
+def override_constants(step: Dispatch) -> dict[str, int]:
+    """The constants that the kernel of `step` is compiled with."""
+    constants = {"workgroup_size": step.share.workgroup_size}
+    if step.kernel is not Kernel.WIDE_ROWS:
+        constants["element_nbytes"] = step.width_nbytes
+    if step.kernel is not Kernel.SLICE1:
+        constants["each"] = step.share.each
+    if step.kernel not in (Kernel.SLICE1, Kernel.TILES):
+        constants["contiguous"] = int(step.share.contiguous)
+    if step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS):
+        constants["paired"] = int(step.share.paired)
+    if step.kernel is Kernel.SHIFTED_ROWS:
+        places = step.target.sizes[-1], step.target.offset, *step.target.strides[:-1]
+        constants["source_step"] = step.source.strides[-1]
+        constants["ragged"] = int(any(place * step.width_nbytes % WIDEST_NBYTES for place in places))
+    return constants
+
+
+def wrapped_strides(layout: Layout) -> list[int]:
+    """Strides modulo 2^32: sums of their multiples are right wherever the address itself fits 32 bits."""
+    return [stride % 2**32 for stride in layout.strides]
+
+
+def divisors(step: Dispatch) -> Sequence[int]:
+    """What the kernel divides by in each dimension: places in the target, or indices."""
+    return step.target.strides if step.kernel is Kernel.NARROW_RUNS else step.target.sizes
+
+
+def divider(divisor: int) -> tuple[int, int]:
+    """Multiplier and shift with `n // divisor == (n * multiplier // 2**32 + n) >> shift` for n < 2**31.
+
+    T. Granlund and P. L. Montgomery, Division by Invariant Integers using Multiplication, 1994. A divisor of
+    0, the stride of a dimension of size 1, is never divided by.
+    """
+    if divisor == 0:
+        return 0, 0
+    shift = (divisor - 1).bit_length()
+    return (2**32 * (2**shift - divisor) // divisor + 1) % 2**32, shift
+
+
+def window_block(step: WindowDispatch) -> bytes:
+    """The bytes that a kernel of windows reads as its uniform block."""
+    block = np.zeros((), windows_dtype)
+    rank = len(step.dimensions)
+    for names, values in zip(
+        ("sizes", "firsts", "steps", "lasts", "lowests", "highests", "extents", "inner"),
+        zip(*(dimension[:8] for dimension in step.dimensions), strict=True),
+        strict=True,
+    ):
+        block[names][:rank] = values
+    for strides in ("source_stride", "target_stride"):
+        block[f"{strides}s"][:rank] = [getattr(dimension, strides) % 2**32 for dimension in step.dimensions]
+    dividers = [divider(dimension.inner) for dimension in step.dimensions]
+    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["shifts"][:rank] = [shift for _, shift in dividers]
+    block["masks"] = channel_masks(step.channels, step.element_nbytes)
+    block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
+    for wrapped in ("source_offset", "target_offset", "target_window"):
+        block[wrapped] = getattr(step, wrapped) % 2**32
+    for plain in ("first", "segment", "window_size", "row_nbytes"):
+        block[plain] = getattr(step, plain)
+    block["rank"], block["columns"] = rank, len(step.windows.extents)
+    block["count"], block["pieces"] = step.share.count, step.share.pieces
+    block["flips"] = 0 if step.picks is not None else step.windows.same_flips
+    block["window_multiplier"], block["window_shift"] = divider(step.window_size)
+    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    return block.tobytes()
+
+
+def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
+    """For each channel the bytes of a block that belong to it, where the block begins with the first one."""
+    channel = np.arange(WIDEST_NBYTES) // element_nbytes % channels
+    mask = np.where(channel == np.arange(MOST_MASKS)[:, None], 255, 0)
+    return mask.astype(np.uint8).view("<u4")
+
+
+def window_constants(step: WindowDispatch) -> dict[str, int]:
+    """The constants that a kernel of windows is compiled with."""
+    constants = {
+        "workgroup_size": step.share.workgroup_size,
+        "element_nbytes": step.element_nbytes,
+        "picked": int(step.picks is not None),
+        "offset_nbytes": step.windows.offset_nbytes,
+        "offset_signed": int(step.windows.offset_signed),
+    }
+    if step.kernel is Kernel.WINDOW_ROWS:
+        constants["channels"] = step.channels
+        constants["each"] = step.share.each
+        constants["contiguous"] = int(step.share.contiguous)
+        constants["mirrored"] = int(step.mirrored)
+        constants["filled"] = int(step.windows.fill is not None)
+        constants["ragged"] = int(step.ragged)
+    return constants

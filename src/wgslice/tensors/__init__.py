@@ -1,0 +1,1 @@
+"""What users hold: strided windows on GPU buffers, made, viewed, written and exchanged."""

@@ -1,0 +1,224 @@
+"""Tensors from arrays, from nothing, and from buffers that the caller owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from wgslice.arguments import checked_offset, checked_shape, integers
+from wgslice.dtypes import element_dtype, native_array
+from wgslice.errors import named
+from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
+from wgslice.gpu.transfer import upload
+from wgslice.layout import Layout
+from wgslice.tensors.dlpack import imported
+from wgslice.tensors.tensor import Tensor, allocate
+
+if TYPE_CHECKING:
+    from wgslice.gpu.device import Buffer
+
+__all__ = ["asarray", "empty", "from_buffer", "from_dlpack", "zeros"]
+
+
+def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
+    """Upload an array.
+
+    Parameters
+    ----------
+    array : array_like or Tensor
+        Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
+        elements.
+    device : Device, optional
+        `default_device()` by default; a tensor's own for a tensor.
+
+    Returns
+    -------
+    Tensor
+        Packed, in native byte order, in a buffer of its own; a tensor on the same device as it is.
+
+    Raises
+    ------
+    TypeError
+        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes.
+    ValueError
+        The rank is above 8, or the bytes are more than the device's largest buffer.
+    OutOfDeviceMemory
+        The device has no memory left.
+    """
+    if isinstance(array, Tensor):
+        if device in (None, array.device):
+            return array
+        array = array.numpy()
+    with named("asarray"):
+        native = native_array(np.asarray(array))
+        tensor = allocate(checked_shape(native.shape), native.dtype, checked_device(device))
+        if native.size:
+            upload(tensor.device, tensor.buffer, native.reshape(-1).view(np.uint8))
+    return tensor
+
+
+def empty(
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+) -> Tensor:
+    """Make a tensor to write into.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes, 0 to 8 of them, each at least 0.
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    device : Device, optional
+        `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own, with any content.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The shape or dtype is none, or the bytes are more than the device's largest buffer.
+    OutOfDeviceMemory
+        The device has no memory left.
+    """
+    with named("empty"):
+        return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
+
+
+def zeros(
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+) -> Tensor:
+    """Make a tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes, 0 to 8 of them, each at least 0.
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    device : Device, optional
+        `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The shape or dtype is none, or the bytes are more than the device's largest buffer.
+    OutOfDeviceMemory
+        The device has no memory left.
+    """
+    with named("zeros"):
+        return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
+
+
+def from_buffer(
+    gpu_buffer: Buffer,
+    shape: SupportsIndex | Iterable[SupportsIndex],
+    dtype: DTypeLike,
+    *,
+    offset: SupportsIndex = 0,
+    strides: Iterable[SupportsIndex] | None = None,
+) -> Tensor:
+    """View a buffer that the caller owns, without a copy.
+
+    Parameters
+    ----------
+    gpu_buffer : wgpu.GPUBuffer
+        With usage STORAGE. Where it also has COPY_SRC and COPY_DST, contiguous copies and `numpy()` are
+        faster. Do not destroy it while tensors use it: dropping all references frees it.
+    shape : int or sequence of int
+        Sizes, 0 to 8 of them.
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    offset : int
+        Bytes from the start of the buffer to the element at index 0, a multiple of the item size.
+    strides : sequence of int, optional
+        Steps in elements; larger ones than packed are padding, 0 repeats elements, negative ones go
+        backwards. Packed row-major by default.
+
+    Returns
+    -------
+    Tensor
+        A view of the buffer, on the buffer's device.
+
+    Raises
+    ------
+    TypeError
+        `gpu_buffer` is no buffer, a number no integer, or the dtype not one of 1, 2, 4, 8 or 16 bytes.
+    ValueError
+        The layout leaves the buffer, whose last word must be whole, at either end; the buffer lacks STORAGE,
+        is mapped or destroyed; the offset is no multiple of the item size; strides and sizes differ in
+        number.
+    DeviceLostError
+        The buffer's device is gone.
+    """
+    with named("from_buffer"):
+        with named("gpu_buffer"):
+            device = device_of(gpu_buffer)
+        sizes, element = checked_shape(shape), element_dtype(dtype)
+        start = checked_offset(offset, element.itemsize)
+        if strides is None:
+            layout = Layout.packed(sizes, start)
+        else:
+            steps = integers("strides", strides)
+            if len(steps) != len(sizes):
+                raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: one of each is needed")
+            layout = Layout.of(sizes, steps, start)
+        check_usable(device, gpu_buffer)
+        check_fits(gpu_buffer, layout, element)
+        check_alive(device, gpu_buffer)
+        return Tensor(device, gpu_buffer, element, layout)
+
+
+def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
+    """Upload an array or tensor of another library, such as PyTorch's, by the DLPack protocol.
+
+    Parameters
+    ----------
+    x : object with ``__dlpack__`` and ``__dlpack_device__``
+        In CPU memory; from elsewhere its library copies it there, where NumPy 2.1 or newer can ask for that.
+    device : Device, optional
+        `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own: a copy.
+
+    Raises
+    ------
+    TypeError
+        `x` knows no DLPack.
+    BufferError
+        Its library does not give it (PyTorch, where it requires a gradient: `detach()` it), or NumPy lacks
+        its dtype (bfloat16): view it as integers of the same width first, and the result with `Tensor.view`.
+    ValueError, OutOfDeviceMemory
+        As `asarray`.
+    """
+    if isinstance(x, Tensor):
+        return asarray(x, device)
+    with named("from_dlpack"):
+        array = imported(x)
+    return asarray(array, device)
+
+
+def checked_device(device: Device | None) -> Device:
+    """The default device for None."""
+    if device is None:
+        return default_device()
+    if not isinstance(device, Device):
+        raise TypeError(
+            f"device is of type {type(device).__name__}: must be a Device, which Device.request and "
+            "Device.wrap make"
+        )
+    return device

@@ -1,0 +1,31 @@
+"""What an operator is given to read and to write, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wgslice.dtypes import check_same_dtype
+from wgslice.tensors.assign import check_disjoint
+from wgslice.tensors.tensor import Tensor, allocate
+
+__all__ = ["check_tensor", "output_for"]
+
+
+def check_tensor(name: str, value: object) -> None:
+    """Refuse what is no tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
+        )
+
+
+def output_for(x: Tensor, sizes: Sequence[int], out: Tensor | None, wanted: str) -> Tensor:
+    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them."""
+    if out is None:
+        return allocate(sizes, x.dtype, x.device)
+    check_tensor("out", out)
+    check_same_dtype(x.dtype, out.dtype)
+    check_disjoint(out.layout)
+    if out.shape != tuple(sizes):
+        raise ValueError(f"out has sizes {out.shape}: must be {wanted}")
+    return out

@@ -1,0 +1,280 @@
+"""Tensors: strided windows on GPU buffers, indexed as NumPy arrays are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from wgslice.arguments import distinct_axes
+from wgslice.dialects.numpy_index import numpy_index, numpy_shape
+from wgslice.dialects.selection import Selection
+from wgslice.dtypes import DType, check_same_dtype, element_dtype
+from wgslice.errors import named
+from wgslice.gpu.device import COPY_SRC, Device
+from wgslice.gpu.execute import Operand, run_copy
+from wgslice.gpu.transfer import download
+from wgslice.layout import Layout
+from wgslice.rearrange import reshaped
+from wgslice.tensors.assign import as_assigned, write
+from wgslice.tensors.dlpack import CPU_DEVICE, exported
+
+if TYPE_CHECKING:
+    from wgslice.gpu.device import Buffer
+
+__all__ = ["Tensor", "allocate", "write_tensor"]
+
+
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
+class Tensor:
+    """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
+
+    Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
+    same buffer without any GPU work; assigning to such an index writes into it. Make tensors with `asarray`,
+    `empty`, `zeros`, `from_buffer` or an operator.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Sizes, 0 to 8 of them.
+    dtype : numpy.dtype
+        In native byte order.
+    device : Device
+        Where it lives.
+    buffer : wgpu.GPUBuffer
+        The memory, shared by all views on it.
+    layout : Layout
+        Sizes, strides and offset in elements; what the attributes below say.
+    strides : tuple of int
+        Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
+    offset : int
+        Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
+    """
+
+    device: Device
+    buffer: Buffer
+    dtype: DType
+    layout: Layout
+
+    __contains__ = None  # without an elementwise ==, `in` would always be False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self.layout.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps in elements."""
+        return self.layout.strides
+
+    @property
+    def offset(self) -> int:
+        """Byte offset of the element at index 0."""
+        return self.layout.offset * self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.layout.rank
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.layout.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, without gaps."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the elements lie row-major without gaps."""
+        return self.layout.is_packed
+
+    @property
+    def operand(self) -> Operand:
+        """This tensor as a side of a copy."""
+        return Operand(self.buffer, self.layout)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
+        if isinstance(key, Selection):
+            key.check(self.shape)
+        selection = key if isinstance(key, Selection) else numpy_index(self.shape, key)
+        return self._view(self.layout.select(selection.items))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a tensor, an array or a scalar into a view, broadcast as NumPy does.
+
+        What is no tensor is cast as NumPy does too; a tensor has the same dtype, and if it lies in the same
+        buffer, is read before anything is written. The work is submitted, not waited for.
+        """
+        with named("assignment"):
+            write_tensor(self[key], value if isinstance(value, Tensor) else as_assigned(value, self.dtype))
+
+    def _view(self, layout: Layout) -> Tensor:
+        return Tensor(self.device, self.buffer, self.dtype, layout)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 -- NumPy's name
+        """The view with all dimensions in reverse order."""
+        return self._view(self.layout.permuted(range(self.ndim)[::-1]))
+
+    def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+        """View with other sizes; one of them may be -1, which stands for what is left.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy
+            is needed: `copy()` makes a tensor that takes any shape.
+        """
+        with named("reshape"):
+            sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
+            layout = reshaped(self.layout, sizes)
+            if layout is None:
+                raise ValueError(
+                    f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
+                    "copy() the tensor first"
+                )
+            return self._view(layout)
+
+    def squeeze(self, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+        """View without dimensions of size 1: those of `axis`, or all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+        """
+        with named("squeeze"):
+            ones = [number for number, size in enumerate(self.shape) if size == 1]
+            dropped = ones if axis is None else distinct_axes("axis", axis, self.ndim)
+            for number in dropped:
+                if number not in ones:
+                    raise ValueError(f"axis {number} has size {self.shape[number]}: must have size 1")
+            selection = [0 if number in dropped else range(size) for number, size in enumerate(self.shape)]
+            return self._view(self.layout.select(selection))
+
+    def view(self, dtype: DTypeLike) -> Tensor:
+        """View the same bits as another dtype of the same width, such as bfloat16 as uint16.
+
+        Raises
+        ------
+        TypeError
+            The dtype is not one of elements, or has another width.
+        """
+        with named("view"):
+            element = element_dtype(dtype)
+            if element.itemsize != self.dtype.itemsize:
+                raise TypeError(
+                    f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
+                )
+            return Tensor(self.device, self.buffer, element, self.layout)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[index] for index in range(len(self)))
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError("the truth value of a tensor with more than one element is ambiguous")
+        return bool(self.numpy())
+
+    def copy(self) -> Tensor:
+        """Copy on the GPU.
+
+        Returns
+        -------
+        Tensor
+            Packed, in a buffer of its own. The work is submitted, not waited for.
+
+        Raises
+        ------
+        ValueError
+            The buffer has been destroyed, or is mapped.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left for the copy, or is gone.
+        """
+        with named("copy"):
+            return packed_copy(self)
+
+    def numpy(self) -> NDArray[Any]:
+        """Read back.
+
+        Returns
+        -------
+        numpy.ndarray
+            Same shape and dtype, C-contiguous, writable, with memory of its own. A view that is not packed
+            is copied on the GPU first. Waits for the GPU.
+
+        Raises
+        ------
+        ValueError
+            The buffer has been destroyed, or is mapped.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left to read through, or is gone.
+        """
+        with named("numpy"):
+            readable = self.is_packed and self.buffer.usage & COPY_SRC
+            packed = self if readable or not self.size else packed_copy(self)
+            array = np.empty(self.shape, self.dtype)
+            if array.size:
+                download(self.device, packed.buffer, packed.offset, array.reshape(-1).view(np.uint8))
+            return array
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        with named("__dlpack__"):
+            return exported(self.numpy, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU_DEVICE  # where a copy for others lies
+
+    def __repr__(self) -> str:
+        packed = "packed" if self.is_packed else f"strides={self.strides}"
+        return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
+
+
+def packed_copy(tensor: Tensor) -> Tensor:
+    """A tensor's elements, copied on the GPU into a buffer of their own."""
+    copied = allocate(tensor.shape, tensor.dtype, tensor.device)
+    run_copy(tensor.device, tensor.dtype.itemsize, tensor.operand, copied.operand)
+    return copied
+
+
+def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
+    """Make a packed tensor of zeros in a buffer of its own: WebGPU's new buffers are zero."""
+    layout = Layout.packed(sizes)
+    return Tensor(device, device.create_buffer(layout.size * dtype.itemsize), dtype, layout)
+
+
+def write_tensor(target: Tensor, value: Tensor | NDArray[Any]) -> None:
+    """Write a tensor or an array of the same dtype into a view, broadcast."""
+    if isinstance(value, Tensor):
+        check_same_dtype(value.dtype, target.dtype)
+    source = value.operand if isinstance(value, Tensor) else value
+    write(target.device, target.dtype, target.operand, source)

@@ -1,0 +1,169 @@
+"""Other views on a tensor than indexing gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+from wgslice.arguments import checked_shape, distinct_axes
+from wgslice.errors import named
+from wgslice.layout import Layout
+from wgslice.rearrange import broadcast
+from wgslice.tensors.outputs import check_tensor
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["broadcast_to", "permute", "reshape", "reverse", "squeeze"]
+
+
+def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+    """Flip the order of elements, as `numpy.flip` and WebNN's `reverse` do.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    axes : int or sequence of int, optional
+        Dimensions to flip, each once; negative ones count from the last. All by default.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or an axis is no integer.
+    ValueError
+        An axis is out of range (`numpy.exceptions.AxisError`) or named twice.
+    """
+    with named("reverse"):
+        check_tensor("x", x)
+        flipped = range(x.ndim) if axes is None else distinct_axes("axes", axes, x.ndim)
+        ranges = [
+            range(size - 1, -1, -1) if axis in flipped else range(size) for axis, size in enumerate(x.shape)
+        ]
+        return view(x, x.layout.select(ranges))
+
+
+def permute(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+    """Put the dimensions into another order; the semantics are those of `numpy.permute_dims`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    axes : sequence of int
+        For each dimension of the result, the dimension of `x` that it is; each once, negative ones count from
+        the last.
+
+    Returns
+    -------
+    Tensor
+        A view of the sizes `x.shape[axes[0]], x.shape[axes[1]], ...`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or an axis is no integer.
+    ValueError
+        An axis is out of range (`numpy.exceptions.AxisError`), named twice or missing.
+    """
+    with named("permute"):
+        check_tensor("x", x)
+        order = distinct_axes("axes", axes, x.ndim)
+        if len(order) != x.ndim:
+            raise ValueError(f"axes = {tuple(order)}: must name each of the {x.ndim} dimensions once")
+        return view(x, x.layout.permuted(order))
+
+
+def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+    """Repeat a tensor without a copy; the semantics are those of `numpy.broadcast_to`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    shape : int or sequence of int
+        Sizes; from the last one on, each is that of `x`, or that of `x` is 1 or missing.
+
+    Returns
+    -------
+    Tensor
+        A view whose repeated dimensions have stride 0: a source of copies, and no target.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a size is no integer.
+    ValueError
+        `shape` does not fit that of `x`, or its rank is above 8.
+    """
+    with named("broadcast_to"):
+        check_tensor("x", x)
+        sizes = checked_shape(shape)
+        layout = broadcast(x.layout, sizes)
+        if layout is None:
+            raise ValueError(
+                f"shape {x.shape} does not broadcast to {sizes}: from the last one on, each of its sizes "
+                "must be equal, 1 or missing"
+            )
+        return view(x, layout)
+
+
+def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+    """Give a tensor other sizes without a copy; the semantics are those of `numpy.reshape(..., copy=False)`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    shape : int or sequence of int
+        Sizes of as many elements; one may be -1, which stands for what is left.
+
+    Returns
+    -------
+    Tensor
+        A view of the same elements in row-major order.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a size is no integer.
+    ValueError
+        The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy is
+        needed: `x.copy()` makes one that takes any shape.
+    """
+    check_tensor("reshape: x", x)
+    return x.reshape(shape)
+
+
+def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+    """Drop dimensions of size 1; the semantics are those of `numpy.squeeze`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    axis : int or sequence of int, optional
+        Dimensions to drop, all of size 1; negative ones count from the last. Every one of size 1 by default.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or an axis is no integer.
+    ValueError
+        An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+    """
+    check_tensor("squeeze: x", x)
+    return x.squeeze(axis)
+
+
+def view(x: Tensor, layout: Layout) -> Tensor:
+    """Another view of a tensor's buffer."""
+    return Tensor(x.device, x.buffer, x.dtype, layout)

@@ -1,0 +1,801 @@
+"""Many windows at once: against NumPy, their twins, and limits so tight that everything is split."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from helpers import (
+    GUARD,
+    WIDTHS,
+    Bytes,
+    check_bytes,
+    check_same,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    view_bytes,
+    whole_words,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from strategies import nested_strides
+
+import wgslice as wg
+from wgslice.gpu.execute import Offsets, record_plan
+from wgslice.gpu.pipelines import Pipelines
+from wgslice.layout import Layout
+from wgslice.plans.extract_windows import WindowsPlanner
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.window_rows import deal_blocks, find_row
+from wgslice.plans.window_steps import WindowDispatch, Windows
+from wgslice.shaders.twins import run_plan
+
+DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+PROFILES = [
+    CPU,
+    GPU,
+    replace(CPU, window_blocks=1, workgroup_size=8),
+    replace(GPU, words_each=8, workgroup_size=8),
+]
+NAMES = ["cpu", "gpu", "cpu, one block", "gpu, two blocks"]
+
+
+def numpy_windows(array: Any, offsets: Any, sizes: Any, strides: Any, fill: Any = None) -> Any:
+    """Each window in NumPy's words, its outside filled."""
+    rank, count = array.ndim, len(offsets)
+    steps = np.broadcast_to(strides, (count, rank))
+    kept = [
+        1 + (size - 1) // abs(int(step))
+        for size, step in zip(sizes, steps[0] if count else [1] * rank, strict=True)
+    ]
+    result = np.empty((count, *kept), array.dtype)
+    for window in range(count):
+        axes = [
+            np.arange(int(offset), int(offset) + size)[:: int(step)]
+            for offset, size, step in zip(offsets[window], sizes, steps[window], strict=True)
+        ]
+        result[window] = array[
+            np.ix_(*(np.clip(i, 0, n - 1) for i, n in zip(axes, array.shape, strict=True)))
+        ]
+        for axis, (indices, extent) in enumerate(zip(axes, array.shape, strict=True)):
+            outside = (indices < 0) | (indices >= extent)
+            if outside.any():
+                np.moveaxis(result[window], axis, 0)[outside] = fill
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Windows of an input that lies in a buffer somehow; layouts in elements of `width` bytes."""
+
+    width: int
+    input: Layout
+    offsets: NDArray[np.int64]
+    sizes: tuple[int, ...]
+    strides: NDArray[np.int64]
+    fill: Any
+    output: Layout
+    seed: int
+
+    def buffers(self) -> tuple[Bytes, Bytes]:
+        source = random_bytes((whole_words(self.input.stop * self.width) + 15) // 16 * 16 + GUARD, self.seed)
+        target = random_bytes(
+            (whole_words(self.output.stop * self.width) + 15) // 16 * 16 + GUARD, self.seed + 1
+        )
+        return source, target
+
+    @property
+    def dtype(self) -> str:
+        return DTYPES[self.width]
+
+    def expected(self, source: Bytes, target: Bytes) -> Bytes:
+        array = np.ascontiguousarray(view_bytes(source, self.input, self.width))
+        bits = array.view(f"V{self.width}").reshape(self.input.sizes)
+        fill = (
+            None if self.fill is None else np.asarray(self.fill, self.dtype)[None].view(f"V{self.width}")[0]
+        )
+        windows = numpy_windows(bits, self.offsets, self.sizes, self.strides, fill)
+        result = target.copy()
+        view_bytes(result, self.output, self.width)[...] = windows
+        return result
+
+    def windows(self, *, on_gpu: bool = False) -> Windows:
+        """As the operator makes them of its arguments."""
+        rank = self.input.rank
+        flips = (
+            ((np.broadcast_to(self.strides, self.offsets.shape) < 0) << np.arange(rank))
+            .sum(1)
+            .astype(np.uint32)
+        )
+        steps = tuple(int(abs(step)) for step in self.strides.reshape(-1, rank)[0])
+        fill = None if self.fill is None else np.full(16 // self.width, self.fill, self.dtype).tobytes()
+        known = None if on_gpu else self.offsets.astype(np.int32)
+        return Windows(self.sizes, steps, flips, known, 4, True, fill)
+
+
+@st.composite
+def window_cases(draw: st.DrawFn) -> Case:
+    width = draw(st.sampled_from(WIDTHS))
+    rank = draw(st.integers(1, 4) | st.integers(1, 8))
+    most = {1: 300, 2: 40, 3: 12}.get(rank, 4)
+    shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
+    if rank > 1 and draw(st.booleans()):
+        shape = (*shape[:-1], draw(st.integers(1, 4)))  # channels
+    packed = draw(st.booleans())
+    strides = list(Layout.packed(shape).strides) if packed else draw(nested_strides(shape, broadcast=True))
+    input = Layout.of(shape, strides, draw(st.integers(0, 40)))
+    filled = draw(st.booleans())
+    count = draw(st.integers(1, 7))
+    sizes = []
+    for size in shape:
+        whole = draw(st.booleans())
+        sizes.append(size if whole else draw(st.integers(1, size + 3 * filled)))
+    offsets = np.zeros((count, rank), np.int64)
+    for window in range(count):
+        for axis, (size, extent) in enumerate(zip(shape, sizes, strict=True)):
+            inside = draw(st.integers(0, size - extent)) if extent <= size else -1
+            leaving = filled and draw(st.integers(0, 3)) == 0
+            offsets[window, axis] = (
+                draw(st.integers(-extent - 2, size + 2)) if leaving or inside < 0 else inside
+            )
+    magnitudes = [draw(st.sampled_from([1, 1, 1, 1, 2, 3])) for _ in shape]
+    per_window = draw(st.booleans())
+    signs = np.ones((count if per_window else 1, rank), np.int64)
+    for axis in range(rank):
+        if draw(st.integers(0, 2)) == 0:
+            for row in signs:
+                row[axis] = draw(st.sampled_from([1, -1]))
+    taken = (count, *(1 + (extent - 1) // step for extent, step in zip(sizes, magnitudes, strict=True)))
+    output_strides = (
+        list(Layout.packed(taken).strides)
+        if draw(st.booleans())
+        else draw(nested_strides(taken, broadcast=False))
+    )
+    output = Layout.of(taken, output_strides, draw(st.integers(0, 40)))
+    fill = draw(st.integers(-100, 100)) if filled else None
+    strides_of = signs * magnitudes
+    return Case(
+        width,
+        input,
+        offsets,
+        tuple(sizes),
+        strides_of if per_window else strides_of[0],
+        fill,
+        output,
+        draw(st.integers(0, 999)),
+    )
+
+
+def tensor(device: wg.Device, content: Bytes, layout: Layout, dtype: str) -> wg.Tensor:
+    """A layout on a buffer; made by hand, since it may have a dimension more than `from_buffer` takes."""
+    return wg.Tensor(device, make_buffer(device, content), np.dtype(dtype), layout)
+
+
+@settings(max_examples=200)
+@given(case=window_cases(), data=st.data())
+def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObject) -> None:
+    """Offsets known or on the GPU, every byte of the output's buffer."""
+    source, target = case.buffers()
+    x = tensor(device, source, case.input, case.dtype)
+    out = tensor(device, target, case.output, case.dtype)
+    low, high = case.offsets.min(), case.offsets.max()
+    few = ("int64", "int32", "uint8")  # all of them have a test of their own; each is a pipeline to compile
+    kinds = [name for name in few if np.iinfo(name).min <= low and high <= np.iinfo(name).max]
+    offsets: Any = case.offsets.astype(data.draw(st.sampled_from(kinds)))
+    if data.draw(st.booleans()):
+        offsets = (
+            wg.asarray(np.repeat(offsets, 2, axis=1), device)[:, ::2]
+            if data.draw(st.booleans())
+            else wg.asarray(offsets, device)
+        )
+    arguments: dict[str, Any] = {
+        "offsets": offsets,
+        "sizes": case.sizes,
+        "strides": case.strides,
+        "fill": case.fill,
+    }
+    assert wg.extract_windows(x, **arguments, out=out) is out
+    expected = case.expected(source, target)
+    check_bytes(read_buffer(out.buffer), expected)
+    fresh = wg.extract_windows(x, **arguments)
+    assert fresh.is_packed
+    check_same(
+        fresh.numpy().view(f"V{case.width}"),
+        np.ascontiguousarray(view_bytes(expected, case.output, case.width)),
+    )
+
+
+TIGHT = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, workgroups
+
+
+@given(
+    case=window_cases(),
+    profile=st.sampled_from(PROFILES),
+    tight=st.sampled_from(TIGHT),
+    on_gpu=st.booleans(),
+    whole=st.booleans(),
+)
+def test_twins_do_what_numpy_does(
+    case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, whole: bool
+) -> None:
+    source, target = case.buffers()
+    planner = WindowsPlanner(case.width, case.windows(on_gpu=on_gpu))
+    limits = Limits(tight[0], 32, tight[1], profile)
+    plan = planner.plan(case.input, case.output, limits, whole_vectors=whole)
+    check_bindings(plan, limits)
+    result = target.copy()
+    run_plan(plan, source, result, case.offsets)
+    check_bytes(result, case.expected(source, target))
+
+
+def run_on_gpu(device: wg.Device, plan: Any, source: Bytes, target: Bytes, offsets: Any) -> Bytes:
+    buffer = make_buffer(device, target)
+    table = wg.asarray(offsets.astype(np.int32), device)
+    encoder = device.wgpu_device.create_command_encoder()
+    on_gpu = any(isinstance(step, WindowDispatch) and step.windows.offsets is None for step in plan.steps)
+    given = Offsets(table.buffer, table.layout, 4) if on_gpu else None
+    record_plan(device, encoder, (plan, 0, 0), make_buffer(device, source), buffer, given)
+    device.wgpu_device.queue.submit([encoder.finish()])
+    return read_buffer(buffer)
+
+
+@settings(max_examples=40)
+@given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+def test_kernels_in_tight_limits_do_what_numpy_does(
+    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
+) -> None:
+    source, target = case.buffers()
+    alignment = device.limits.binding_alignment_nbytes
+    planner = WindowsPlanner(case.width, case.windows(on_gpu=on_gpu))
+    plan = planner.plan(case.input, case.output, Limits(8 * alignment, alignment, 4, profile))
+    check_bindings(plan, Limits(8 * alignment, alignment, 4, profile))
+    check_bytes(run_on_gpu(device, plan, source, target, case.offsets), case.expected(source, target))
+
+
+def check_bindings(plan: Any, limits: Limits) -> None:
+    """What every step binds is allowed, and so is its grid."""
+    for step in plan.steps:
+        if isinstance(step, WindowDispatch):
+            assert max(step.share.workgroups) <= limits.workgroups
+            for binding in (step.source_binding, step.target_binding):
+                assert 0 < binding.nbytes <= limits.binding_nbytes
+                assert binding.offset_nbytes % limits.binding_alignment_nbytes == 0
+
+
+def photographs(
+    width: int,
+    channels: int,
+    size: int,
+    *,
+    fill: Any = None,
+    mirror: bool = True,
+    skip: int = 0,
+    leave: int = 0,
+) -> Case:
+    """Windows of an image of pixels, forwards and backwards, of rows `size` pixels long."""
+    rng = np.random.default_rng(channels * 100 + size)
+    height, breadth, count = 5, size + 9, 9
+    offsets = np.stack(
+        [
+            rng.integers(-leave, 3 + leave, count),
+            rng.integers(-leave, 10 + leave, count),
+            np.zeros(count, int),
+        ],
+        1,
+    )
+    strides = np.ones((count, 3), np.int64)
+    if mirror:
+        strides[:, :2] = rng.choice([1, -1], (count, 2))
+    input = Layout.packed((height, breadth, channels), skip)
+    output = Layout.packed((count, 3, size, channels), skip)
+    return Case(width, input, offsets, (3, size, channels), strides, fill, output, size)
+
+
+CONDITIONS: dict[Kernel, list[Case]] = {
+    Kernel.EXTRACT_WINDOWS: [
+        *(
+            photographs(width, 3, 5, fill=fill, leave=4 * (fill is not None))
+            for width in WIDTHS
+            for fill in (None, 7)
+        ),
+        *(photographs(width, 1, 7, skip=skip) for width in (1, 2) for skip in range(4)),
+    ],
+    Kernel.WINDOW_ROWS: [
+        # every number of channels and width, mirrored and not, from every byte on, rows with whole blocks and
+        # without
+        *(
+            photographs(width, channels, -(-size // (width * channels)), mirror=mirror, skip=skip)
+            for width in (1, 2, 4)
+            for channels in (1, 2, 3, 4, 5, 7, 15)
+            for size in (64, 67, 192)
+            for mirror in (False, True)
+            for skip in (0, 1, 3)
+            if width * channels <= 16
+        ),
+        *(photographs(width, 1, 96 // width, mirror=mirror) for width in (8, 16) for mirror in (False, True)),
+        # windows that leave the input by some, by all, and not at all
+        *(
+            photographs(
+                width,
+                channels,
+                -(-size // (width * channels)),
+                fill=-3,
+                leave=leave,
+                mirror=mirror,
+                skip=skip,
+            )
+            for width, channels in ((1, 1), (1, 3), (2, 3), (4, 1), (4, 3), (8, 1), (16, 1))
+            for size in (64, 76)
+            for leave in (3, 90)
+            for mirror in (False, True)
+            for skip in (0, 1)
+        ),
+    ],
+}
+
+
+def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
+    """All that a kernel's conditions list, against NumPy."""
+    for number, case in enumerate(CONDITIONS[kernel]):
+        planner = WindowsPlanner(case.width, case.windows())
+        limits = replace(device.limits, profile=profile)
+        plan = planner.plan(case.input, case.output, limits, whole_vectors=kernel is Kernel.WINDOW_ROWS)
+        assert [step.kernel for step in cast("Any", plan.steps)] == [kernel], number
+        source, target = case.buffers()
+        expected = case.expected(source, target)
+        assert not np.array_equal(expected, target)
+        check_bytes(run_on_gpu(device, plan, source, target, case.offsets), expected)
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=NAMES)
+@pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
+def test_each_kernel_at_the_edges_of_its_conditions(
+    device: wg.Device, kernel: Kernel, profile: Profile
+) -> None:
+    check_conditions(device, kernel, profile)
+
+
+@pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
+def test_no_kernel_needs_what_is_out_of_bounds(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
+) -> None:
+    """Adapters differ in what they read there."""
+    from test_kernels import Clamped
+
+    monkeypatch.setattr("wgslice.gpu.pipelines.files", lambda _: Clamped())
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    for profile in (CPU, GPU):
+        check_conditions(device, kernel, profile)
+
+
+def steps_of(
+    shape: Any,
+    sizes: Any,
+    *,
+    width: int = 1,
+    strides: Any = None,
+    filled: bool = False,
+    count: int = 4,
+    **changes: Any,
+) -> Any:
+    """The steps for windows at 0 of a packed input, on a CPU."""
+    rank = len(shape)
+    given = np.ones(rank, np.int64) if strides is None else np.asarray(strides)
+    flips = np.full(count, int(((given < 0) << np.arange(rank)).sum()), np.uint32)
+    offsets = np.full((count, rank), -filled, np.int32)
+    offsets[:, np.asarray(sizes) == np.asarray(shape)] = 0
+    windows = Windows(
+        tuple(sizes),
+        tuple(int(step) for step in abs(given)),
+        flips,
+        offsets,
+        4,
+        True,
+        bytes(16) if filled else None,
+    )
+    target = Layout.packed((count, *windows.sizes), changes.pop("skip", 0))
+    limits = replace(Limits(2**27, 32, 65535, CPU), **changes)
+    return WindowsPlanner(width, windows).plan(Layout.packed(shape), target, limits).steps
+
+
+def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
+    rows, elements = Kernel.WINDOW_ROWS, Kernel.EXTRACT_WINDOWS
+    for arguments, kernel in [
+        ({"shape": (9, 99), "sizes": (3, 64)}, rows),
+        ({"shape": (9, 99), "sizes": (3, 63)}, elements),  # a row of less than 64 bytes
+        ({"shape": (9, 99), "sizes": (3, 16), "width": 4}, rows),
+        ({"shape": (9, 99), "sizes": (3, 15), "width": 4}, elements),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (2, 1)}, rows),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2)}, elements),  # a step inside the row
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (-1, -1)}, rows),
+        ({"shape": (9, 99, 15), "sizes": (3, 9, 15), "strides": (1, -1, 1)}, rows),
+        ({"shape": (9, 99, 17), "sizes": (3, 9, 17), "strides": (1, -1, 1)}, elements),  # rows of a pixel
+        ({"shape": (9, 99, 80), "sizes": (3, 9, 80), "strides": (1, -1, 1)}, rows),
+        ({"shape": (9, 99, 3), "sizes": (3, 90, 2)}, elements),  # not all channels
+        ({"shape": (9, 99, 3), "sizes": (3, 90, 3), "filled": True}, rows),
+    ]:
+        assert {step.kernel for step in steps_of(**cast("Any", arguments))} == {kernel}, arguments
+
+
+def test_a_row_takes_in_all_dimensions_that_are_whole() -> None:
+    for shape, sizes, strides, rank, row_nbytes, channels in [
+        ((9, 99, 3), (4, 30, 3), (1, 1, 1), 2, 90, 1),
+        ((9, 99, 3), (4, 30, 3), (1, -1, 1), 2, 90, 3),
+        ((9, 99, 4), (4, 30, 4), (1, -1, 1), 2, 120, 1),  # a pixel is an element
+        ((9, 99, 3), (4, 99, 3), (1, 1, 1), 1, 4 * 297, 1),
+        ((9, 99, 3), (4, 99, 3), (1, -1, 1), 2, 297, 3),
+        ((9, 99, 3), (4, 99, 3), (-1, 1, 1), 2, 297, 1),  # long rows go backwards one by one
+        ((9, 99, 96), (4, 30, 96), (1, -1, 1), 3, 96, 1),
+    ]:
+        (step,) = steps_of(shape, sizes, strides=strides)
+        assert (len(step.dimensions), step.row_nbytes, step.channels) == (rank, row_nbytes, channels)
+
+
+def test_one_dispatch_unless_limits_demand_more() -> None:
+    many: dict[str, Any] = {"shape": (4096, 4096, 3), "sizes": (64, 64, 3), "count": 10_000}
+    (step,) = steps_of(**many, strides=(1, -1, 1))
+    assert step.kernel is Kernel.WINDOW_ROWS
+    assert str(step).startswith("window_rows on 10000 windows of (64, 64), grid ")
+    assert len(steps_of(**many, binding_nbytes=2**26)) == 2  # 123 MB of output in bindings of 67 MB
+    tiny: dict[str, Any] = {"shape": (40, 40), "sizes": (8, 8), "width": 4, "count": 64}
+    assert len(steps_of(**tiny)) == 1
+    assert len(steps_of(**tiny, workgroups=4)) == 4  # 4096 elements, 16 workgroups of 64 a dispatch
+
+
+@given(st.integers(64, 3000), st.integers(0, 15), st.sampled_from(PROFILES))
+def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profile: Profile) -> None:
+    """Wherever a row begins it has `each` whole blocks, and the pieces together have all of them."""
+    windows = Windows((2, row_nbytes), (1, 1), np.zeros(3, np.uint32), None, 4, True, None)
+    source, target = Layout.packed((9, 9000)), Layout.packed((3, 2, row_nbytes), skip)
+    row = find_row(windows, source, target, 1, profile)
+    assert row is not None
+    pieces, each = deal_blocks(row, profile)
+    starts = [skip + number * row_nbytes for number in range(6)]
+    blocks = [(start + row_nbytes) // 16 - (start + 15) // 16 for start in starts]
+    assert pieces * each >= max(blocks)
+    if profile.contiguous:
+        assert each <= min(blocks)
+        assert (pieces - 1) * each < row_nbytes // 16
+
+
+def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:
+    windows = Windows((1, 1), (1, 1), np.zeros(129, np.uint32), None, 4, True, None)
+    limits = Limits(1024, 32, 65535, CPU)
+    planner = WindowsPlanner(1, windows)
+    with pytest.raises(
+        ValueError, match=r"129 windows: .* takes 1032 bytes, a binding at most 1024; extract fewer"
+    ):
+        planner.plan(Layout.packed((9, 9)), Layout.packed((129, 1, 1)), limits)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_an_input_beyond_the_largest_binding(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, on_gpu: bool
+) -> None:
+    """Windows across a volume of 6 bindings; those known are grouped by where they lie."""
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**20))
+    array = random_bytes(6096 * 1032).reshape(-1, 1032)
+    rng = np.random.default_rng(5)
+    offsets = np.stack([rng.integers(0, len(array) - 40, 300), rng.integers(0, 1032 - 96, 300)], 1)
+    strides = np.stack([rng.choice([1, -1], 300), rng.choice([1, -1], 300)], 1)
+    x = wg.asarray(array, device)
+    given = wg.asarray(offsets, device) if on_gpu else offsets
+    for sizes in ((40, 96), (40, 75)):
+        result = wg.extract_windows(x, given, sizes, strides)
+        windows = Case(1, x.layout, offsets, sizes, strides, None, result.layout, 0).windows(on_gpu=on_gpu)
+        check_bindings(WindowsPlanner(1, windows).plan(x.layout, result.layout, device.limits), device.limits)
+        assert np.array_equal(result.numpy(), numpy_windows(array, offsets, sizes, strides))
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_windows_beyond_the_largest_binding(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, on_gpu: bool
+) -> None:
+    """Large ones are copies of their own where it is known where they are."""
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**16))
+    array = random_bytes(300 * 1031).reshape(300, 1031)
+    x = wg.asarray(array, device)
+    offsets, strides = np.array([(0, 3), (20, 40), (9, 0)]), np.array([(1, -1), (-1, 1), (1, 1)])
+    given = wg.asarray(offsets, device) if on_gpu else offsets
+    result = wg.extract_windows(x, given, (250, 901), strides)
+    assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (250, 901), strides))
+    windows = Case(1, x.layout, offsets, (250, 901), strides, None, result.layout, 0).windows(on_gpu=on_gpu)
+    steps = WindowsPlanner(1, windows).plan(x.layout, result.layout, device.limits).steps
+    assert all(isinstance(step, WindowDispatch) == on_gpu for step in steps)
+
+
+# offsets that the GPU has
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("sizes", [(3, 64), (3, 5)], ids=["rows", "elements"])
+def test_offsets_on_the_gpu_are_clamped_or_filled(
+    device: wg.Device, dtype: str, sizes: tuple[int, int]
+) -> None:
+    """Every integer type up to its ends, the neighbours of what is allowed among them."""
+    array = random_bytes(20 * 100).reshape(20, 100)
+    info = np.iinfo(dtype)
+    most = [20 - sizes[0], 100 - sizes[1]]
+    values = [info.min, -1, 0, 1, *most, most[0] + 1, most[1] + 1, 19, 20, 21, 99, 100, 101]
+    values += [info.max, 2**31 - 1, 2**31, 2**32 + 5, -(2**31), -(2**31) - 1, 2**63 + 3, -(2**32) + 5]
+    fitting = [value for value in values if info.min <= value <= info.max]
+    offsets = np.array([(a, b) for a in fitting for b in fitting], dtype)
+    x, on_gpu = wg.asarray(array, device), wg.asarray(offsets, device)
+    clamped = np.stack(
+        [np.clip(offsets[:, axis].astype(object), 0, most[axis]) for axis in (0, 1)], 1
+    ).astype(int)
+    inside = wg.extract_windows(x, on_gpu, sizes).numpy()
+    assert np.array_equal(inside, numpy_windows(array, clamped, sizes, (1, 1)))
+    far = np.stack([np.clip(offsets[:, axis].astype(object), -200, 200) for axis in (0, 1)], 1).astype(int)
+    filled = wg.extract_windows(x, on_gpu, sizes, (1, -1), fill=77).numpy()
+    assert np.array_equal(filled, numpy_windows(array, far, sizes, (1, -1), 77))
+
+
+def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
+    """At odd places, strided, in the buffer of the input, and in that of the output."""
+    array = np.arange(4000, dtype=np.int32)
+    x = wg.asarray(array, device)
+    table = x[7:47].reshape(10, 4)[:, 1:2]
+    expected = numpy_windows(array, table.numpy(), (100,), (1,))
+    assert np.array_equal(wg.extract_windows(x, table, (100,)).numpy(), expected)
+    out = wg.asarray(array, device)
+    in_output = out[7:47].reshape(10, 4)[:, 1:2]
+    wg.extract_windows(x, in_output, (100,), out=out[:1000].reshape(10, 100))
+    assert np.array_equal(out.numpy()[:1000].reshape(10, 100), expected)
+    assert np.array_equal(out.numpy()[1000:], array[1000:])
+    beside = wg.asarray(array, device)
+    packed = beside[:10].reshape(10, 1)
+    wg.extract_windows(x, packed, (100,), out=beside[1000:2000].reshape(10, 100))
+    assert np.array_equal(
+        beside.numpy()[1000:2000].reshape(10, 100), array[np.add.outer(range(10), range(100))]
+    )
+    whole = x[2000:3000].reshape(10, 100)
+    wg.extract_windows(x, table, (100,), out=whole)
+    assert np.array_equal(whole.numpy(), expected)
+
+
+# what a user sees
+
+
+def test_strides_for_all_or_for_each(device: wg.Device) -> None:
+    array = np.arange(40, dtype=np.int64).reshape(5, 8)
+    x = wg.asarray(array, device)
+    offsets = [[0, 0], [1, 3]]
+    for strides in (None, (1, -1), [[1, -1], [-1, 1]], [[2, -3], [-2, -3]], np.array([-7, 8])):
+        given = np.ones(2, int) if strides is None else np.asarray(strides)
+        result = wg.extract_windows(x, offsets, (4, 5), strides).numpy()
+        check_same(result, numpy_windows(array, offsets, (4, 5), given))
+
+
+def test_each_window_is_slice1s(device: wg.Device) -> None:
+    array = random_bytes(30 * 40 * 3).reshape(30, 40, 3)
+    x = wg.asarray(array, device)
+    offsets = np.array([(3, 4, 0), (20, 0, 1), (0, 15, 1)])
+    strides = np.array([(1, 2, -1), (-1, 2, 1), (-1, -2, 1)])
+    result = wg.extract_windows(x, offsets, (10, 25, 2), strides)
+    check_same(result.numpy(), numpy_windows(array, offsets, (10, 25, 2), strides))
+    for window, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
+        check_same(result[window].numpy(), wg.slice1(x, offset, (10, 25, 2), stride).numpy())
+
+
+def test_no_windows(device: wg.Device) -> None:
+    x = wg.asarray(np.zeros((4, 5), np.float32), device)
+    for offsets in (np.zeros((0, 2), int), wg.zeros((0, 2), np.int32, device), np.zeros((0, 2))):
+        result = wg.extract_windows(x, offsets, (2, 3), (1, 2))
+        check_same(result.numpy(), np.zeros((0, 2, 2), np.float32))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (0, 1), (4, 0)])
+def test_an_input_without_elements_is_all_fill(device: wg.Device, shape: tuple[int, ...]) -> None:
+    x = wg.zeros(shape, np.int32, device)
+    sizes = (3, 32)[: len(shape)]
+    result = wg.extract_windows(x, np.zeros((2, len(shape)), int), sizes, fill=7)
+    check_same(result.numpy(), np.full((2, *sizes), 7, np.int32))
+    with pytest.raises(wg.WindowError, match=r"sizes\[\d\] = \d+: must be 1 to the input's size"):
+        wg.extract_windows(x, np.zeros((2, len(shape)), int), sizes)
+
+
+def test_windows_of_rank_8(device: wg.Device) -> None:
+    array = random_bytes(2 * 3 * 2 * 2 * 3 * 2 * 2 * 3).reshape(2, 3, 2, 2, 3, 2, 2, 3)
+    offsets = np.array([[0] * 8, [1, 1, 0, 1, 2, 0, 1, 1]])
+    sizes = (1, 2, 2, 1, 1, 2, 1, 2)
+    result = wg.extract_windows(wg.asarray(array, device), offsets, sizes)
+    assert result.shape == (2, *sizes)
+    check_same(result.numpy(), numpy_windows(array, offsets, sizes, np.ones(8, int)))
+    backwards = result[:, ::-1, ::-1, ::-1, :, :, ::-1]
+    check_same(
+        backwards.copy().numpy(), np.ascontiguousarray(result.numpy()[:, ::-1, ::-1, ::-1, :, :, ::-1])
+    )
+
+
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    (
+        {"offsets": [[0, 0], [1, 4]]},
+        wg.WindowError,
+        r"offsets\[1\]\[1\] = 4: a window of size 3 .* size 6 in dimension 1; .* fill",
+    ),
+    ({"offsets": [[-1, 0]]}, wg.WindowError, r"offsets\[0\]\[0\] = -1: a window of size 2"),
+    ({"offsets": [[2**70, 0]]}, TypeError, r"offsets have dtype object: must be integers"),
+    (
+        {"offsets": np.array([[2**64 - 1, 0]], np.uint64)},
+        wg.WindowError,
+        r"offsets\[0\]\[0\] = 9223372036854775807",
+    ),
+    ({"offsets": [0, 0]}, ValueError, r"offsets have shape \(2,\): must be \(windows, 2\)"),
+    ({"offsets": [[0, 0, 0]]}, ValueError, r"offsets have shape \(1, 3\): must be \(windows, 2\)"),
+    ({"offsets": [[0.0, 0.0]]}, TypeError, "offsets have dtype float64: must be integers"),
+    ({"offsets": "float32"}, TypeError, "offsets have dtype float32: must be integers"),
+    ({"offsets": "bool"}, TypeError, "offsets have dtype bool: must be integers"),
+    ({"offsets": "shape"}, ValueError, r"offsets have shape \(3,\): must be \(windows, 2\)"),
+    ({"sizes": (2,)}, wg.WindowError, "1 sizes for an input of rank 2"),
+    ({"sizes": (2, 0)}, wg.WindowError, r"sizes\[1\] = 0: must be 1 to the input's size, 6"),
+    ({"sizes": (5, 3)}, wg.WindowError, r"sizes\[0\] = 5: must be 1 to the input's size, 4"),
+    ({"sizes": (2, 2**31), "fill": 0}, wg.WindowError, r"sizes\[1\] = 2147483648: must be an i32"),
+    ({"sizes": (2, 1.5)}, TypeError, r"sizes\[1\] = 1.5"),
+    ({"strides": (1, 0)}, wg.WindowError, r"strides\[1\] = 0: must not be 0"),
+    (
+        {"strides": [[1, 1], [1, 2]]},
+        wg.WindowError,
+        r"strides\[1\]\[1\] = 2: must have the magnitude of the first",
+    ),
+    ({"strides": (1, 2**31)}, wg.WindowError, r"strides\[1\] = 2147483648: must be an i32"),
+    ({"strides": (1,)}, ValueError, r"strides have shape \(1,\): must be \(2,\) or \(2, 2\)"),
+    ({"strides": (1.0, 1.0)}, TypeError, "strides have dtype float64: must be integers"),
+    ({"fill": [1, 2]}, TypeError, r"fill has shape \(2,\): must be a scalar"),
+    ({"fill": "none"}, ValueError, "could not convert"),
+    ({"x": "bytes", "fill": 300}, OverflowError, "300 out of bounds for uint8"),
+    (
+        {"offsets": np.zeros((0, 2), int), "strides": (0, 1)},
+        wg.WindowError,
+        r"strides\[0\] = 0: must not be 0",
+    ),
+    ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
+    ({"x": "scalar"}, wg.WindowError, "windows of an input of rank 0"),
+    ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
+    ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
+    ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), REFUSED)
+def test_a_refused_call_touches_no_output(
+    device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device)
+    poison = random_bytes(2 * 2 * 4 * 4, 3)
+    buffer = make_buffer(device, poison)
+    made: dict[Any, Any] = {
+        "int32": lambda: wg.from_buffer(buffer, (2, 2, 3), np.int32),
+        "broadcast": lambda: wg.from_buffer(buffer, (2, 2, 3), np.float32, strides=(0, 3, 1)),
+        (2, 2, 4): lambda: wg.from_buffer(buffer, (2, 2, 4), np.float32),
+        "scalar": lambda: x[0, 0],
+        "bytes": lambda: wg.zeros((4, 6), np.uint8, device),
+        "float32": lambda: wg.zeros((2, 2), np.float32, device),
+        "bool": lambda: wg.zeros((2, 2), bool, device),
+        "shape": lambda: wg.zeros(3, np.int32, device),
+    }
+    arguments = {"x": x, "offsets": [[0, 0], [1, 2]], "sizes": (2, 3), "out": None, **changes}
+    for name, value in arguments.items():
+        if name != "fill" and isinstance(value, str | tuple) and value in made:
+            arguments[name] = made[value]()
+    if arguments["out"] is None:
+        arguments["out"] = wg.from_buffer(buffer, (2, 2, 3), np.float32)
+    with pytest.raises(error, match=f"^extract_windows: .*{message}"):
+        wg.extract_windows(**cast("Any", arguments))
+    check_bytes(read_buffer(buffer), poison)
+
+
+# compiled
+
+
+def described(case: Case, offsets: Any) -> wg.ExtractWindows:
+    return wg.ExtractWindows(
+        wg.TensorDesc(case.dtype, case.input.sizes, case.input.strides),
+        wg.TensorDesc(case.dtype, case.output.sizes, case.output.strides),
+        offsets,
+        case.sizes,
+        case.strides,
+        case.fill,
+    )
+
+
+@settings(max_examples=100)
+@given(case=window_cases(), on_gpu=st.booleans())
+def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
+    if case.input.rank == 8:
+        with pytest.raises(ValueError, match=r"sizes .* have rank 9: the rank must be 1 to 8"):
+            described(case, case.offsets)
+        return
+    source, target = case.buffers()
+    table = make_buffer(device, np.concatenate([[99], case.offsets.ravel()]).astype(np.int64).view(np.uint8))
+    operator = device.compile(
+        described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
+    )
+    output = make_buffer(device, target)
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(
+        encoder,
+        input=(make_buffer(device, source), case.input.offset * case.width),
+        output=(output, case.output.offset * case.width),
+        **({"offsets": (table, 8)} if on_gpu else {}),
+    )
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(output), case.expected(source, target))
+
+
+def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device) -> None:
+    array = random_bytes(30 * 90).reshape(30, 90)
+    x = wg.asarray(array, device)
+    descriptor = wg.ExtractWindows(
+        wg.TensorDesc("uint8", (30, 90)),
+        wg.TensorDesc("uint8", (4, 5, 70)),
+        wg.TensorDesc("int32", (4, 2)),
+        (5, 70),
+    )
+    operator = device.compile(descriptor)
+    for seed in range(3):
+        offsets = np.random.default_rng(seed).integers(0, 20, (4, 2), np.int32)
+        result = operator(x, offsets=wg.asarray(offsets, device))
+        assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (5, 70), (1, 1)))
+    with pytest.raises(
+        ValueError, match=r"ExtractWindows: offsets are missing: the descriptor describes TensorDesc"
+    ):
+        operator(x)
+    with pytest.raises(TypeError, match=r"ExtractWindows: offsets: dtype int64: compiled for int32"):
+        operator(x, offsets=wg.zeros((4, 2), np.int64, device))
+    known = device.compile(
+        wg.ExtractWindows(
+            wg.TensorDesc("uint8", (30, 90)), wg.TensorDesc("uint8", (1, 5, 70)), [[1, 2]], (5, 70)
+        )
+    )
+    assert np.array_equal(known(x).numpy()[0], array[1:6, 2:72])
+    assert "window_rows on 1 windows of (5, 70)" in str(known.plan)
+    assert known.plan.summary == "merged (1, 5, 70) x 1 bytes, window_rows"
+    with pytest.raises(
+        ValueError, match="ExtractWindows: offsets are given: the descriptor has them already"
+    ):
+        known(x, offsets=wg.zeros((1, 2), np.int32, device))
+
+
+def test_a_descriptor_has_the_functions_rules() -> None:
+    input, output = wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (2, 2, 3))
+    with pytest.raises(wg.WindowError, match=r"ExtractWindows: offsets\[1\]\[0\] = 3"):
+        wg.ExtractWindows(input, output, [[0, 0], [3, 0]], (2, 3))
+    with pytest.raises(ValueError, match=r"ExtractWindows: output sizes \(2, 2, 3\): must be \(1, 2, 3\)"):
+        wg.ExtractWindows(input, output, [[0, 0]], (2, 3))
+    with pytest.raises(TypeError, match="ExtractWindows: offsets have dtype float32: must be integers"):
+        wg.ExtractWindows(input, output, wg.TensorDesc("f4", (2, 2)), (2, 3))
+    with pytest.raises(TypeError, match="ExtractWindows: output has dtype float64, the input float32"):
+        wg.ExtractWindows(input, wg.TensorDesc("f8", (2, 2, 3)), [[0, 0], [1, 1]], (2, 3))
+
+
+def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:
+    x = wg.asarray(np.zeros((50, 100), np.uint8), device)
+    gc.collect()
+    before = len(device.pipelines.tables)
+    for _ in range(5):
+        wg.extract_windows(x, [[0, 0], [1, 1]], (5, 70), [[1, 1], [1, -1]])
+    gc.collect()
+    assert len(device.pipelines.tables) == before
+
+
+def test_the_oracle_sees_a_wrong_answer() -> None:
+    case = photographs(1, 3, 22)
+    source, target = case.buffers()
+    expected = case.expected(source, target)
+    plan = WindowsPlanner(1, case.windows()).plan(case.input, case.output, Limits(2**27, 32, 65535, CPU))
+    assert isinstance(plan.steps[0], WindowDispatch)
+    wrong = target.copy()
+    run_plan(plan, np.zeros_like(source), wrong, case.offsets)
+    for result in (target, wrong, np.zeros_like(target)):
+        with pytest.raises(AssertionError, match="bytes differ"):
+            check_bytes(result, expected)
+    assert prod(case.output.sizes) == 9 * 3 * 22 * 3
