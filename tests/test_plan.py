@@ -15,10 +15,12 @@ from strategies import Case, cases
 
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import Kernel, deal_row, words_spanned
-from wgslice.plans.plan import Plan, rebase
-from wgslice.plans.profiles import CPU, GPU, Limits
+from wgslice.plans.dealing import deal_row
+from wgslice.plans.kernels import Kernel, words_spanned
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch
+from wgslice.plans.terms import Terms, rebase
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
 ROOMY = replace(LIMITS, binding_nbytes=2**31)
@@ -26,7 +28,7 @@ SMALL = Limits(binding_nbytes=96, binding_alignment_nbytes=32, workgroups=2, pro
 
 
 def plan(source: Layout, target: Layout | None = None, itemsize: int = 4, limits: Limits = LIMITS) -> Plan:
-    return plan_copy(source, target or Layout.packed(source.sizes), itemsize, limits)
+    return plan_copy(source, target or Layout.packed(source.sizes), itemsize, Terms(limits))
 
 
 def only_dispatch(made: Plan) -> Dispatch:
@@ -105,8 +107,9 @@ def test_long_rows_and_few_rows_are_buffer_copies_on_a_cpu(rows: int, run: int, 
 
 def test_a_buffer_copy_needs_the_usages_for_it() -> None:
     layout = Layout.packed((64,))
-    (step,) = plan_copy(layout, layout, 4, LIMITS, buffer_copy=False).steps
-    assert isinstance(step, Dispatch)
+    for terms in (Terms(LIMITS, copy_from=False), Terms(LIMITS, copy_to=False)):
+        (step,) = plan_copy(layout, layout, 4, terms).steps
+        assert isinstance(step, Dispatch)
 
 
 @pytest.mark.parametrize(
@@ -222,15 +225,48 @@ def test_a_permuted_source_goes_through_tiles_on_a_gpu(
     assert only_dispatch(plan(source, itemsize=width)).kernel is not Kernel.TILES
 
 
-def test_neighbours_in_buffers_without_room_for_a_last_vector_go_by_words() -> None:
-    for width, kernel in ((4, Kernel.ROWS), (1, Kernel.NARROW_ROWS)):
-        rows = Layout.of((99, 65), (70, 1))
-        for whole_vectors in (True, False):
-            made = plan_copy(rows, Layout.packed(rows.sizes), width, LIMITS, whole_vectors=whole_vectors)
-            step = only_dispatch(made)
-            assert step.kernel is (Kernel.SHIFTED_ROWS if whole_vectors else kernel)
-            for binding in (step.source_binding, step.target_binding):
-                assert binding.nbytes % (16 if whole_vectors else 4) == 0
+@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(("width", "rows"), [(4, 253), (4, 251), (1, 1009), (1, 1007)])
+def test_a_tight_buffer_keeps_its_kernel(width: int, rows: int, side: str, profile: Profile) -> None:
+    """From 64 KiB on the end is a step of its own; below, where a dispatch costs more, all goes by words."""
+    source, target = Layout.of((rows, 65), (70, 1), 2), Layout.packed((rows, 65))
+    limits = replace(LIMITS, profile=profile)
+    room = {f"{side}_room_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16}
+    roomy = plan_copy(source, target, width, Terms(limits))
+    assert only_dispatch(roomy).kernel is Kernel.SHIFTED_ROWS
+    made = plan_copy(source, target, width, Terms(limits, **room))
+    if rows * 65 * width < 2**16:
+        assert only_dispatch(made).kernel is (Kernel.ROWS if width == 4 else Kernel.NARROW_ROWS)
+        return
+    bulk, end = made.steps
+    assert isinstance(bulk, Dispatch)
+    assert bulk.kernel is Kernel.SHIFTED_ROWS
+    assert bulk.target.sizes == (rows - 1, 65)
+    assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
+    assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
+    assert isinstance(end, BufferCopies) == (width == 4)  # a row of whole words, or of bytes
+    assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+
+
+def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
+    """A row where there are many, columns where all rows read the buffer's end, the first ones backwards."""
+    for source, bulk in (
+        (Layout.of((300, 70), (70, 1)), (299, 70)),
+        (Layout.of((300, 70), (0, 1)), (300, 68)),
+        (Layout.of((300, 70), (-70, 1), 299 * 70), (299, 70)),
+        (Layout.of((70, 300), (1, 90)), None),
+        (Layout.of((20_002,), (1,)), (20_000,)),
+        (Layout.of((20_002,), (-1,), 20_001), (20_000,)),
+    ):
+        terms = Terms(LIMITS, copy_to=False, source_room_nbytes=source.stop * 4 // 16 * 16)
+        made = plan_copy(source, Layout.packed(source.sizes), 4, terms)
+        steps = [step for step in made.steps if isinstance(step, Dispatch)]
+        assert len(steps) == len(made.steps) == (1 if bulk is None else 2)
+        if bulk is not None:
+            assert steps[0].kernel is Kernel.SHIFTED_ROWS
+            assert steps[0].target.sizes == bulk
+        assert sum(step.target.size for step in steps) == source.size
 
 
 def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
@@ -328,7 +364,7 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case) -> None
     sides = [rebase(layout, case.width, SMALL)[1] for layout in (case.source, case.output)]
     for profile in (GPU, replace(GPU, workgroup_size=8, least_tile=2), CPU):
         limits = replace(SMALL, profile=profile)
-        made = plan_copy(sides[0], sides[1], case.width, limits, buffer_copy=False)
+        made = plan_copy(sides[0], sides[1], case.width, Terms(limits, copy_to=False))
         for step in made.steps:
             assert isinstance(step, Dispatch)
             assert max(step.share.workgroups) <= SMALL.workgroups
@@ -358,12 +394,12 @@ def test_equal_slices_at_other_places_share_a_plan() -> None:
 
 def test_a_copy_has_fewer_than_two_to_the_32_elements() -> None:
     most = Layout.of((2**32 - 1,), (0,))
-    assert plan_copy(most, Layout.packed(most.sizes), 1, LIMITS).nbytes == 2**32 - 1
+    assert plan_copy(most, Layout.packed(most.sizes), 1, Terms(LIMITS)).nbytes == 2**32 - 1
     one_more = Layout.of((2**16, 2**16), (0, 0))
     with pytest.raises(
         ValueError, match=r"4294967296 elements of sizes \(65536, 65536\).* at most 4294967295"
     ):
-        plan_copy(one_more, Layout.packed(one_more.sizes), 1, LIMITS)
+        plan_copy(one_more, Layout.packed(one_more.sizes), 1, Terms(LIMITS))
 
 
 @given(st.integers(1, 2**35), st.sampled_from(WIDTHS), st.integers(1, 3), st.integers(1, 3))
@@ -374,7 +410,7 @@ def test_no_count_of_a_step_wraps_around_32_bits(
     boundless = Limits(binding_nbytes=2**60, binding_alignment_nbytes=32, workgroups=65535)
     source = Layout.of((min(elements, 2**32 - 1),), (source_stride,))
     target = Layout.of(source.sizes, (target_stride,))
-    for step in plan_copy(source, target, itemsize, boundless, buffer_copy=False).steps:
+    for step in plan_copy(source, target, itemsize, Terms(boundless, copy_to=False)).steps:
         assert isinstance(step, Dispatch)
         x, y, _ = step.share.workgroups
         if step.kernel.deals_rows:
@@ -422,8 +458,10 @@ def test_planning_does_not_import_wgpu() -> None:
 import sys, numpy as np, wgslice as wg
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.profiles import Limits
+from wgslice.plans.terms import Terms
 descriptor = wg.Slice1(wg.TensorDesc("u1", (9, 9)), wg.TensorDesc("u1", (3, 3)), (0, 0), (9, 9), (3, -3))
-print(plan_copy(descriptor.input.layout, descriptor.input.layout, 1, Limits(2**27, 256, 65535)).summary)
+layout, terms = descriptor.input.layout, Terms(Limits(2**27, 256, 65535))
+print(plan_copy(layout, layout, 1, terms).summary)
 assert "wgpu" not in sys.modules, "wgpu was imported"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -3,7 +3,8 @@
 from wgslice import dialects
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device, adapters, default_device
+from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.process import adapters
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1

@@ -28,7 +28,7 @@ from wgslice.operators.slice1 import slice1
 from wgslice.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import GPUDevice
+    from wgslice.gpu.protocols import GPUDevice
 
 __all__ = [
     "DMLCalcBufferTensorSize",

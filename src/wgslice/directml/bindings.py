@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import wgslice.directml.structs as dml
 from wgslice.arguments import integer
 from wgslice.directml.operators import BufferTensor
-from wgslice.gpu.device import is_buffer
+from wgslice.gpu.handles import is_buffer
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer
+    from wgslice.gpu.protocols import Buffer
 
 __all__ = ["array_item", "at", "bound", "check_kind", "counted", "only", "snapshot"]
 

@@ -11,13 +11,13 @@ from wgslice.directml.bindings import array_item, at, bound, check_kind, counted
 from wgslice.directml.operators import Operator
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.execute import Operand, record
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.recording import Operand, record
 from wgslice.layout import Layout
-from wgslice.plans.copy import CopyPlanner
+from wgslice.plans.copy import plan_copy
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import CommandEncoder
+    from wgslice.gpu.protocols import CommandEncoder
 
 __all__ = [
     "IDMLBindingTable",
@@ -107,15 +107,14 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                     target = bound(at(table.outputs, number), tensor)
                 copies.append((source, target, tensor.nbytes))
         for source, target, _ in copies:
-            for buffer, _ in (source, target):
+            for buffer in (source[0], target[0]):
                 check_usable(self.device, buffer)
                 check_alive(self.device, buffer)
-        for (source, start), (target, place), nbytes in copies:
-            sides = (
-                Operand(source, Layout.packed((nbytes,), start)),
-                Operand(target, Layout.packed((nbytes,), place)),
+        for *bindings, nbytes in copies:
+            read, written = (
+                Operand(buffer, Layout.packed((nbytes,), start), itemsize=1) for buffer, start in bindings
             )
-            record(self.device, encoder, CopyPlanner(1), *sides)
+            record(self.device, encoder, plan_copy, read, written)
 
 
 class IDMLBindingTable:

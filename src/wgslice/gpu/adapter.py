@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from wgslice.errors import NoAdapterError
+from wgslice.gpu.protocols import GPUAdapter
 
 __all__ = ["Adapter", "choose_adapter", "describe_adapter", "install_advice"]
 
@@ -35,7 +35,7 @@ class Adapter:
     backend: str
     kind: str
     driver: str
-    handle: Any = field(default=None, repr=False, compare=False)  # the wgpu.GPUAdapter
+    handle: GPUAdapter | None = field(default=None, repr=False, compare=False)  # None where made by hand
 
     @property
     def software(self) -> bool:
@@ -47,7 +47,7 @@ class Adapter:
         return f"{self.name} via {self.backend}"
 
 
-def describe_adapter(handle: Any) -> Adapter:
+def describe_adapter(handle: GPUAdapter) -> Adapter:
     """A wgpu.GPUAdapter as a value."""
     info = handle.info
     return Adapter(

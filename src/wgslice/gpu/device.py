@@ -1,35 +1,27 @@
-"""A GPU device: its adapter, its limits, its buffers and their checks. The only module that imports wgpu."""
+"""A GPU device: its adapter, its limits, its buffers."""
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Protocol, TypeVar
+from weakref import WeakSet
 
-from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory
+from wgslice.errors import DeviceLostError, NoAdapterError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter
 from wgslice.gpu.pipelines import Pipelines
+from wgslice.gpu.process import adapters, check_process, process_lock
+from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice
 from wgslice.gpu.staging import Staging
-from wgslice.plans.profiles import CPU, GPU, Limits
-from wgslice.plans.steps import PATTERN_NBYTES
+from wgslice.gpu.translation import LOST, translated_errors
+from wgslice.gpu.usages import BufferUsage
+from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits
 
-if TYPE_CHECKING:
-    import wgpu
-
-    Buffer: TypeAlias = wgpu.GPUBuffer
-    CommandEncoder: TypeAlias = wgpu.GPUCommandEncoder
-    GPUDevice: TypeAlias = wgpu.GPUDevice
-
-__all__ = ["Device", "adapters", "default_device"]
-
-# Values of the WebGPU specification, which wgpu.BufferUsage repeats.
-COPY_SRC, COPY_DST, STORAGE = 0x4, 0x8, 0x80
+__all__ = ["Device", "default_device"]
 
 LEAST_BINDING_NBYTES = 1024  # holds any element from any aligned offset; WebGPU promises 128 MiB
+TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
-LOST = "the device is lost: request a new one and upload again"
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
@@ -40,46 +32,6 @@ class Descriptor(Protocol[Compiled_co]):
 
     def compile(self, device: Device) -> Compiled_co:
         """The operator, ready to run on `device`."""
-
-
-def adapters() -> list[Adapter]:
-    """List the adapters of this machine.
-
-    Returns
-    -------
-    list of Adapter
-        In wgpu's order; empty where there is none.
-
-    Raises
-    ------
-    RuntimeError
-        This is a forked child of a process that has used a GPU.
-    """
-    import wgpu
-
-    check_process()
-    with process_lock:
-        if not found_adapters:
-            found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
-        return list(found_adapters)
-
-
-# Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and their devices,
-# used in two threads, abort the process (wgpu-native 29, "BadAccess").
-found_adapters: list[Adapter] = []
-process_lock = threading.RLock()
-gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
-
-
-def check_process() -> None:
-    """Refuse GPU work in a forked child, where drivers hang: their threads stayed in the parent."""
-    if not gpu_process_ids:
-        gpu_process_ids.append(os.getpid())
-    elif gpu_process_ids[0] != os.getpid():
-        raise RuntimeError(
-            "a GPU cannot be used in a forked child of a process that has used one: start the child with "
-            "multiprocessing.set_start_method('spawn')"
-        )
 
 
 class Device:
@@ -98,7 +50,7 @@ class Device:
         What plans are made for.
     """
 
-    def __init__(self, wgpu_device: wgpu.GPUDevice) -> None:
+    def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
         self.adapter = describe_adapter(wgpu_device.adapter)
         limits = wgpu_device.limits
@@ -115,9 +67,9 @@ class Device:
                 f"{self.limits.binding_nbytes} bytes: at least 1 and {LEAST_BINDING_NBYTES} are needed"
             )
         self.staging = Staging(wgpu_device)
-        with translated_errors():
+        self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
+        with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
-            self.zeros: Buffer = self._buffer(PATTERN_NBYTES, STORAGE | COPY_SRC)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -138,15 +90,16 @@ class Device:
         """
         if adapter is None or isinstance(adapter, str):
             adapter = choose_adapter(adapters(), adapter)
-        if getattr(adapter, "handle", None) is None:
+        handle = getattr(adapter, "handle", None)
+        if handle is None:
             raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")
         check_process()
-        with translated_errors():
-            wgpu_device = adapter.handle.request_device_sync()
+        with translated_errors:
+            wgpu_device = handle.request_device_sync()
         return cls.wrap(wgpu_device)
 
     @classmethod
-    def wrap(cls, wgpu_device: wgpu.GPUDevice) -> Device:
+    def wrap(cls, wgpu_device: GPUDevice) -> Device:
         """Share a device that exists: that of pygfx, or of your own program.
 
         Parameters
@@ -211,26 +164,39 @@ class Device:
 
     def create_buffer(self, nbytes: int) -> Buffer:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
-        return self._buffer(max(-(-nbytes // 16) * 16, 16), STORAGE | COPY_SRC | COPY_DST)
+        check_process()
+        size = max(-(-nbytes // 16) * 16, 16)
+        if size > self.largest_buffer_nbytes:
+            raise ValueError(
+                f"a buffer of {size} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
+                "use smaller tensors"
+            )
+        with translated_errors:
+            return self.wgpu_device.create_buffer(size=size, usage=TENSOR_USAGES)
+
+    def create_encoder(self) -> CommandEncoder:
+        """Begin to record."""
+        return self.wgpu_device.create_command_encoder()
+
+    def submit(self, encoder: CommandEncoder) -> None:
+        """Let the GPU begin with what an encoder has recorded."""
+        with translated_errors:
+            self.wgpu_device.queue.submit([encoder.finish()])
+
+    @cached_property
+    def zeros(self) -> Buffer:
+        """PATTERN_NBYTES that nobody writes."""
+        return self.create_buffer(PATTERN_NBYTES)
 
     def is_lost(self) -> bool:
-        """Whether the device is gone, as far as wgpu knows."""
+        """Whether the device is gone, as far as wgpu knows: then it describes no bindings any more."""
+        check_process()
         try:
-            with translated_errors():
-                self._buffer(4, COPY_DST)
+            with translated_errors:
+                self.wgpu_device.create_bind_group_layout(entries=[])
         except DeviceLostError:
             return True
         return False
-
-    def _buffer(self, nbytes: int, usage: int) -> Buffer:
-        check_process()
-        if nbytes > self.largest_buffer_nbytes:
-            raise ValueError(
-                f"a buffer of {nbytes} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
-                "use smaller tensors"
-            )
-        with translated_errors():
-            return self.wgpu_device.create_buffer(size=nbytes, usage=usage)
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
@@ -254,43 +220,3 @@ def default_device() -> Device:
 
 
 default_devices: list[Device] = []  # the one, once it is made
-
-
-def is_buffer(value: object) -> bool:
-    """Whether a caller's handle is a buffer."""
-    import wgpu
-
-    return isinstance(value, wgpu.GPUBuffer)
-
-
-def is_encoder(value: object) -> bool:
-    """Whether a caller's handle is a command encoder."""
-    import wgpu
-
-    return isinstance(value, wgpu.GPUCommandEncoder)
-
-
-def owner_of(handle: Buffer | CommandEncoder) -> wgpu.GPUDevice:
-    """The wgpu device of a buffer or encoder; wgpu-py has no public name for it."""
-    owner: wgpu.GPUDevice = handle._device
-    return owner
-
-
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """wgpu's validation errors as Python's own, as far as their texts tell them apart."""
-    import wgpu
-
-    try:
-        yield
-    except wgpu.GPUError as error:
-        text = str(error)
-        if "Not enough memory left" in text:
-            raise OutOfDeviceMemory(
-                "the device has no memory left for this buffer: drop tensors that are no longer needed"
-            ) from error
-        if "device is lost" in text.lower():
-            raise DeviceLostError(LOST) from error
-        if "has been destroyed" in text:
-            raise ValueError("the buffer has been destroyed: its memory is gone") from error
-        raise

@@ -1,33 +1,29 @@
-"""What a caller's buffer or encoder must be: a mistake that reaches a submission aborts the process."""
+"""Callers' handles, checked: a mistake in one that reaches a submission aborts the process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import weakref
+from collections.abc import MutableSet
 
 from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
-from wgslice.gpu.device import (
-    STORAGE,
-    Device,
-    check_process,
-    is_buffer,
-    is_encoder,
-    owner_of,
-    translated_errors,
-)
+from wgslice.gpu.device import Device
+from wgslice.gpu.process import check_process
+from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice
+from wgslice.gpu.translation import translated_errors
+from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
-
-if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer, CommandEncoder
 
 __all__ = [
     "check_alive",
     "check_buffer_type",
     "check_encoder",
     "check_fits",
+    "check_still_alive",
     "check_usable",
     "describe_buffer",
     "device_of",
+    "is_buffer",
 ]
 
 
@@ -65,7 +61,7 @@ def check_usable(device: Device, buffer: Buffer) -> None:
     check_process()
     if owner_of(buffer) is not device.wgpu_device:
         raise ValueError(f"{describe_buffer(buffer)} is not on {device}: move the data to that device first")
-    if not buffer.usage & STORAGE:
+    if not buffer.usage & BufferUsage.STORAGE:
         raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
     if buffer.size < 4:
         raise ValueError(f"{describe_buffer(buffer)} is too small: no binding is smaller than 4 bytes")
@@ -79,8 +75,30 @@ def check_alive(device: Device, buffer: Buffer) -> None:
     wgpu looks at the buffers of a copy no earlier than in `queue.submit`, where a mistake aborts the
     process. Making a bind group looks too, and raises.
     """
-    with translated_errors():
+    with translated_errors:
         device.pipelines.probe(buffer)
+
+
+def check_still_alive(device: Device, buffer: Buffer) -> None:
+    """Refuse a buffer that has been destroyed; one that was found alive before tells of that itself."""
+    if buffer not in device.alive:
+        check_alive(device, buffer)
+        watch(buffer, device.alive)
+
+
+def watch(buffer: Buffer, alive: MutableSet[Buffer]) -> None:
+    """Count a buffer among those that are alive until it is destroyed."""
+    alive.add(buffer)
+    reference = weakref.ref(buffer)
+
+    def destroy() -> None:
+        known = reference()
+        if known is not None:
+            alive.discard(known)
+            del vars(known)["destroy"]
+            known.destroy()
+
+    buffer.destroy = destroy  # of this object alone
 
 
 def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
@@ -97,3 +115,23 @@ def check_fits(buffer: Buffer, layout: Layout, dtype: DType) -> None:
             f"strides {layout.strides} from byte offset {layout.offset * dtype.itemsize} need {needed}, "
             "in whole words of 4 bytes"
         )
+
+
+def is_buffer(value: object) -> bool:
+    """Whether a caller's handle is a buffer."""
+    import wgpu
+
+    return isinstance(value, wgpu.GPUBuffer)
+
+
+def is_encoder(value: object) -> bool:
+    """Whether a caller's handle is a command encoder."""
+    import wgpu
+
+    return isinstance(value, wgpu.GPUCommandEncoder)
+
+
+def owner_of(handle: Buffer | CommandEncoder) -> GPUDevice:
+    """The wgpu device of a buffer or encoder; wgpu-py has no public name for it."""
+    owner: GPUDevice = handle._device  # type: ignore[union-attr]  # and so the protocols have none
+    return owner

@@ -1,155 +1,191 @@
-"""What kernels run with: their bindings, pipelines and uniform blocks, made once for a device."""
+"""What plans run with on a device: pipelines, uniform blocks, tables and bind groups, made once for each."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
+from wgslice.gpu.protocols import BindGroup, BindGroupLayout, Buffer, GPUDevice, Pipeline, ShaderModule
+from wgslice.gpu.usages import COMPUTE_STAGE, BufferUsage
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.steps import Dispatch, Span
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
 from wgslice.plans.window_steps import WindowDispatch, Windows
 from wgslice.shaders.uniforms import override_constants, uniform_block, window_block, window_constants
 
-__all__ = ["Pipelines"]
+__all__ = ["Bound", "Command", "Pipelines", "Place"]
 
-# Values of the WebGPU specification, which wgpu.BufferUsage and wgpu.ShaderStage repeat.
-UNIFORM, STORAGE = 0x40, 0x80
-COMPUTE_STAGE = 0x4
+Constants: TypeAlias = tuple[tuple[str, int], ...]
 
-# So many are kept, then all are made anew: compiled kernels, uniform buffers, steps with what they run with.
-MOST_PIPELINES = 512
-MOST_UNIFORM_BUFFERS = 1024
-MOST_PREPARED = 4096
+
+class Place(NamedTuple):
+    """A buffer, and the base in bytes that a plan counts from."""
+
+    buffer: Buffer
+    base: int = 0
+
+
+class Binding(NamedTuple):
+    """What a dispatch binds of a memory."""
+
+    memory: Memory
+    span: Span
+
+
+class Bound(NamedTuple):
+    """A dispatch with all that does not depend on callers' buffers."""
+
+    pipeline: Pipeline
+    layout: BindGroupLayout
+    entries: tuple[dict[str, Any], ...]  # of a bind group: the uniform block, and tables that the host knows
+    bindings: tuple[tuple[int, Binding], ...]  # by their number, what a recording brings
+    workgroups: tuple[int, int, int]
+
+
+Command: TypeAlias = Clear | BufferCopies | Bound
 
 
 class Pipelines:
-    """Pipelines by kernel and constants, uniform blocks by value, and the bind groups that bring buffers in.
+    """Pipelines by kernel and constants, uniform blocks by value, and what each plan runs with."""
 
-    It works on a wgpu.GPUDevice, whose objects are Any here: `device` alone imports wgpu.
-    """
-
-    def __init__(self, wgpu_device: Any) -> None:
+    def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
-        self.layout = self._layout("uniform", "read-only-storage", "storage")
-        self.windows_layout = self._layout(
-            "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
+        self.layout = bind_group_layout(wgpu_device, "uniform", "read-only-storage", "storage")
+        self.windows_layout = bind_group_layout(
+            wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
         )
-        self.probe_layout = self._layout("read-only-storage")
-        self.pipelines: dict[tuple[Kernel, tuple[tuple[str, int], ...]], Any] = {}
-        self.uniform_buffers: dict[bytes, Any] = {}
-        self.tables: WeakKeyDictionary[WindowDispatch | Windows, Any] = WeakKeyDictionary()
-        self.prepared_windows: WeakKeyDictionary[WindowDispatch, tuple[Any, Any]] = WeakKeyDictionary()
-        self.prepared: dict[int, tuple[Dispatch, Any, Any]] = {}  # by id of the step, which it keeps
+        self.probe_layout = bind_group_layout(wgpu_device, "read-only-storage")
+        self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
+        self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
+        self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
+            partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
+        )
+        self.tables: WeakKeyDictionary[Windows, Buffer] = WeakKeyDictionary()
+        self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
 
-    def prepare(self, step: Dispatch | WindowDispatch) -> tuple[Any, Any]:
-        """The pipeline and the uniform buffer of a step, made the first time."""
-        if isinstance(step, WindowDispatch):
-            return self._prepare_windows(step)
-        found = self.prepared.get(id(step))
+    def prepare(self, plan: Plan) -> tuple[Command, ...]:
+        """A plan's commands, made the first time and kept as long as the plan."""
+        found = self.commands.get(plan)
         if found is None:
-            if len(self.prepared) >= MOST_PREPARED:
-                self.prepared.clear()
-            pipeline = self._pipeline(step.kernel, override_constants(step), self.layout)
-            found = step, pipeline, self._uniform_buffer(uniform_block(step))
-            self.prepared[id(step)] = found
-        return found[1:]
-
-    def _prepare_windows(self, step: WindowDispatch) -> tuple[Any, Any]:
-        """Likewise; kept as long as the step, whose windows may be many."""
-        found = self.prepared_windows.get(step)
-        if found is None:
-            pipeline = self._pipeline(step.kernel, window_constants(step), self.windows_layout)
-            found = pipeline, self._uniform_buffer(window_block(step))
-            self.prepared_windows[step] = found
+            found = tuple(
+                step
+                if isinstance(step, Clear | BufferCopies)
+                else self._bind_windows(step)
+                if isinstance(step, WindowDispatch)
+                else self._bind(step)
+                for step in plan.steps
+            )
+            self.commands[plan] = found
         return found
 
-    def bind_group(self, uniform_buffer: Any, source: tuple[Any, Span], target: tuple[Any, Span]) -> Any:
-        """Bind what every kernel has."""
-        entries = [
-            {"binding": 0, "resource": uniform_buffer},
-            entry(1, *source),
-            entry(2, *target),
-        ]
-        return self.wgpu_device.create_bind_group(layout=self.layout, entries=entries)
+    def bind(self, command: Bound, places: Sequence[Place]) -> BindGroup:
+        """Bring buffers in, by the memories they stand for."""
+        entries = list(command.entries)
+        for number, (memory, span) in command.bindings:
+            buffer, base = places[memory]
+            resource = {"buffer": buffer, "offset": base + span.offset_nbytes, "size": span.nbytes}
+            entries.append({"binding": number, "resource": resource})
+        return self.wgpu_device.create_bind_group(layout=command.layout, entries=entries)
 
-    def bind_windows(
-        self,
-        step: WindowDispatch,
-        uniform_buffer: Any,
-        source: tuple[Any, Span],
-        target: tuple[Any, Span],
-        offsets: tuple[Any, Span] | None,
-    ) -> Any:
-        """Bind what a kernel of windows has: the tables too, which live as long as what they are of."""
-        windows, picks = step.windows, step.picks
-        if offsets is None:
-            assert windows.offsets is not None
-            offsets = self._table(windows, windows.offsets)
-        chosen = offsets
-        if picks is not None:
-            chosen = self._table(step, np.stack([picks, windows.flips[picks]], axis=1))
-        sides = (source, target, chosen, offsets)
-        entries = [
-            {"binding": 0, "resource": uniform_buffer},
-            *(entry(number, *side) for number, side in enumerate(sides, 1)),
-        ]
-        return self.wgpu_device.create_bind_group(layout=self.windows_layout, entries=entries)
-
-    def _table(self, owner: WindowDispatch | Windows, values: np.ndarray[Any, Any]) -> tuple[Any, Span]:
-        buffer = self.tables.get(owner)
-        if buffer is None:
-            data = np.ascontiguousarray(values)
-            buffer = self.wgpu_device.create_buffer_with_data(data=data, usage=STORAGE)
-            self.tables[owner] = buffer
-        return buffer, Span(0, buffer.size)
-
-    def probe(self, buffer: Any) -> None:
+    def probe(self, buffer: Buffer) -> None:
         """Bind a buffer to nothing: what is wrong with it raises here, and would abort in a submission."""
-        entries = [entry(0, buffer, Span(0, 4))]
+        entries = [{"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": 4}}]
         self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
 
-    def _layout(self, *types: str) -> Any:
-        return self.wgpu_device.create_bind_group_layout(
-            entries=[
-                {"binding": number, "visibility": COMPUTE_STAGE, "buffer": {"type": type_}}
-                for number, type_ in enumerate(types)
-            ]
+    def _bind(self, step: Dispatch) -> Bound:
+        constants = tuple(override_constants(step).items())
+        return Bound(
+            self.pipeline(step.kernel, constants),
+            self.layout,
+            ({"binding": 0, "resource": self.uniform_buffer(uniform_block(step))},),
+            sides(step),
+            step.share.workgroups,
         )
 
-    def _pipeline(self, kernel: Kernel, constants: dict[str, int], layout: Any) -> Any:
-        """Compile a kernel with the constants that it needs, the first time."""
-        key = kernel, tuple(constants.items())
-        if key not in self.pipelines:
-            name = kernel.value
-            source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
-            device = self.wgpu_device
-            if len(self.pipelines) >= MOST_PIPELINES:
-                self.pipelines.clear()
-            self.pipelines[key] = device.create_compute_pipeline(
-                layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
-                compute={
-                    "module": device.create_shader_module(label=name, code=source),
-                    "entry_point": name,
-                    "constants": constants,
-                },
-            )
-        return self.pipelines[key]
+    def _bind_windows(self, step: WindowDispatch) -> Bound:
+        """A dispatch of windows; tables that the host knows live as long as what needs them."""
+        entries = [{"binding": 0, "resource": self.uniform_buffer(window_block(step))}]
+        bindings = list(sides(step))
+        picks, offsets = 3, 4
+        if step.table is None:
+            table = self._table(step.windows)
+            entries.append({"binding": offsets, "resource": whole(table)})
+        else:
+            bindings.append((offsets, Binding(step.table.memory, step.table.span)))
+        if step.picks is not None:
+            chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
+            entries.append({"binding": picks, "resource": whole(self._storage(chosen))})
+        elif step.table is None:  # a binding must have a buffer, also where nothing is read of it
+            entries.append({"binding": picks, "resource": whole(table)})
+        else:
+            bindings.append((picks, Binding(step.table.memory, step.table.span)))
+        constants = tuple(window_constants(step).items())
+        return Bound(
+            self.pipeline(step.kernel, constants),
+            self.windows_layout,
+            tuple(entries),
+            tuple(bindings),
+            step.share.workgroups,
+        )
 
-    def _uniform_buffer(self, uniform: bytes) -> Any:
-        """Hold a block for good in a buffer, so that any number of recordings can share it."""
-        buffer = self.uniform_buffers.get(uniform)
+    def _table(self, windows: Windows) -> Buffer:
+        """The offsets of windows that the host knows."""
+        buffer = self.tables.get(windows)
         if buffer is None:
-            if len(self.uniform_buffers) >= MOST_UNIFORM_BUFFERS:
-                self.uniform_buffers.clear()
-            buffer = self.wgpu_device.create_buffer_with_data(data=uniform, usage=UNIFORM)
-            self.uniform_buffers[uniform] = buffer
+            assert windows.offsets is not None
+            buffer = self._storage(windows.offsets)
+            self.tables[windows] = buffer
         return buffer
 
+    def _storage(self, values: NDArray[Any]) -> Buffer:
+        return make_buffer(self.wgpu_device, BufferUsage.STORAGE, np.ascontiguousarray(values))
 
-def entry(number: int, buffer: Any, span: Span) -> dict[str, Any]:
-    """One entry of a bind group."""
-    resource = {"buffer": buffer, "offset": span.offset_nbytes, "size": span.nbytes}
-    return {"binding": number, "resource": resource}
+    def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
+        """Compile a kernel with the constants that it needs."""
+        layout = self.windows_layout if kernel.takes_windows else self.layout
+        return self.wgpu_device.create_compute_pipeline(
+            layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={
+                "module": self.module(kernel),
+                "entry_point": kernel.value,
+                "constants": dict(constants),
+            },
+        )
+
+
+def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:
+    """Parse a kernel."""
+    code = files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
+    return wgpu_device.create_shader_module(label=kernel.value, code=code)
+
+
+def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:
+    """The layout of buffers bound from number 0 on."""
+    return wgpu_device.create_bind_group_layout(
+        entries=[
+            {"binding": number, "visibility": COMPUTE_STAGE, "buffer": {"type": type_}}
+            for number, type_ in enumerate(types)
+        ]
+    )
+
+
+def make_buffer(wgpu_device: GPUDevice, usage: int, data: bytes | NDArray[Any]) -> Buffer:
+    """A buffer that nobody writes."""
+    return wgpu_device.create_buffer_with_data(data=data, usage=usage)
+
+
+def whole(buffer: Buffer) -> dict[str, Any]:
+    """A binding of all of a buffer."""
+    return {"buffer": buffer, "offset": 0, "size": buffer.size}
+
+
+def sides(step: Dispatch | WindowDispatch) -> tuple[tuple[int, Binding], ...]:
+    """The bindings of what a dispatch reads and writes."""
+    return (1, Binding(step.reads, step.source_binding)), (2, Binding(step.writes, step.target_binding))

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import whole_words
-from wgslice.gpu.device import Device, translated_errors
-from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.staging import STAGING_NBYTES
-
-if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer
+from wgslice.gpu.device import Device
+from wgslice.gpu.protocols import Buffer, CommandEncoder
+from wgslice.gpu.translation import translated_errors
+from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 __all__ = ["download", "upload"]
-
-# What a transfer takes of memory beside its source and its target. An upload of 64 MiB on lavapipe took, in
-# multiples of a warm memcpy, 1.0 in chunks of 2 MiB, 0.9 of 4, 0.8 of 8, 2.7 of 16 (fresh memory each time).
-UPLOAD_CHUNK_NBYTES = 2**22
 
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
     """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""
     queue = device.wgpu_device.queue
     whole = data.size // 4 * 4
-    with translated_errors():
+    with translated_errors:
         for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
             chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
             queue.write_buffer(buffer, offset_nbytes + start, chunk)
@@ -36,23 +28,28 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
             queue.write_buffer(buffer, offset_nbytes + whole, last_word)
 
 
-def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[np.uint8]) -> None:
+def download(
+    device: Device,
+    buffer: Buffer,
+    offset_nbytes: int,
+    into: NDArray[np.uint8],
+    encoder: CommandEncoder | None = None,
+) -> None:
     """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC.
 
-    While one chunk is read, the next is copied on the GPU. It is not begun earlier, since a mapping waits for
-    all that has been submitted.
+    What an encoder has recorded runs before, in the same submission as the first chunk's copy. While one
+    chunk is read, the next is copied on the GPU. It is not begun earlier, since a mapping waits for all
+    that has been submitted.
     """
     start, stop = offset_nbytes // 4 * 4, whole_words(offset_nbytes + into.size)
-    check_usable(device, buffer)
-    check_alive(device, buffer)
-    positions = range(start, stop, STAGING_NBYTES)
-    with translated_errors():
-        staging = copy_chunk(device, buffer, start, stop)
-        for position in positions:
+    with translated_errors:
+        staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())
+        for position in range(start, stop, STAGING_NBYTES):
             nbytes = min(STAGING_NBYTES, stop - position)
             staging.map_sync("READ", 0, nbytes)
-            following = position + STAGING_NBYTES
-            next_staging = copy_chunk(device, buffer, following, stop) if following < stop else None
+            following, next_staging = position + STAGING_NBYTES, staging
+            if following < stop:
+                next_staging = copy_chunk(device, buffer, following, stop, device.create_encoder())
             mapped = np.frombuffer(staging.read_mapped(0, nbytes, copy=False), np.uint8)
             first = max(position - offset_nbytes, 0)
             chunk = into[first : position + nbytes - offset_nbytes]
@@ -63,10 +60,9 @@ def download(device: Device, buffer: Buffer, offset_nbytes: int, into: NDArray[n
             staging = next_staging
 
 
-def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int) -> Buffer:
+def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int, encoder: CommandEncoder) -> Buffer:
     """Submit the copy of a chunk of a buffer into a staging buffer."""
     staging = device.staging.take()
-    encoder = device.wgpu_device.create_command_encoder()
     encoder.copy_buffer_to_buffer(buffer, position, staging, 0, min(STAGING_NBYTES, stop - position))
-    device.wgpu_device.queue.submit([encoder.finish()])
+    device.submit(encoder)
     return staging

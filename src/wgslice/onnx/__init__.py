@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import choose_adapter
-from wgslice.gpu.device import Device, adapters, default_device
+from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.process import adapters
 from wgslice.onnx.graph import Input
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 from wgslice.onnx.reader import UnsupportedOperatorError, check_supported, read_graph, read_model
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import GPUDevice
+    from wgslice.gpu.protocols import GPUDevice
 
 __all__ = [
     "Backend",

@@ -7,11 +7,11 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any, NamedTuple
 
-from wgslice.gpu.execute import Operand
+from wgslice.gpu.recording import Operand
 from wgslice.layout import Layout
 from wgslice.onnx.workspace import Workspace
 from wgslice.operators.extract_windows import repeated_bytes, windows_of
-from wgslice.plans.extract_windows import WindowsPlanner
+from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import view
 
@@ -38,8 +38,8 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         result = workspace.empty(sizes, x.dtype)
         begins = [-before for before, _ in widths]
         windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
-        target = Operand(result.buffer, Layout.packed((1, *sizes)))
-        workspace.run(WindowsPlanner(x.dtype.itemsize, windows), x.operand, target)
+        target = Operand(result.buffer, Layout.packed((1, *sizes)), x.dtype.itemsize)
+        workspace.run(extract_windows_planner(windows), x.operand, target)
         return result
     cropped = x.layout.select(
         [

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
-from wgslice.gpu.device import Device, translated_errors
-from wgslice.gpu.execute import Operand, place, record_plan
+from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.recording import Operand, Recorder, place
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
-from wgslice.plans.copy import CopyPlanner
+from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.rearrange import broadcast
 from wgslice.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer
+    from wgslice.gpu.protocols import Buffer
 
 __all__ = ["MemoryUse", "Workspace", "resolved"]
 
@@ -145,7 +145,7 @@ class Workspace:
         layout = broadcast(source.layout, target.shape)
         assert layout is not None
         assert source.dtype == target.dtype
-        self.run(CopyPlanner(source.dtype.itemsize), Operand(source.buffer, layout), target.operand)
+        self.run(plan_copy, Operand(source.buffer, layout, source.dtype.itemsize), target.operand)
 
     def packed(self, x: Tensor) -> Tensor:
         """A packed copy."""
@@ -162,15 +162,16 @@ class Workspace:
                 upload(self.device, buffer_of(slot), slot.array)
                 slot.array = None
         if self.steps:
-            encoder = self.device.wgpu_device.create_command_encoder()
+            encoder = self.device.create_encoder()
+            recorder = Recorder(self.device, encoder)
             for label, planner, source, target in self.steps:
                 with named(label):
-                    read = Operand(buffer_of(source.buffer), source.layout)
-                    written = Operand(buffer_of(target.buffer), target.layout)
-                    plan = place(self.device, planner, read, written)
-                    record_plan(self.device, encoder, plan, read.buffer, written.buffer)
-            with translated_errors():
-                self.device.wgpu_device.queue.submit([encoder.finish()])
+                    read = source._replace(buffer=buffer_of(source.buffer))
+                    written = target._replace(buffer=buffer_of(target.buffer))
+                    plan, places = place(self.device, planner, read, written)
+                    recorder.add(plan, self.device.pipelines.prepare(plan), places)
+            recorder.end()
+            self.device.submit(encoder)
             self.submissions += 1
         self.steps, self.waiting = [], []
 

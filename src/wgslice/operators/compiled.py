@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
-from wgslice.arguments import checked_offset
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.execute import Offsets, Operand, compile_plan, record, run
-from wgslice.gpu.handles import check_buffer_type, check_fits
+from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, check_usable
+from wgslice.gpu.pipelines import Command, Place
+from wgslice.gpu.protocols import Buffer, CommandEncoder
+from wgslice.gpu.recording import SIDES, Recorder
+from wgslice.gpu.translation import translated_errors
+from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
+from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
 from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.profiles import MOST_PLACES
+from wgslice.plans.terms import Table, Terms
 from wgslice.tensors.outputs import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer, CommandEncoder
-
-    Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
-
 __all__ = ["CompiledOperator"]
+
+
+class Seating(NamedTuple):
+    """All that is bound for an operator, as far as plans differ by it."""
+
+    source: Seated
+    target: Seated
+    offsets: Seated | None = None
+    shared: bool = False  # whether input and output lie in one buffer
+    offsets_in_output: bool = False
+    zeroed: bool = False  # whether the output is zero already
+
+
+class Way(NamedTuple):
+    """What runs on one seating."""
+
+    plan: Plan
+    commands: tuple[Command, ...]
 
 
 class CompiledOperator:
@@ -31,8 +53,9 @@ class CompiledOperator:
     device : Device
         Where it runs.
     plan : Plan
-        What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST, bound at multiples of
-        the device's binding alignment. Other bindings get a plan of their own from the same planner.
+        What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST and room for whole
+        vectors of 16 bytes, bound at multiples of the device's binding alignment. `plan_for` says it of
+        other bindings.
     """
 
     def __init__(
@@ -43,20 +66,55 @@ class CompiledOperator:
         output: TensorDesc,
         source: Layout,
         planner: Planner,
+        *,
+        planner_on_zeros: Planner | None = None,
         offsets: TensorDesc | None = None,
     ) -> None:
         self.device = device
         self.name = name
         self.input = input
         self.output = output
-        self.source = source  # what the planner is given of the input
-        self.planner = planner
         self.offsets = offsets  # of windows, where they are bound when it runs
+        self._planner = planner
+        self._planner_on_zeros = planner_on_zeros or planner
         with named(name):
-            for side, desc in (("input", input), ("output", output)):
-                check_buffer_can_hold(device, side, desc)
-            self.plan: Plan = planner.plan(source, output.layout, device.limits)
-            compile_plan(device, self.plan)
+            copy_from, copy_to = BufferUsage.COPY_SRC, BufferUsage.COPY_DST
+            self._source = Socket(device, "input", input, source, copy_from)
+            self._target = Socket(device, "output", output, output.layout, copy_to)
+            self._table = None
+            if offsets is not None:
+                self._table = Socket(device, "offsets", offsets, offsets.layout, copy_from)
+            self._aligned = Seating(ALIGNED, ALIGNED, ALIGNED if offsets else None)
+            self._aligned_way = self._make_way(self._aligned)
+            self._other_way = lru_cache(maxsize=MOST_PLACES)(self._make_way)
+
+    @property
+    def plan(self) -> Plan:
+        """What runs on aligned bindings, and why."""
+        return self._aligned_way.plan
+
+    def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
+        """Tell what runs on some bindings, and why.
+
+        Parameters
+        ----------
+        input, output, offsets : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int)
+            As for `record`.
+
+        Returns
+        -------
+        Plan
+            `plan` itself for aligned bindings; planned once for any other alignment, usage, or buffer that
+            ends inside a vector of 16 bytes, and then what `record` uses.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A binding is too small, misaligned, or not as described.
+        """
+        with named(self.name):
+            _, seating = self._seat(input, output, offsets)
+            return self._way(seating).plan
 
     def __call__(self, x: Tensor, out: Tensor | None = None, *, offsets: Tensor | None = None) -> Tensor:
         """Run on a tensor.
@@ -85,15 +143,14 @@ class CompiledOperator:
         """
         with named(self.name):
             check_tensor("x", x)
-            source, planner = self._bound("input", self.input, x), self.planner
+            zeroed = out is None
             if out is None:
-                planner = planner.on_zeros
-                nbytes = self.output.nbytes
-                buffer = self.device.create_buffer(nbytes)
+                buffer = self.device.create_buffer(self.output.nbytes)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
-            target = self._bound("output", self.output, out)
-            run(self.device, planner, self._window(source), target, self._bound_offsets(offsets))
+            encoder = self.device.create_encoder()
+            self._record(encoder, x, out, offsets, check_alive, zeroed=zeroed)
+            self.device.submit(encoder)
         return out
 
     def record(
@@ -124,7 +181,7 @@ class CompiledOperator:
             tensor is not as described; offsets are missing, or given where none are described. Nothing is
             recorded then.
         DeviceLostError
-            The device is gone.
+            The device is gone. Of an operator that only copies buffers, a later record does not notice.
         wgpu.GPUValidationError
             The encoder is finished, or has a pass open; of a pass wgpu may say so only when the encoder is
             finished.
@@ -135,54 +192,67 @@ class CompiledOperator:
         when a command buffer is submitted twice. Dropping all references to a buffer is safe at any time.
         """
         with named(self.name):
-            source = self._bound("input", self.input, input)
-            target = self._bound("output", self.output, output)
-            table = self._bound_offsets(offsets)
-            record(self.device, encoder, self.planner, self._window(source), target, table)
+            self._record(encoder, input, output, offsets, check_still_alive)
 
-    def _window(self, source: Operand) -> Operand:
-        """The part of a bound input that is read."""
-        return Operand(source.buffer, self.source.shifted(source.layout.offset))
+    def _record(
+        self,
+        encoder: CommandEncoder,
+        input: Binding,
+        output: Binding,
+        offsets: Binding | None,
+        check: Callable[[Device, Buffer], None],
+        *,
+        zeroed: bool = False,
+    ) -> None:
+        """Record what runs on bindings, of which `check` looks at the buffers that no bind group looks at."""
+        places, seating = self._seat(input, output, offsets, zeroed=zeroed)
+        check_encoder(self.device, encoder)
+        for memory, place in enumerate(places):
+            with named(SIDES[memory]):
+                check_usable(self.device, place.buffer)
+        plan, commands = self._way(seating)
+        for memory in plan.unbound:
+            with named(SIDES[memory]):
+                check(self.device, places[memory].buffer)
+        recorder = Recorder(self.device, encoder)
+        recorder.add(plan, commands, places)
+        recorder.end()
 
-    def _bound_offsets(self, binding: Binding | None) -> Offsets | None:
-        """Bound offsets, where the descriptor describes some."""
-        if binding is None and self.offsets is None:
-            return None
-        if binding is None or self.offsets is None:
-            described = "has them already" if self.offsets is None else f"describes {self.offsets}"
-            given = "given" if binding is not None else "missing"
+    def _seat(
+        self, input: Binding, output: Binding, offsets: Binding | None, *, zeroed: bool = False
+    ) -> tuple[list[Place], Seating]:
+        """Bindings, refused where they are not as described."""
+        source, read = self._source.bound(input)
+        target, written = self._target.bound(output)
+        shared = source.buffer is target.buffer
+        if offsets is None and self._table is None:
+            return [source, target], Seating(read, written, None, shared, False, zeroed)
+        if offsets is None or self._table is None:
+            described = "has them already" if self._table is None else f"describes {self.offsets}"
+            given = "given" if offsets is not None else "missing"
             raise ValueError(f"offsets are {given}: the descriptor {described}")
-        operand = self._bound("offsets", self.offsets, binding)
-        return Offsets(*operand, self.offsets.dtype.itemsize)
+        table, held = self._table.bound(offsets)
+        in_output = table.buffer is target.buffer
+        return [source, target, table], Seating(read, written, held, shared, in_output, zeroed)
 
-    def _bound(self, side: str, desc: TensorDesc, binding: Binding) -> Operand:
-        """A binding as an operand, refused where it is not what the descriptor says."""
-        with named(side):
-            if isinstance(binding, Tensor):
-                check_described(desc, binding)
-                return binding.operand
-            buffer, offset = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
-            check_buffer_type(buffer)
-            layout = desc.layout.shifted(checked_offset(offset, desc.dtype.itemsize))
-            check_fits(buffer, layout, desc.dtype)
-            return Operand(buffer, layout)
+    def _way(self, seating: Seating) -> Way:
+        """What runs on a seating, made the first time."""
+        return self._aligned_way if seating == self._aligned else self._other_way(seating)
 
-
-def check_buffer_can_hold(device: Device, side: str, desc: TensorDesc) -> None:
-    """Refuse a tensor that no buffer of the device holds."""
-    if desc.nbytes > device.largest_buffer_nbytes:
-        raise ValueError(
-            f"{side} sizes {desc.sizes} with strides {desc.strides} need {desc.nbytes} bytes: a buffer of "
-            f"{device} has at most {device.largest_buffer_nbytes}"
+    def _make_way(self, seating: Seating) -> Way:
+        """Plan, and make pipelines, so that no recording waits for them."""
+        read, written, held, shared, in_output, zeroed = seating
+        table = None
+        if held is not None and self._table is not None:
+            place = self._table.layout(held)
+            table = Table(place, self._table.itemsize, held.copyable, held.room_nbytes, in_output)
+        copies, rooms = (read.copyable, written.copyable), (read.room_nbytes, written.room_nbytes)
+        plan = plan_anew(
+            self._planner_on_zeros if zeroed else self._planner,
+            self._source.layout(read),
+            self._target.layout(written),
+            self._source.itemsize,
+            Terms(self.device.limits, *copies, *rooms, shared, table),
         )
-
-
-def check_described(desc: TensorDesc, tensor: Tensor) -> None:
-    """Refuse a tensor that is not what the operator was compiled for."""
-    if tensor.dtype != desc.dtype:
-        raise TypeError(f"dtype {tensor.dtype}: compiled for {desc.dtype}")
-    if tensor.shape != desc.sizes:
-        raise ValueError(f"sizes {tensor.shape}: compiled for {desc.sizes}")
-    if tensor.strides != desc.strides:
-        remedy = "copy() the tensor" + ", or describe its strides" * (min(tensor.strides) >= 0)
-        raise ValueError(f"strides {tensor.strides}: compiled for {desc.strides}; {remedy}")
+        with translated_errors:
+            return Way(plan, self.device.pipelines.prepare(plan))

@@ -13,10 +13,11 @@ from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, integers
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.execute import Offsets, run
+from wgslice.gpu.recording import run
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.extract_windows import WindowsPlanner
+from wgslice.plans.aside import plan_anew
+from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.window_steps import Windows
 from wgslice.tensors.assign import as_assigned, check_disjoint
 from wgslice.tensors.outputs import check_tensor, output_for
@@ -91,9 +92,16 @@ class ExtractWindows:
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
-        planner = WindowsPlanner(self.input.dtype.itemsize, self.windows)
-        layout, described = self.input.layout, self.offsets if isinstance(self.offsets, TensorDesc) else None
-        return CompiledOperator(device, "ExtractWindows", self.input, self.output, layout, planner, described)
+        described = self.offsets if isinstance(self.offsets, TensorDesc) else None
+        return CompiledOperator(
+            device,
+            "ExtractWindows",
+            self.input,
+            self.output,
+            self.input.layout,
+            extract_windows_planner(self.windows),
+            offsets=described,
+        )
 
 
 def extract_windows(
@@ -167,14 +175,16 @@ def extract_windows(
         on_gpu = None
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)
-            on_gpu = Offsets(offsets.buffer, offsets.layout, offsets.dtype.itemsize)
+            on_gpu = offsets.operand
             windows = windows_on_gpu(offsets.shape, offsets.dtype, x.shape, sizes, strides, filled)
         else:
             windows = windows_of(offsets, x.shape, sizes, strides, filled)
         expected = windows.count, *windows.sizes
-        out = output_for(x, expected, out, f"{expected}, windows first")
-        run(x.device, WindowsPlanner(x.dtype.itemsize, windows), x.operand, out.operand, on_gpu)
-        return out
+        output = output_for(x, expected, out, f"{expected}, windows first")
+        target = output.operand._replace(fresh=out is None)
+        planner = extract_windows_planner(windows)
+        run(x.device, planner, x.operand, target, on_gpu, planning=plan_anew)
+        return output
 
 
 def repeated_bytes(fill: Any, dtype: DType) -> bytes:

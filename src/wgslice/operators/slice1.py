@@ -11,10 +11,10 @@ from wgslice.dialects.window import Window, Windowed
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.execute import Operand, run_copy
+from wgslice.gpu.recording import Operand, run_copy
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.copy import CopyPlanner
+from wgslice.plans.copy import plan_copy
 from wgslice.tensors.assign import check_disjoint
 from wgslice.tensors.outputs import check_tensor, output_for
 from wgslice.tensors.tensor import Tensor
@@ -41,8 +41,7 @@ class Sliced(Windowed):
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
         source = self.input.layout.select(self.window.ranges(self.output.sizes))
-        planner = CopyPlanner(self.input.dtype.itemsize)
-        return CompiledOperator(device, type(self).__name__, self.input, self.output, source, planner)
+        return CompiledOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
 
 
 @dataclass(frozen=True, init=False)
@@ -274,7 +273,7 @@ def cut(x: Tensor, window: Window, output_sizes: Sequence[int] | None, out: Tens
         output_sizes = out.shape
     sizes = window.most_output_sizes if output_sizes is None else tuple(output_sizes)
     window.check_filled(sizes)
-    out = output_for(x, sizes, out, f"{sizes}")
-    source = Operand(x.buffer, x.layout.select(window.ranges(sizes)))
-    run_copy(x.device, x.dtype.itemsize, source, out.operand)
-    return out
+    target = output_for(x, sizes, out, f"{sizes}")
+    source = Operand(x.buffer, x.layout.select(window.ranges(sizes)), x.dtype.itemsize)
+    run_copy(x.device, source, target.operand._replace(fresh=out is None))
+    return target

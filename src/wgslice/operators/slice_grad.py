@@ -11,11 +11,10 @@ from wgslice.dialects.window import Window, Windowed
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.execute import run
+from wgslice.gpu.recording import run
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.plan import Planner
-from wgslice.plans.slice_grad import GradientPlanner
+from wgslice.plans.slice_grad import slice_grad_planner
 from wgslice.tensors.assign import check_disjoint
 from wgslice.tensors.outputs import check_tensor, output_for
 from wgslice.tensors.tensor import Tensor
@@ -78,8 +77,16 @@ class SliceGrad(Windowed):
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
-        planner = GradientPlanner(self.input.dtype.itemsize, self.window.ranges(self.input.sizes))
-        return CompiledOperator(device, "SliceGrad", self.input, self.output, self.input.layout, planner)
+        taken = self.window.ranges(self.input.sizes)
+        return CompiledOperator(
+            device,
+            "SliceGrad",
+            self.input,
+            self.output,
+            self.input.layout,
+            slice_grad_planner(taken, zeroed=False),
+            planner_on_zeros=slice_grad_planner(taken, zeroed=True),
+        )
 
 
 def slice_grad(
@@ -145,8 +152,7 @@ def slice_grad(
         extents = checked_shape(output_sizes)
         window.check_inside(extents, "output")
         window.check_filled(g.shape, "g")
-        planner: Planner = GradientPlanner(g.dtype.itemsize, window.ranges(g.shape))
-        planner = planner.on_zeros if out is None else planner
-        out = output_for(g, extents, out, f"output_sizes, {extents}")
-        run(g.device, planner, g.operand, out.operand)
-        return out
+        planner = slice_grad_planner(window.ranges(g.shape), zeroed=out is None)
+        target = output_for(g, extents, out, f"output_sizes, {extents}")
+        run(g.device, planner, g.operand, target.operand._replace(fresh=out is None))
+        return target

@@ -1,53 +1,29 @@
-"""From two layouts to the steps that copy one into the other. All decisions are made here."""
+"""The plan of a copy: from two layouts to the steps that copy one into the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from math import gcd, prod
 
 from wgslice.arguments import MAX_RANK, U32_MAX
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.kernels import WIDEST_NBYTES, choose_kernel, most_groups
-from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Planner, Step, span_of
-from wgslice.plans.profiles import Limits
-from wgslice.plans.steps import PATTERN_NBYTES, BufferCopies, Dispatch, dispatch_of
+from wgslice.plans.dealing import most_groups
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, choose_kernel
+from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Step, in_order
+from wgslice.plans.profiles import LEAST_BULK_NBYTES, MOST_PLANS, PATTERN_NBYTES, Limits
+from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
+from wgslice.plans.terms import Terms, span_of
 
-__all__ = ["CopyPlanner", "fills", "plan_copy", "split"]
-
-
-class CopyPlanner(Planner):
-    """Copy a source into a target of equal sizes, index by index."""
-
-    def plan(
-        self,
-        source: Layout,
-        target: Layout,
-        limits: Limits,
-        *,
-        buffer_copy: bool = True,
-        whole_vectors: bool = True,
-    ) -> Plan:
-        """Plan a copy."""
-        return plan_copy(
-            source, target, self.itemsize, limits, buffer_copy=buffer_copy, whole_vectors=whole_vectors
-        )
+__all__ = ["fills", "plan_copy", "split"]
 
 
-@lru_cache(maxsize=4096)
-def plan_copy(
-    source: Layout,
-    target: Layout,
-    itemsize: int,
-    limits: Limits,
-    *,
-    buffer_copy: bool = True,
-    whole_vectors: bool = True,
-) -> Plan:
+@lru_cache(maxsize=MOST_PLANS)
+def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
     """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
 
-    `target` must not overlap itself. `buffer_copy` says whether both buffers' usages allow buffer copies,
-    `whole_vectors` whether both have room to bind the last vector of 16 bytes that holds an element.
+    `target` must not overlap itself.
     """
     if target.size > U32_MAX:
         raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
@@ -55,13 +31,85 @@ def plan_copy(
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
-    steps: tuple[Step, ...]
-    if buffer_copy and copies_rows(source, target, width_nbytes, limits):
-        steps = (row_copies(source, target, width_nbytes),)
-    else:
-        pieces = split(source, target, width_nbytes, limits)
-        steps = tuple(dispatch(*piece, width_nbytes, limits, whole_vectors=whole_vectors) for piece in pieces)
+    steps = in_order(steps_of(source, target, width_nbytes, terms))
     return Plan(nbytes, itemsize, width_nbytes, source, target, steps)
+
+
+def steps_of(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Iterator[Step]:
+    """Buffer copies, or dispatches of pieces that bindings hold."""
+    if terms.buffer_copies and copies_rows(source, target, width_nbytes, terms.limits):
+        yield row_copies(source, target, width_nbytes)
+        return
+    for piece in split(source, target, width_nbytes, terms.limits):
+        yield from dispatches(*piece, width_nbytes, terms)
+
+
+def dispatches(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Iterator[Step]:
+    """One piece, whose sides fit in a binding each, as a dispatch.
+
+    Where a buffer ends inside the last vector of 16 bytes, the kernel that needs whole vectors takes all
+    but the end, which is a step of its own.
+    """
+    roomy = has_room(source, target, width_nbytes, terms)
+    if not roomy and target.size * width_nbytes >= LEAST_BULK_NBYTES:
+        whole = dispatch(source, target, width_nbytes, terms.limits, whole_vectors=True)
+        parts = cut_end(source, target, width_nbytes, terms) if whole.kernel is Kernel.SHIFTED_ROWS else None
+        if parts is not None:
+            bulk, end = parts
+            yield from dispatches(*bulk, width_nbytes, terms)
+            yield from end_steps(*end, width_nbytes, terms)
+            return
+    yield dispatch(source, target, width_nbytes, terms.limits, whole_vectors=roomy)
+
+
+def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
+    """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
+    rooms = terms.source_room_nbytes, terms.target_room_nbytes
+    return all(
+        layout.stop * width_nbytes <= room for layout, room in zip((source, target), rooms, strict=True)
+    )
+
+
+def cut_end(
+    source: Layout, target: Layout, width_nbytes: int, terms: Terms
+) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
+    """What has room for whole vectors on a side that lacks it for all, and the rest; None if that is all.
+
+    The cut takes indices off the dimension of which it takes the smallest share: mostly the last row.
+    """
+    rooms = terms.source_room_nbytes, terms.target_room_nbytes
+    side, room_nbytes = next(
+        (layout, int(room))
+        for layout, room in zip((source, target), rooms, strict=True)
+        if layout.stop * width_nbytes > room
+    )
+    missing_nbytes = side.stop * width_nbytes - room_nbytes
+    choices = []
+    for axis, (size, stride) in enumerate(zip(side.sizes, side.strides, strict=True)):
+        count = -(-missing_nbytes // (abs(stride) * width_nbytes)) if stride else size
+        choices.append((count / size, axis, count))
+    share, axis, count = min(choices)
+    if share >= 1:
+        return None
+    size = side.sizes[axis]
+    bulk, end = [[range(size) for size in side.sizes] for _ in range(2)]
+    forwards = side.strides[axis] > 0
+    bulk[axis] = range(size - count) if forwards else range(count, size)
+    end[axis] = range(size - count, size) if forwards else range(count)
+    return (source.select(bulk), target.select(bulk)), (source.select(end), target.select(end))
+
+
+def end_steps(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Iterator[Step]:
+    """What was cut off, without vectors that its buffer has no room for."""
+    source, target = coalesce(source, target)
+    steps: Iterable[BufferCopies | Dispatch]
+    if terms.buffer_copies and copies_rows(source, target, width_nbytes, terms.limits):
+        steps = [row_copies(source, target, width_nbytes)]
+    else:
+        pieces = split(source, target, width_nbytes, terms.limits)
+        steps = (dispatch(*piece, width_nbytes, terms.limits, whole_vectors=False) for piece in pieces)
+    for step in steps:
+        yield replace(step, reason=f"{step.reason}; the end, whose buffer ends inside a vector of 16 bytes")
 
 
 def copies_rows(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> bool:

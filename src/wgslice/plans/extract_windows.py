@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,85 +14,57 @@ from numpy.typing import NDArray
 from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, Share, fold
-from wgslice.plans.plan import LARGEST_BINDING_NBYTES, PlacedPlan, Plan, Planner, Step, place_anew, span_of
+from wgslice.plans.dealing import Share, fold
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Planner, Step, in_order
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Span
-from wgslice.plans.window_rows import deal_blocks, find_row
-from wgslice.plans.window_steps import Dimension, WindowDispatch, Windows
+from wgslice.plans.terms import Terms, span_of
+from wgslice.plans.window_rows import Row, deal_blocks, find_row
+from wgslice.plans.window_steps import (
+    ElementDimension,
+    ExtractWindowsDispatch,
+    WindowRowsDispatch,
+    Windows,
+)
 
-__all__ = ["WindowsPlanner"]
+__all__ = ["extract_windows_planner", "plan_extract_windows"]
 
 MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 PICK_NBYTES = 8  # of a window's number and directions
-MOST_PLACED = 64  # plans of a planner that are kept
 
 
-@dataclass(frozen=True, eq=False)
-class WindowsPlanner(Planner):
-    """Copy windows of a source into the rows of a target."""
+def extract_windows_planner(windows: Windows) -> Planner:
+    """`plan_extract_windows` for some windows."""
+    return partial(plan_extract_windows, windows)
 
-    windows: Windows
-    placed: dict[Any, PlacedPlan] = field(default_factory=dict, repr=False)
 
-    def plan(
-        self,
-        source: Layout,
-        target: Layout,
-        limits: Limits,
-        *,
-        buffer_copy: bool = True,
-        whole_vectors: bool = True,
-    ) -> Plan:
-        """Plan the windows: by rows, by elements, or one by one where each is too large for a binding."""
-        nbytes = target.size * self.itemsize
-        if target.size > U32_MAX:
-            raise ValueError(
-                f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}"
-            )
-        if target.size == 0:
-            return Plan(nbytes, self.itemsize, self.itemsize, source, target, ())
-        windows = self.windows
-        table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
-        if table_nbytes > limits.binding_nbytes:
-            raise ValueError(
-                f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding "
-                f"at most {limits.binding_nbytes}; extract fewer at a time"
-            )
-        request = Request(windows, source, target, self.itemsize, limits)
-        rows = request.by_rows() if whole_vectors and source.size else []
-        steps: tuple[Step, ...] = tuple(rows)
-        if not rows and request.one_is_too_large and windows.offsets is not None and windows.fill is None:
-            pairs = request.one_by_one(windows.offsets)
-            allowed = {"buffer_copy": buffer_copy, "whole_vectors": whole_vectors}
-            plans = [plan_copy(*pair, self.itemsize, limits, **allowed) for pair in pairs]
-            steps = tuple(step for plan in plans for step in plan.steps)
-        width_nbytes = rows[0].element_nbytes if rows else self.itemsize
-        steps = steps or tuple(request.by_elements())
-        return Plan(nbytes, self.itemsize, width_nbytes, source, target, steps)
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-    def place(
-        self,
-        source: Layout,
-        target: Layout,
-        limits: Limits,
-        buffer_nbytes: tuple[int, int],
-        *,
-        buffer_copy: bool,
-    ) -> PlacedPlan:
-        """Plan for places in buffers, kept here: the windows may be many, and live as long as this."""
-        where = source, target, limits, buffer_nbytes
-        key = *where, buffer_copy
-        found = self.placed.get(key)
-        if found is None:
-            if len(self.placed) >= MOST_PLACED:
-                self.placed.clear()
-            found = place_anew(self, *where, buffer_copy=buffer_copy)
-            self.placed[key] = found
-        return found
+def plan_extract_windows(
+    windows: Windows, source: Layout, target: Layout, itemsize: int, terms: Terms
+) -> Plan:
+    """Copy windows of a source: by rows, by elements, or one by one where a binding holds none."""
+    nbytes = target.size * itemsize
+    if target.size > U32_MAX:
+        raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
+    if target.size == 0:
+        return Plan(nbytes, itemsize, itemsize, source, target, ())
+    limits = terms.limits
+    table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
+    if table_nbytes > limits.binding_nbytes:
+        raise ValueError(
+            f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding "
+            f"at most {limits.binding_nbytes}; extract fewer at a time"
+        )
+    request = Request(windows, source, target, itemsize, terms)
+    rows, left = request.by_rows()
+    steps: Iterator[Step]
+    if not rows and request.one_is_too_large and windows.offsets is not None and windows.fill is None:
+        pairs = request.one_by_one(windows.offsets)
+        steps = (step for pair in pairs for step in plan_copy(*pair, itemsize, terms).steps)
+    else:
+        steps = chain(rows, request.by_elements(left))
+    width_nbytes = rows[0].element_nbytes if rows else itemsize
+    return Plan(nbytes, itemsize, width_nbytes, source, target, in_order(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +75,12 @@ class Request:
     source: Layout
     target: Layout
     itemsize: int
-    limits: Limits
+    terms: Terms
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
 
     @property
     def binding_nbytes(self) -> int:
@@ -135,33 +113,52 @@ class Request:
                 indices.append(range(start, start + size * stride, stride))
             yield self.source.select(indices), self.target.select([number, *map(range, windows.sizes)])
 
-    def by_rows(self) -> list[WindowDispatch]:
-        """Dispatches of `window_rows`; none where it does not apply."""
-        profile = self.limits.profile
-        row = find_row(self.windows, self.source, self.target, self.itemsize, profile)
-        if row is None:
-            return []
+    def by_rows(self) -> tuple[list[WindowRowsDispatch], int]:
+        """Dispatches of `window_rows`, or none, and the first window that they leave out.
+
+        Windows are left out whose last vector of 16 bytes the output's buffer has no room for.
+        """
+        terms = self.terms
+        row = find_row(self.windows, self.source, self.target, self.itemsize, self.limits.profile)
+        if row is None or self.source.stop * self.itemsize > terms.source_room_nbytes:
+            return [], 0
         window_nbytes = prod(self.windows.sizes) * self.itemsize
-        pieces, each = deal_blocks(row, profile)
-        most = min(self.most_nbytes // window_nbytes, self.most_invocations // (row.count * pieces))
+        room_nbytes = terms.target_room_nbytes - self.target.offset * self.itemsize
+        stop = self.windows.count
+        if stop * window_nbytes > room_nbytes:
+            stop = int(room_nbytes // window_nbytes)
         steps = []
-        for first in range(0, self.windows.count, most) if most else ():
-            stop = min(first + most, self.windows.count)
-            groups = self.source_groups(first, stop)
-            taken = self.target.select([range(first, stop), *map(range, self.windows.sizes)])
-            span = span_of(taken, self.itemsize, self.limits).in_whole(WIDEST_NBYTES)
-            if groups is None or (row.ragged and len(groups) > 1):
-                return []
-            for picks, binding in groups:
-                count = len(picks)
-                steps.append(
-                    row.dispatch(
-                        picks,
-                        (binding.in_whole(WIDEST_NBYTES), span),
-                        self.share(count, count * row.count * pieces, pieces, each),
-                    )
-                )
-        return steps
+        for first, last in self.ranges(row, window_nbytes, stop):
+            found = self.rows_between(row, first, last)
+            if found is None:
+                return [], 0
+            steps += found
+        return steps, stop if steps else 0
+
+    def ranges(self, row: Row, window_nbytes: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The windows before one, as many at a time as a binding of the target and a grid hold."""
+        pieces, _ = deal_blocks(row, self.limits.profile)
+        most = min(self.most_nbytes // window_nbytes, self.most_invocations // (row.count * pieces))
+        for first in range(0, stop, most) if most else ():
+            yield first, min(first + most, stop)
+
+    def rows_between(self, row: Row, first: int, stop: int) -> list[WindowRowsDispatch] | None:
+        """Dispatches of `window_rows` for some windows; None where it does not apply."""
+        groups = self.source_groups(first, stop)
+        if groups is None or (row.ragged and len(groups) > 1):
+            return None
+        pieces, each = deal_blocks(row, self.limits.profile)
+        taken = self.target.select([range(first, stop), *map(range, self.windows.sizes)])
+        span = span_of(taken, self.itemsize, self.limits).in_whole(WIDEST_NBYTES)
+        return [
+            row.dispatch(
+                picks,
+                (binding.in_whole(WIDEST_NBYTES), span),
+                self.share(len(picks), len(picks) * row.count * pieces, pieces, each),
+                self.terms.table,
+            )
+            for picks, binding in groups
+        ]
 
     def source_groups(self, first: int, stop: int) -> list[tuple[NDArray[np.uint32], Span]] | None:
         """Windows that a binding of the source holds, with it; None where one is too large for any."""
@@ -210,8 +207,8 @@ class Request:
         grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
         return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
-    def by_elements(self) -> Iterator[WindowDispatch]:
-        """Dispatches of `extract_windows`, which does everything."""
+    def by_elements(self, beginning: int) -> Iterator[ExtractWindowsDispatch]:
+        """Dispatches of `extract_windows`, which does everything, for the windows from one on."""
         whole = span_of(self.source, self.itemsize, self.limits) if self.source.size else Span(0, 4)
         segments = [
             Span(start, min(self.segment_nbytes, whole.offset_nbytes + whole.nbytes - start))
@@ -224,7 +221,7 @@ class Request:
             room = self.most_nbytes - (one.stop - one.lowest) * self.itemsize
             most = 1 + room // max(abs(layout.strides[0]) * self.itemsize, 1)
             most = max(min(most, self.most_invocations // elements), 1)
-            for first in range(0, self.windows.count, most):
+            for first in range(beginning, self.windows.count, most):
                 count = min(most, self.windows.count - first)
                 piece = layout.select(
                     [range(first, first + count), *(range(size) for size in layout.sizes[1:])]
@@ -254,38 +251,37 @@ class Request:
 
     def element_dispatch(
         self, first: int, part: list[range], target: Layout, segment: Span, share: Share
-    ) -> WindowDispatch:
+    ) -> ExtractWindowsDispatch:
         """One dispatch of `extract_windows`: some windows, a part of each, out of a segment of the source."""
         windows, itemsize = self.windows, self.itemsize
         binding = span_of(target, itemsize, self.limits)
         stride = self.target.strides[0]
-        mixed = windows.same_flips is None
         numbers = np.arange(first, first + share.count, dtype=np.uint32)
         dimensions = tuple(
-            Dimension.of(windows, axis, self.source.sizes[axis], taken.start)._replace(
+            ElementDimension.of(
+                windows,
+                axis,
+                self.source.sizes[axis],
                 size=len(taken),
+                first=taken.start,
                 inner=prod(map(len, part[axis + 1 :])),
                 source_stride=self.source.strides[axis],
                 target_stride=target.strides[axis + 1],
             )
             for axis, taken in enumerate(part)
         )
-        return WindowDispatch(
-            kernel=Kernel.EXTRACT_WINDOWS,
-            element_nbytes=itemsize,
-            channels=1,
+        return ExtractWindowsDispatch(
             windows=windows,
-            dimensions=dimensions,
-            picks=numbers if mixed else None,
+            picks=numbers if windows.same_flips is None else None,
             first=first,
+            table=self.terms.table,
+            dimensions=dimensions,
+            element_nbytes=itemsize,
             source_offset=self.source.offset - segment.offset_nbytes // itemsize,
             target_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
             target_window=stride,
             segment=segment.nbytes // itemsize,
             window_size=prod(map(len, part)),
-            row_nbytes=0,
-            mirrored=False,
-            ragged=False,
             source_binding=segment,
             target_binding=binding,
             share=share,

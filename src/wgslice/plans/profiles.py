@@ -1,11 +1,31 @@
-"""What a plan must know of a device: its limits, and what is chosen by its kind, with the measurements."""
+"""What differs between devices, and every number that was tuned, each with the measurement that set it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["CPU", "GPU", "Limits", "Profile"]
+__all__ = [
+    "BLOCKS_EACH",
+    "CPU",
+    "GPU",
+    "LEAST_BULK_NBYTES",
+    "MOST_PAD_PIECES",
+    "MOST_PIPELINES",
+    "MOST_PLACES",
+    "MOST_PLANS",
+    "MOST_STAGING",
+    "MOST_UNIFORM_BUFFERS",
+    "PATTERN_NBYTES",
+    "PIECE_BLOCKS",
+    "PIECE_WORDS",
+    "SMALL_NBYTES",
+    "STAGING_NBYTES",
+    "TILE_NBYTES",
+    "UPLOAD_CHUNK_NBYTES",
+    "Limits",
+    "Profile",
+]
 
 
 @dataclass(frozen=True)
@@ -91,3 +111,50 @@ class Limits:
 
     def __hash__(self) -> int:
         return self.binding_nbytes  # looked up at every copy; a process has few of these
+
+
+# What an invocation costs beside its copying, in words. A crop of 3001 x 3001 float32 on lavapipe, Mesa 25.0
+# and 22.3, ms: 4 words each 7.2 and 6.6, 8 words 5.0 and 6.0, 16 words 4.2 and 6.0, 32 words 3.8 and 6.1.
+PIECE_WORDS = 3
+
+# Likewise in blocks of 16 bytes of a row of windows, by the measurement of `window_blocks` above.
+PIECE_BLOCKS = 2
+
+# Blocks that an invocation may take of a row of windows: few choices, since each is a pipeline to compile,
+# 0.1 to 0.4 s on lavapipe.
+BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
+
+# Bytes of a tile's side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB. Not
+# measured yet: a GPU's cache lines are 64 to 128 bytes long.
+TILE_NBYTES = 128
+
+# Bytes of one element repeated, or of zeros, from which runs are filled. PATTERN_MEASURED
+PATTERN_NBYTES = 2**16
+
+# From so many bytes on, a copy whose buffer ends inside a vector of 16 bytes is cut in two. CUT_MEASURED
+LEAST_BULK_NBYTES = 2**16
+
+# Staging buffers that readback goes through. 64 MiB on lavapipe took, in multiples of a warm memcpy, 2.7
+# through 2 buffers of 2 MiB, 2.0 of 4 MiB, 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of
+# that.
+STAGING_NBYTES = 2**23
+MOST_STAGING = 2
+
+# Bytes written to the queue at a time, which is what an upload takes of memory beside its source and its
+# target. 64 MiB on lavapipe took, in multiples of a warm memcpy, 1.0 in chunks of 2 MiB, 0.9 of 4, 0.8 of
+# 8, 2.7 of 16 (fresh memory each time).
+UPLOAD_CHUNK_NBYTES = 2**22
+
+# Entries of caches; a full one gives up the entry that was used longest ago. CACHES_MEASURED
+MOST_PLANS = 4096  # of each planner
+MOST_PLACES = 64  # of a compiled operator: binding alignments and tight buffers
+MOST_PIPELINES = 512  # of a device
+MOST_UNIFORM_BUFFERS = 1024  # of a device
+
+# A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
+# needed.
+SMALL_NBYTES = 2**16
+
+# Copies that a padded border may take at once: three an axis in four of them. Beyond, one axis after the
+# other takes fewer.
+MOST_PAD_PIECES = 81

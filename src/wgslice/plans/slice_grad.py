@@ -3,81 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
+from functools import lru_cache, partial
+from math import inf, prod
 
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.copy import fills, plan_copy
-from wgslice.plans.plan import Plan, Planner, Step
-from wgslice.plans.profiles import Limits
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Origin
+from wgslice.plans.plan import Plan, Planner, Step, in_order
+from wgslice.plans.profiles import MOST_PLANS
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+from wgslice.plans.terms import Terms
 
-__all__ = ["GradientPlanner"]
+__all__ = ["plan_slice_grad", "slice_grad_planner"]
 
 
-@dataclass(frozen=True)
-class GradientPlanner(Planner):
-    """Copy a source into a window of the target, and zeros around it and between its elements."""
+@lru_cache(maxsize=MOST_PLANS)
+def slice_grad_planner(taken: tuple[range, ...], *, zeroed: bool) -> Planner:
+    """`plan_slice_grad` for the target's indices that receive the gradient; equal ones share a planner."""
+    return partial(plan_slice_grad, taken, zeroed)
 
-    window: tuple[range, ...]  # the target's indices, dimension by dimension
-    zeroed: bool = False  # whether the target is zero already
 
-    @property
-    def on_zeros(self) -> Planner:
-        """The same for a target that is zero already."""
-        return replace(self, zeroed=True)
+@lru_cache(maxsize=MOST_PLANS)
+def plan_slice_grad(
+    taken: tuple[range, ...], zeroed: bool, source: Layout, target: Layout, itemsize: int, terms: Terms
+) -> Plan:
+    """Copy a source into indices of the target, and zeros everywhere else, unless it is zero already."""
+    inside = plan_copy(source, target.select(taken), itemsize, terms)
+    outside = () if zeroed else zeros(taken, target, itemsize, terms)
+    return replace(inside, nbytes=target.size * itemsize, steps=in_order((*outside, *inside.steps)))
 
-    def plan(
-        self,
-        source: Layout,
-        target: Layout,
-        limits: Limits,
-        *,
-        buffer_copy: bool = True,
-        whole_vectors: bool = True,
-    ) -> Plan:
-        """Plan a gradient."""
-        inside = plan_copy(
-            source,
-            target.select(self.window),
-            self.itemsize,
-            limits,
-            buffer_copy=buffer_copy,
-            whole_vectors=whole_vectors,
-        )
-        steps = () if self.zeroed else self.zeros(target, limits, buffer_copy, whole_vectors)
-        return replace(inside, nbytes=target.size * self.itemsize, steps=(*steps, *inside.steps))
 
-    def zeros(
-        self, target: Layout, limits: Limits, buffer_copy: bool, whole_vectors: bool
-    ) -> tuple[Step, ...]:
-        """What writes the zeros."""
-        outsides = list(complement(target, self.window))
-        cleared = cleared_span(target, self.itemsize)
-        share = prod(map(len, self.window)) / target.size
-        small = target.size * self.itemsize < limits.profile.cleared_nbytes
-        clears = small or share < limits.profile.cleared_share
-        if outsides and clears and buffer_copy and cleared is not None:
-            return (cleared,)
-        return tuple(
-            of_zeros(step)
-            for outside in outsides
-            for pattern, piece in fills(outside, self.itemsize)
-            for step in plan_copy(
-                pattern,
-                piece,
-                self.itemsize,
-                limits,
-                buffer_copy=buffer_copy,
-                whole_vectors=whole_vectors,
-            ).steps
-        )
+def zeros(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms) -> tuple[Step, ...]:
+    """What writes the zeros."""
+    outsides = list(complement(target, taken))
+    cleared = cleared_span(target, itemsize)
+    share = prod(map(len, taken)) / target.size
+    profile = terms.limits.profile
+    clears = target.size * itemsize < profile.cleared_nbytes or share < profile.cleared_share
+    if outsides and clears and terms.buffer_copies and cleared is not None:
+        return (cleared,)
+    of_pattern = terms._replace(source_room_nbytes=inf)
+    return tuple(
+        of_zeros(step)
+        for outside in outsides
+        for pattern, piece in fills(outside, itemsize)
+        for step in plan_copy(pattern, piece, itemsize, of_pattern).steps
+    )
 
 
 def of_zeros(step: Step) -> Step:
     """The same copy, of zeros."""
     assert isinstance(step, BufferCopies | Dispatch)  # what copies are made of
-    return replace(step, origin=Origin.ZEROS)
+    return replace(step, reads=Memory.ZEROS)
 
 
 def cleared_span(target: Layout, itemsize: int) -> Clear | None:
@@ -88,19 +65,19 @@ def cleared_span(target: Layout, itemsize: int) -> Clear | None:
     return Clear(start, nbytes) if gapless and start % 4 == nbytes % 4 == 0 else None
 
 
-def complement(target: Layout, window: tuple[range, ...]) -> Iterator[Layout]:
-    """Everything of a target that a window of it leaves out, each element in exactly one layout.
+def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
+    """Everything of a target but the indices that are taken of it, each element in exactly one layout.
 
-    Dimension by dimension: what lies before the window, behind it, and between two of its steps, over all of
-    the dimensions after it, and within the window in those before it.
+    Dimension by dimension: what lies before the indices, behind them, and between two of their steps,
+    over all of the dimensions after it, and of those before it what is taken.
     """
-    for axis, taken in enumerate(window):
-        (low, high), step = sorted((taken[0], taken[-1])), abs(taken.step)
+    for axis, indices in enumerate(taken):
+        (low, high), step = sorted((indices[0], indices[-1])), abs(indices.step)
         after = [range(size) for size in target.sizes[axis + 1 :]]
         for around in (range(low), range(high + 1, target.sizes[axis])):
             if around:
-                yield target.select([*window[:axis], around, *after])
-        if step > 1 and len(taken) > 1:
-            firsts = target.select([*window[:axis], range(low, high, step), *after])
+                yield target.select([*taken[:axis], around, *after])
+        if step > 1 and len(indices) > 1:
+            firsts = target.select([*taken[:axis], range(low, high, step), *after])
             stride = target.strides[axis]
             yield Layout.of((*firsts.sizes, step - 1), (*firsts.strides, stride), firsts.offset + stride)

@@ -1,25 +1,36 @@
-"""What a plan is made of: buffer copies, and dispatches with all that they need but the buffers."""
+"""What a plan is made of: buffer copies, clears, and dispatches with all that they need but the buffers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, Share, deal, tile_axis
+from wgslice.plans.dealing import Share, deal
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, tile_axis
 from wgslice.plans.profiles import Limits
 
-__all__ = ["PATTERN_NBYTES", "BufferCopies", "Clear", "Dispatch", "Origin", "Span", "dispatch_of"]
+__all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "Span", "dispatch_of"]
 
 
-PATTERN_NBYTES = 2**16  # of one element repeated, from which runs are filled; long enough for buffer copies
+class Memory(IntEnum):
+    """What a step reads or writes, by its place among the buffers that a plan is recorded with."""
 
+    INPUT = 0
+    OUTPUT = 1
+    OFFSETS = 2  # of windows, where the GPU has them
+    ZEROS = 3  # PATTERN_NBYTES of them
+    ASIDE = 4  # made for a recording: what is read of the output's buffer
+    PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
 
-class Origin(Enum):
-    """Where a step reads."""
-
-    INPUT = "the input"
-    ZEROS = "zeros"  # PATTERN_NBYTES of them
+    @property
+    def phrase(self) -> str:
+        """As it is printed."""
+        return {
+            Memory.ZEROS: "zeros",
+            Memory.ASIDE: "the copy aside",
+            Memory.PACKED_OFFSETS: "packed offsets",
+        }.get(self, f"the {self.name.lower()}")
 
 
 @dataclass(frozen=True)
@@ -38,25 +49,33 @@ class Span:
 class BufferCopies:
     """One `copy_buffer_to_buffer` for each of some rows, contiguous whole words on both sides.
 
-    The layouts place the rows' first bytes, counted from the bases that `rebase` split off.
+    The layouts place the rows' first bytes, counted from the bases of the memories.
     """
 
     source: Layout
     target: Layout
     nbytes: int  # a row
-    origin: Origin = Origin.INPUT
+    reads: Memory = Memory.INPUT
+    writes: Memory = Memory.OUTPUT
+    reason: str = "contiguous words on both sides"
+
+    @property
+    def name(self) -> str:
+        """What a summary calls it."""
+        return "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
 
     def __str__(self) -> str:
-        rows = "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
-        return f"{rows} of {self.nbytes} bytes{from_zeros(self.origin)}: contiguous words on both sides"
+        return f"{self.name} of {self.nbytes} bytes{way(self.reads, self.writes)}: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Clear:
-    """Write zeros to a stretch of the target, whole words, counted from its base."""
+    """Write zeros to a stretch of the output, whole words, counted from its base."""
 
     offset_nbytes: int
     nbytes: int
+
+    name = "a clear"
 
     def __str__(self) -> str:
         return f"a clear of {self.nbytes} bytes: then overwritten in part"
@@ -74,19 +93,31 @@ class Dispatch:
     target_binding: Span
     share: Share
     reason: str
-    origin: Origin = Origin.INPUT
+    reads: Memory = Memory.INPUT
+    writes: Memory = Memory.OUTPUT
+
+    @property
+    def name(self) -> str:
+        """What a summary calls it."""
+        return self.kernel.value
+
+    @property
+    def memories(self) -> set[Memory]:
+        """What it binds."""
+        return {self.reads, self.writes}
 
     def __str__(self) -> str:
         grid = " x ".join(map(str, self.share.workgroups))
         return (
-            f"{self.kernel.value} on {self.target.sizes}{from_zeros(self.origin)}, grid {grid} of "
+            f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, grid {grid} of "
             f"{self.share.workgroup_size}, {self.share.each} each: {self.reason}"
         )
 
 
-def from_zeros(origin: Origin) -> str:
-    """What a printed step says of where it reads."""
-    return "" if origin is Origin.INPUT else f" from {origin.value}"
+def way(reads: Memory, writes: Memory) -> str:
+    """What a printed step says of where it reads and writes: nothing, if that is the input and the output."""
+    origin = "" if reads is Memory.INPUT else f" from {reads.phrase}"
+    return origin if writes is Memory.OUTPUT else f"{origin} to {writes.phrase}"
 
 
 def dispatch_of(

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, Share, deal_row
-from wgslice.plans.profiles import Profile
+from wgslice.plans.dealing import Share, deal_row
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
 from wgslice.plans.steps import Span
-from wgslice.plans.window_steps import Dimension, WindowDispatch, Windows
+from wgslice.plans.terms import Table
+from wgslice.plans.window_steps import Dimension, WindowRowsDispatch, Windows
 
 __all__ = ["Row", "deal_blocks", "find_row"]
 
-BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)  # few, since each is a pipeline to compile, 0.1 to 0.4 s on lavapipe
-PIECE_BLOCKS = 2  # what an invocation costs beside its copying, by the measurement in `profiles`
 MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
 
@@ -51,34 +51,33 @@ class Row:
         return bool(self.target.offset * self.itemsize % WIDEST_NBYTES or self.nbytes % WIDEST_NBYTES)
 
     def dispatch(
-        self, picks: NDArray[np.uint32], bindings: tuple[Span, Span], share: Share
-    ) -> WindowDispatch:
+        self, picks: NDArray[np.uint32], bindings: tuple[Span, Span], share: Share, table: Table | None
+    ) -> WindowRowsDispatch:
         """A dispatch for some windows between two bindings."""
         windows, source, itemsize = self.windows, self.source, self.itemsize
         unit_nbytes = self.unit * itemsize
         sizes = windows.sizes[: self.axis]
         strides = [*(stride * itemsize for stride in source.strides[: self.axis]), unit_nbytes]
         dimensions = tuple(
-            Dimension.of(windows, axis, source.sizes[axis], 0)._replace(
-                inner=prod(sizes[axis + 1 :]), source_stride=strides[axis]
+            Dimension.of(
+                windows, axis, source.sizes[axis], inner=prod(sizes[axis + 1 :]), source_stride=strides[axis]
             )
             for axis in range(self.axis + 1)
         )
         ordered = len(picks) == picks[-1] - picks[0] + 1
         picked = windows.same_flips is None or not ordered
         way = "neighbours, forwards and backwards" if self.mirrored else "neighbours"
-        return WindowDispatch(
-            kernel=Kernel.WINDOW_ROWS,
-            element_nbytes=self.element_nbytes,
-            channels=unit_nbytes // self.element_nbytes if self.mirrored else 1,
+        return WindowRowsDispatch(
             windows=windows,
-            dimensions=dimensions,
             picks=picks if picked else None,
             first=int(picks[0]),
+            table=table,
+            dimensions=dimensions,
+            element_nbytes=self.element_nbytes,
+            channels=unit_nbytes // self.element_nbytes if self.mirrored else 1,
             source_offset=source.offset * itemsize - bindings[0].offset_nbytes,
             target_offset=self.target.offset * itemsize - bindings[1].offset_nbytes,
             target_window=prod(windows.sizes) * itemsize,
-            segment=0,
             window_size=prod(sizes),
             row_nbytes=self.nbytes,
             mirrored=self.mirrored,

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.kernels import Kernel, Share
-from wgslice.plans.steps import Span
+from wgslice.plans.dealing import Share
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.steps import Memory, Span
+from wgslice.plans.terms import Table
 
-__all__ = ["Dimension", "WindowDispatch", "Windows"]
+__all__ = [
+    "Dimension",
+    "ElementDimension",
+    "ExtractWindowsDispatch",
+    "WindowDispatch",
+    "WindowRowsDispatch",
+    "Windows",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,64 +71,98 @@ class Windows:
         return (0, input_size - extent) if self.fill is None else (-extent, input_size)
 
 
-class Dimension(NamedTuple):
+@dataclass(frozen=True)
+class Dimension:
     """One dimension of windows, as the kernels' `Windows` struct has it."""
 
-    size: int
-    first: int
-    step: int
-    last: int
-    lowest: int
-    highest: int
-    extent: int
-    inner: int
-    source_stride: int
-    target_stride: int
+    size: int  # indices of a window
+    step: int  # of the input's indices
+    last: int  # extent of a window in the input's indices, less one
+    lowest: int  # least offset
+    highest: int  # greatest offset
+    extent: int  # indices of the input
+    inner: int  # indices of all later dimensions together
+    source_stride: int  # elements or bytes, as the dispatch says
 
     @classmethod
-    def of(cls, windows: Windows, axis: int, input_size: int, first: int) -> Dimension:
-        """A dimension of windows in an input of some size, from an index on; without its strides."""
-        return cls(
-            windows.sizes[axis],
-            first,
-            windows.steps[axis],
-            windows.extents[axis] - 1,
-            *windows.clamp(axis, input_size),
-            input_size,
-            inner=1,
-            source_stride=0,
-            target_stride=0,
-        )
+    def of(cls, windows: Windows, axis: int, input_size: int, **others: int) -> Self:
+        """A dimension of windows in an input of some size; others are what the windows do not say."""
+        lowest, highest = windows.clamp(axis, input_size)
+        sizes = {"size": windows.sizes[axis], "last": windows.extents[axis] - 1, "extent": input_size}
+        return cls(**{**sizes, "step": windows.steps[axis], "lowest": lowest, "highest": highest, **others})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class ElementDimension(Dimension):
+    """One dimension of windows, or of a part of each, that are copied element by element."""
+
+    first: int  # indices of a window before the part
+    target_stride: int  # elements
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WindowDispatch:
     """One dispatch of a kernel that copies windows; its fields are the kernels' parameters."""
 
-    kernel: Kernel
-    element_nbytes: int
-    channels: int
     windows: Windows
-    dimensions: tuple[Dimension, ...]
     picks: NDArray[np.uint32] | None  # numbers of the windows, where directions differ or some are left out
     first: int  # number of the first window otherwise
-    source_offset: int
-    target_offset: int
-    target_window: int
-    segment: int
-    window_size: int
-    row_nbytes: int
-    mirrored: bool
-    ragged: bool
+    table: Table | None  # the offsets, where the GPU has them
+    dimensions: tuple[Dimension, ...]
+    element_nbytes: int  # bytes of what keeps its order when a window goes backwards
+    source_offset: int  # elements or bytes, as the kernel counts, from the start of the binding
+    target_offset: int  # likewise
+    target_window: int  # likewise, from one window to the next
+    window_size: int  # elements or rows of a window
     source_binding: Span
     target_binding: Span
     share: Share
     reason: str
+    reads: Memory = Memory.INPUT
+    writes: Memory = Memory.OUTPUT
+
+    kernel: ClassVar[Kernel]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Indices of a window, or of the part of it that is copied."""
+        return tuple(dimension.size for dimension in self.dimensions)
+
+    @property
+    def name(self) -> str:
+        """What a summary calls it."""
+        return self.kernel.value
+
+    @property
+    def memories(self) -> set[Memory]:
+        """What it binds."""
+        return {self.reads, self.writes} | ({self.table.memory} if self.table else set())
 
     def __str__(self) -> str:
         grid = " x ".join(map(str, self.share.workgroups))
-        sizes = tuple(dimension.size for dimension in self.dimensions)
         return (
-            f"{self.kernel.value} on {self.share.count} windows of {sizes}, grid {grid} of "
+            f"{self.name} on {self.share.count} windows of {self.shape}, grid {grid} of "
             f"{self.share.workgroup_size}, {self.share.each} each: {self.reason}"
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExtractWindowsDispatch(WindowDispatch):
+    """A dispatch of `extract_windows`, which counts in elements."""
+
+    dimensions: tuple[ElementDimension, ...]
+    segment: int  # elements of the source that are bound; windows read the others in another dispatch
+
+    kernel = Kernel.EXTRACT_WINDOWS
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowRowsDispatch(WindowDispatch):
+    """A dispatch of `window_rows`, which counts in bytes."""
+
+    channels: int  # elements an index of a row, 1 where none is mirrored
+    row_nbytes: int
+    mirrored: bool  # whether some row goes backwards
+    ragged: bool  # whether some row begins or ends inside a block
+
+    kernel = Kernel.WINDOW_ROWS

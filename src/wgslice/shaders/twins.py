@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.steps import PATTERN_NBYTES, BufferCopies, Clear, Dispatch, Origin, Span
+from wgslice.plans.profiles import PATTERN_NBYTES
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
 from wgslice.plans.window_steps import WindowDispatch
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
 from wgslice.shaders.window_twins import run_windows
@@ -25,20 +26,22 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
 
     Of windows whose offsets the GPU has, `offsets` are these.
     """
-    sources = {Origin.INPUT: source, Origin.ZEROS: np.zeros(PATTERN_NBYTES, np.uint8)}
+    memories = {Memory.INPUT: source, Memory.OUTPUT: target, Memory.ZEROS: np.zeros(PATTERN_NBYTES, np.uint8)}
+    memories |= {memory: np.zeros(-(-nbytes // 16) * 16, np.uint8) for memory, nbytes in plan.scratch}
     for step in plan.steps:
         if isinstance(step, Clear):
             target[step.offset_nbytes :][: step.nbytes] = 0
-        elif isinstance(step, BufferCopies):
-            read = sources[step.origin]
+            continue
+        read, written = memories[step.reads], memories[step.writes]
+        if isinstance(step, BufferCopies):
             for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
-                target[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
+                written[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
         elif isinstance(step, WindowDispatch):
             known = step.windows.offsets if offsets is None else offsets
             assert known is not None
-            run_windows(step, source, target, known)
+            run_windows(step, read, written, known)
         else:
-            run_dispatch(step, sources[step.origin], target)
+            run_dispatch(step, read, written)
 
 
 def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:

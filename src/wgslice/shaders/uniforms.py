@@ -10,7 +10,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.window_steps import WindowDispatch
+from wgslice.plans.window_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 
 __all__ = [
     "copy_dtype",
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 MOST_MASKS = 16  # channels, one a byte of a block
+PLURALS = {"inner": "inner"}  # fields of a dimension whose array has no s behind its name
 
 copy_dtype = np.dtype(
     [
@@ -141,28 +142,27 @@ def window_block(step: WindowDispatch) -> bytes:
     """The bytes that a kernel of windows reads as its uniform block."""
     block = np.zeros((), windows_dtype)
     rank = len(step.dimensions)
-    for names, values in zip(
-        ("sizes", "firsts", "steps", "lasts", "lowests", "highests", "extents", "inner"),
-        zip(*(dimension[:8] for dimension in step.dimensions), strict=True),
-        strict=True,
-    ):
-        block[names][:rank] = values
-    for strides in ("source_stride", "target_stride"):
-        block[f"{strides}s"][:rank] = [getattr(dimension, strides) % 2**32 for dimension in step.dimensions]
+    for column, dimension in enumerate(step.dimensions):
+        for name, value in vars(dimension).items():
+            field = PLURALS.get(name, f"{name}s")
+            block[field][column] = value if field in ("lowests", "highests") else value % 2**32
     dividers = [divider(dimension.inner) for dimension in step.dimensions]
     block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
     block["shifts"][:rank] = [shift for _, shift in dividers]
-    block["masks"] = channel_masks(step.channels, step.element_nbytes)
     block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
     for wrapped in ("source_offset", "target_offset", "target_window"):
         block[wrapped] = getattr(step, wrapped) % 2**32
-    for plain in ("first", "segment", "window_size", "row_nbytes"):
-        block[plain] = getattr(step, plain)
+    block["first"], block["window_size"] = step.first, step.window_size
     block["rank"], block["columns"] = rank, len(step.windows.extents)
     block["count"], block["pieces"] = step.share.count, step.share.pieces
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    if isinstance(step, WindowRowsDispatch):
+        block["row_nbytes"] = step.row_nbytes
+        block["masks"] = channel_masks(step.channels, step.element_nbytes)
+    elif isinstance(step, ExtractWindowsDispatch):
+        block["segment"] = step.segment
     return block.tobytes()
 
 
@@ -182,7 +182,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "offset_nbytes": step.windows.offset_nbytes,
         "offset_signed": int(step.windows.offset_signed),
     }
-    if step.kernel is Kernel.WINDOW_ROWS:
+    if isinstance(step, WindowRowsDispatch):
         constants["channels"] = step.channels
         constants["each"] = step.share.each
         constants["contiguous"] = int(step.share.contiguous)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.device import COPY_DST, Device
-from wgslice.gpu.execute import Operand, run_copy
+from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.recording import Operand, run_copy
 from wgslice.gpu.transfer import upload
+from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.copy import fills
 from wgslice.rearrange import broadcast, without_leading_ones
@@ -43,8 +44,8 @@ def check_disjoint(layout: Layout) -> None:
         )
 
 
-def write(device: Device, dtype: DType, target: Operand, value: Operand | NDArray[Any]) -> None:
-    """Broadcast a value of `dtype` to the target, as NumPy assigns, without waiting for the GPU."""
+def write(device: Device, target: Operand, value: Operand | NDArray[Any]) -> None:
+    """Broadcast a value of the target's dtype to it, as NumPy assigns, without waiting for the GPU."""
     check_disjoint(target.layout)
     given = value.layout if isinstance(value, Operand) else Layout.packed(value.shape)
     sizes = target.layout.sizes
@@ -59,7 +60,7 @@ def write(device: Device, dtype: DType, target: Operand, value: Operand | NDArra
     if target.layout.size == 0:
         return
     if isinstance(value, Operand):
-        run_copy(device, dtype.itemsize, Operand(value.buffer, source), target)
+        run_copy(device, value._replace(layout=source), target)
     elif value.size == 1:
         fill(device, target, value.reshape(1))
     else:
@@ -73,12 +74,12 @@ def write_array(device: Device, target: Operand, source: Layout, array: NDArray[
     straight = array.size == target.layout.size and target.layout.is_packed
     whole = place % 4 == 0 and array.nbytes % 4 == 0
     data = array.reshape(-1).view(np.uint8)
-    if straight and whole and target.buffer.usage & COPY_DST:
+    if straight and whole and target.buffer.usage & BufferUsage.COPY_DST:
         upload(device, target.buffer, data, place)
         return
     buffer = device.create_buffer(array.nbytes)
     upload(device, buffer, data)
-    run_copy(device, itemsize, Operand(buffer, source), target)
+    run_copy(device, Operand(buffer, source, itemsize, fresh=True), target)
 
 
 def fill(device: Device, target: Operand, element: NDArray[Any]) -> None:
@@ -88,4 +89,4 @@ def fill(device: Device, target: Operand, element: NDArray[Any]) -> None:
     buffer = device.create_buffer(repeated.nbytes)
     upload(device, buffer, repeated.view(np.uint8))
     for source, piece in pieces:
-        run_copy(device, element.itemsize, Operand(buffer, source), Operand(target.buffer, piece))
+        run_copy(device, Operand(buffer, source, element.itemsize, fresh=True), target._replace(layout=piece))

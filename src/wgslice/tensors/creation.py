@@ -19,7 +19,7 @@ from wgslice.tensors.dlpack import imported
 from wgslice.tensors.tensor import Tensor, allocate
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer
+    from wgslice.gpu.protocols import Buffer
 
 __all__ = ["asarray", "empty", "from_buffer", "from_dlpack", "zeros"]
 

@@ -14,16 +14,19 @@ from wgslice.dialects.numpy_index import numpy_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, check_same_dtype, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import COPY_SRC, Device
-from wgslice.gpu.execute import Operand, run_copy
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.recording import Operand, record, run_copy
 from wgslice.gpu.transfer import download
+from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
+from wgslice.plans.copy import plan_copy
 from wgslice.rearrange import reshaped
 from wgslice.tensors.assign import as_assigned, write
 from wgslice.tensors.dlpack import CPU_DEVICE, exported
 
 if TYPE_CHECKING:
-    from wgslice.gpu.device import Buffer
+    from wgslice.gpu.protocols import Buffer
 
 __all__ = ["Tensor", "allocate", "write_tensor"]
 
@@ -99,7 +102,7 @@ class Tensor:
     @property
     def operand(self) -> Operand:
         """This tensor as a side of a copy."""
-        return Operand(self.buffer, self.layout)
+        return Operand(self.buffer, self.layout, self.dtype.itemsize)
 
     def __getitem__(self, key: Any) -> Tensor:
         """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
@@ -227,11 +230,9 @@ class Tensor:
             The device has no memory left to read through, or is gone.
         """
         with named("numpy"):
-            readable = self.is_packed and self.buffer.usage & COPY_SRC
-            packed = self if readable or not self.size else packed_copy(self)
             array = np.empty(self.shape, self.dtype)
             if array.size:
-                download(self.device, packed.buffer, packed.offset, array.reshape(-1).view(np.uint8))
+                read_into(self, array)
             return array
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -262,8 +263,22 @@ class Tensor:
 def packed_copy(tensor: Tensor) -> Tensor:
     """A tensor's elements, copied on the GPU into a buffer of their own."""
     copied = allocate(tensor.shape, tensor.dtype, tensor.device)
-    run_copy(tensor.device, tensor.dtype.itemsize, tensor.operand, copied.operand)
+    run_copy(tensor.device, tensor.operand, copied.operand._replace(fresh=True))
     return copied
+
+
+def read_into(tensor: Tensor, array: NDArray[Any]) -> None:
+    """Read back; a view that is not packed is copied on the GPU first, in the same submission."""
+    device, data = tensor.device, array.reshape(-1).view(np.uint8)
+    if tensor.is_packed and tensor.buffer.usage & BufferUsage.COPY_SRC:
+        check_usable(device, tensor.buffer)
+        check_alive(device, tensor.buffer)
+        download(device, tensor.buffer, tensor.offset, data)
+        return
+    copied = allocate(tensor.shape, tensor.dtype, device)
+    encoder = device.create_encoder()
+    record(device, encoder, plan_copy, tensor.operand, copied.operand._replace(fresh=True))
+    download(device, copied.buffer, 0, data, encoder)
 
 
 def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
@@ -277,4 +292,4 @@ def write_tensor(target: Tensor, value: Tensor | NDArray[Any]) -> None:
     if isinstance(value, Tensor):
         check_same_dtype(value.dtype, target.dtype)
     source = value.operand if isinstance(value, Tensor) else value
-    write(target.device, target.dtype, target.operand, source)
+    write(target.device, target.operand, source)

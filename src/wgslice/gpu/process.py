@@ -1,0 +1,49 @@
+"""What a process has once: its adapters, and the right to use a GPU."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from wgslice.gpu.adapter import Adapter, describe_adapter
+
+__all__ = ["adapters", "check_process", "process_lock"]
+
+# Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and their devices,
+# used in two threads, abort the process (wgpu-native 29, "BadAccess").
+found_adapters: list[Adapter] = []
+process_lock = threading.RLock()
+gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
+
+
+def adapters() -> list[Adapter]:
+    """List the adapters of this machine.
+
+    Returns
+    -------
+    list of Adapter
+        In wgpu's order; empty where there is none.
+
+    Raises
+    ------
+    RuntimeError
+        This is a forked child of a process that has used a GPU.
+    """
+    import wgpu
+
+    check_process()
+    with process_lock:
+        if not found_adapters:
+            found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
+        return list(found_adapters)
+
+
+def check_process() -> None:
+    """Refuse GPU work in a forked child, where drivers hang: their threads stayed in the parent."""
+    if not gpu_process_ids:
+        gpu_process_ids.append(os.getpid())
+    elif gpu_process_ids[0] != os.getpid():
+        raise RuntimeError(
+            "a GPU cannot be used in a forked child of a process that has used one: start the child with "
+            "multiprocessing.set_start_method('spawn')"
+        )

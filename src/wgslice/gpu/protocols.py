@@ -1,0 +1,185 @@
+"""wgpu's objects as this package uses them: wgpu ships no types, so these are what the type checker sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol
+
+__all__ = [
+    "BindGroup",
+    "BindGroupLayout",
+    "Buffer",
+    "CommandBuffer",
+    "CommandEncoder",
+    "ComputePass",
+    "GPUAdapter",
+    "GPUDevice",
+    "Pipeline",
+    "Queue",
+    "ShaderModule",
+]
+
+
+class Pipeline(Protocol):
+    """A wgpu.GPUComputePipeline."""
+
+
+class PipelineLayout(Protocol):
+    """A wgpu.GPUPipelineLayout."""
+
+
+class BindGroup(Protocol):
+    """A wgpu.GPUBindGroup."""
+
+
+class BindGroupLayout(Protocol):
+    """A wgpu.GPUBindGroupLayout."""
+
+
+class ShaderModule(Protocol):
+    """A wgpu.GPUShaderModule."""
+
+
+class CommandBuffer(Protocol):
+    """A wgpu.GPUCommandBuffer."""
+
+
+class Buffer(Protocol):
+    """A wgpu.GPUBuffer."""
+
+    destroy: Callable[[], None]  # frees its memory; what refers to it is invalid from then on
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def usage(self) -> int:
+        """Bits of `BufferUsage`."""
+
+    @property
+    def map_state(self) -> str:
+        """Whether the CPU has it: "unmapped", "pending" or "mapped"."""
+
+    @property
+    def label(self) -> str:
+        """What its maker called it."""
+
+    def map_sync(self, mode: str, offset: int, size: int) -> None:
+        """Wait until the CPU can read a stretch of it."""
+
+    def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview:
+        """The bytes of a mapped stretch."""
+
+    def unmap(self) -> None:
+        """Give it back to the GPU."""
+
+
+class ComputePass(Protocol):
+    """A wgpu.GPUComputePassEncoder."""
+
+    def set_pipeline(self, pipeline: Pipeline) -> None:
+        """Choose what the next dispatches run."""
+
+    def set_bind_group(self, index: int, bind_group: BindGroup) -> None:
+        """Choose what the next dispatches see."""
+
+    def dispatch_workgroups(self, x: int, y: int, z: int) -> None:
+        """Run a grid of workgroups."""
+
+    def end(self) -> None:
+        """Let the encoder record other commands."""
+
+
+class CommandEncoder(Protocol):
+    """A wgpu.GPUCommandEncoder."""
+
+    def begin_compute_pass(self) -> ComputePass:
+        """Record dispatches until the pass ends."""
+
+    def copy_buffer_to_buffer(
+        self, source: Buffer, source_offset: int, destination: Buffer, destination_offset: int, size: int
+    ) -> None:
+        """Record a copy of bytes."""
+
+    def copy_buffer_to_texture(
+        self, source: Mapping[str, Any], destination: Mapping[str, Any], copy_size: Sequence[int]
+    ) -> None:
+        """Record a copy of texels."""
+
+    def clear_buffer(self, buffer: Buffer, offset: int, size: int) -> None:
+        """Record zeros."""
+
+    def finish(self) -> CommandBuffer:
+        """What was recorded, to submit."""
+
+
+class Queue(Protocol):
+    """A wgpu.GPUQueue."""
+
+    def submit(self, command_buffers: Sequence[CommandBuffer]) -> None:
+        """Let the GPU begin."""
+
+    def write_buffer(self, buffer: Buffer, buffer_offset: int, data: Any) -> None:
+        """Write bytes before all that is submitted later."""
+
+
+class GPUAdapter(Protocol):
+    """A wgpu.GPUAdapter."""
+
+    @property
+    def info(self) -> Mapping[str, str]:
+        """Names of device, driver and backend."""
+
+    def request_device_sync(self) -> GPUDevice:
+        """Make a device with all limits of the adapter."""
+
+
+class GPUDevice(Protocol):
+    """A wgpu.GPUDevice."""
+
+    @property
+    def adapter(self) -> GPUAdapter:
+        """What it was requested of."""
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """What it can do at most, by WebGPU's names with hyphens."""
+
+    @property
+    def features(self) -> AbstractSet[str]:
+        """What it can do beyond WebGPU's core."""
+
+    @property
+    def queue(self) -> Queue:
+        """Where commands are submitted."""
+
+    def create_buffer(self, *, size: int, usage: int) -> Buffer:
+        """Make a buffer of zeros."""
+
+    def create_buffer_with_data(self, *, data: Any, usage: int) -> Buffer:
+        """Make a buffer of bytes."""
+
+    def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> BindGroupLayout:
+        """Describe bindings."""
+
+    def create_bind_group(
+        self, *, layout: BindGroupLayout, entries: Sequence[Mapping[str, Any]]
+    ) -> BindGroup:
+        """Bind buffers."""
+
+    def create_pipeline_layout(self, *, bind_group_layouts: Sequence[BindGroupLayout]) -> PipelineLayout:
+        """Describe all bindings of a pipeline."""
+
+    def create_shader_module(self, *, label: str, code: str) -> ShaderModule:
+        """Parse WGSL."""
+
+    def create_compute_pipeline(self, *, layout: PipelineLayout, compute: Mapping[str, Any]) -> Pipeline:
+        """Compile an entry point."""
+
+    def create_command_encoder(self) -> CommandEncoder:
+        """Begin to record."""
+
+    def _poll_wait(self) -> None:
+        """Wait until all that is submitted is done."""

@@ -1,0 +1,90 @@
+"""How a kernel deals its work to invocations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from wgslice.layout import Layout
+from wgslice.plans.kernels import Kernel, pairs, tile_axis, words_spanned
+from wgslice.plans.profiles import PIECE_WORDS, TILE_NBYTES, Limits, Profile
+
+__all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """How a kernel deals its work."""
+
+    count: int  # rows, where rows are dealt; tiles; otherwise all units: elements or words
+    paired: bool  # whether a row is the last two dimensions
+    pieces: int  # invocations a row; 1 where rows are not dealt
+    each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
+    contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
+    workgroup_size: int  # invocations
+    workgroups: tuple[int, int, int]  # the grid
+
+
+def count_tiles(target: Layout, axis: int, width_nbytes: int) -> int:
+    """Tiles of the last dimension and another, over all others."""
+    side = TILE_NBYTES // width_nbytes
+    across, down = -(-target.sizes[-1] // side), -(-target.sizes[axis] // side)
+    return target.size // target.sizes[-1] // target.sizes[axis] * across * down
+
+
+def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> int:
+    """Workgroups that a copy takes, whatever kernel is chosen for it; maybe fewer."""
+    axis = tile_axis(source, target, profile.least_tile) if width_nbytes >= 4 else None
+    if axis is not None:
+        return count_tiles(target, axis, width_nbytes)
+    return -(-target.size // profile.workgroup_size)
+
+
+def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Deal a copy to the invocations of a kernel."""
+    profile = limits.profile
+    paired = pairs(kernel, target, width_nbytes, profile)
+    if kernel.deals_rows:
+        *outer, size = target.sizes
+        if paired:
+            size *= outer.pop()
+        count = prod(outer)
+        pieces, each = deal_row(kernel, size, width_nbytes, profile)
+        invocations = count * pieces
+    elif kernel is Kernel.TILES:
+        pieces, each = 1, TILE_NBYTES // width_nbytes
+        count = count_tiles(target, target.rank - 2, width_nbytes)
+        invocations = count * profile.workgroup_size
+    else:
+        count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
+        pieces, each = 1, most_each(kernel, width_nbytes, profile)
+        invocations = -(-count // each)
+    groups = -(-invocations // profile.workgroup_size)
+    grid = *fold(groups, limits), 1
+    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+
+def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
+    """Invocations a row of `size` elements, and what each takes: a power of two, for few pipelines."""
+    lanes = kernel.unit_nbytes(width_nbytes) // width_nbytes
+    least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
+    each = min(most_each(kernel, width_nbytes, profile), max(least // profile.least_pieces, 1))
+    choices = [2**power for power in range(each.bit_length())]
+    each = choices[-1]
+    if profile.contiguous:
+        words = kernel.unit_nbytes(width_nbytes) / 4
+        each = min(choices, key=lambda each: -(-most // each) * (each * words + PIECE_WORDS))
+    return -(-most // each), each
+
+
+def most_each(kernel: Kernel, width_nbytes: int, profile: Profile) -> int:
+    """Most units that an invocation takes."""
+    if kernel is Kernel.SLICE1:
+        return 1
+    return max(profile.words_each * 4 // kernel.unit_nbytes(width_nbytes), 1)
+
+
+def fold(groups: int, limits: Limits) -> tuple[int, int]:
+    """Two dimensions of a grid for so many workgroups, the second as small as can be."""
+    second = -(-groups // limits.workgroups)
+    return -(-groups // second), second
