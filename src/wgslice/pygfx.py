@@ -18,7 +18,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.tensors.creation import empty, from_buffer
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.writes import copyto
+from wgslice.tensors.writing import copyto
 
 __all__ = ["device", "to_buffer", "to_texture", "update"]
 

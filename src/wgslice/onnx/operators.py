@@ -17,8 +17,8 @@ from wgslice.layout import Layout
 from wgslice.onnx.pads import pad
 from wgslice.onnx.workspace import Workspace
 from wgslice.rearrange import reshaped
-from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.views import broadcast_to, permute, view
+from wgslice.tensors.tensor import Tensor, viewed
+from wgslice.tensors.views import broadcast_to, permute
 
 __all__ = ["OPERATORS", "Call", "Operator"]
 
@@ -124,7 +124,7 @@ def as_shape(workspace: Workspace, x: Tensor, shape: Sequence[int]) -> Tensor:
     """A tensor over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
     sizes = numpy_shape(shape, x.size)
     layout = reshaped(x.layout, sizes)
-    return view(workspace.packed(x), Layout.packed(sizes)) if layout is None else view(x, layout)
+    return viewed(workspace.packed(x), Layout.packed(sizes)) if layout is None else viewed(x, layout)
 
 
 def squeeze(call: Call) -> list[Tensor]:

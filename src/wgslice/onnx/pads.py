@@ -12,8 +12,7 @@ from wgslice.layout import Layout
 from wgslice.onnx.workspace import Workspace
 from wgslice.operators.extract_windows import repeated_bytes, windows_of
 from wgslice.plans.extract_windows import WindowsPlanner
-from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.views import view
+from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = ["pad", "segments"]
 
@@ -59,8 +58,8 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         return x
     result = workspace.empty(sizes, x.dtype)
     for piece in product(*parts):
-        source = view(x, cropped.select([segment.indices for segment in piece]))
-        workspace.copy(source, view(result, result.layout.select([segment.places for segment in piece])))
+        source = viewed(x, cropped.select([segment.indices for segment in piece]))
+        workspace.copy(source, viewed(result, result.layout.select([segment.places for segment in piece])))
     return result
 
 

@@ -12,7 +12,7 @@ from wgslice.gpu.handles import check_buffer_type, check_fits
 from wgslice.layout import Layout
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.plan import Plan, Planner
-from wgslice.tensors.outputs import check_tensor
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -14,13 +14,15 @@ from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.execute import Offsets, run
+from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.extract_windows import WindowsPlanner
 from wgslice.plans.window_steps import Windows
-from wgslice.tensors.assign import as_assigned, check_disjoint
-from wgslice.tensors.outputs import check_tensor, output_for
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.writing import as_assigned
 
 __all__ = ["ExtractWindows", "extract_windows"]
 

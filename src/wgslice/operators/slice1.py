@@ -12,11 +12,12 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.execute import Operand, run_copy
+from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.copy import CopyPlanner
-from wgslice.tensors.assign import check_disjoint
-from wgslice.tensors.outputs import check_tensor, output_for
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Slice", "Slice1", "slice", "slice1"]
