@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from math import prod
 from typing import SupportsIndex
 
@@ -12,6 +13,7 @@ from wgslice.layout import Layout
 __all__ = [
     "broadcast",
     "flipped",
+    "parts",
     "permuted",
     "repeated_to",
     "reshaped",
@@ -57,6 +59,16 @@ def unsqueezed(layout: Layout, axes: Sequence[int]) -> Layout:
     added = distinct_axes("axes", axes, rank)
     sizes = iter(layout.sizes)
     return layout.select([None if axis in added else range(next(sizes)) for axis in range(rank)])
+
+
+def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
+    """Parts of `layout` with so many elements each, which lie one behind the other along a dimension."""
+    before = [range(size) for size in layout.sizes[:axis]]
+    behind = [range(size) for size in layout.sizes[axis + 1 :]]
+    return [
+        layout.select([*before, range(end - size, end), *behind])
+        for size, end in zip(sizes, accumulate(sizes), strict=True)
+    ]
 
 
 def repeated_to(layout: Layout, shape: SupportsIndex | Iterable[SupportsIndex]) -> Layout:

@@ -7,19 +7,18 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any, NamedTuple
 
-from wgslice.gpu.execute import Operand
 from wgslice.layout import Layout
+from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
 from wgslice.operators.extract_windows import repeated_bytes, windows_of
 from wgslice.plans.extract_windows import WindowsPlanner
-from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = ["pad", "segments"]
 
 MOST_PIECES = 81  # three an axis in four of them; beyond, one axis after the other takes fewer copies
 
 
-def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Tensor:
+def pad(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Value:
     """A copy of `x` with so many elements more, or fewer, before and behind each dimension."""
     sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
     for axis, size in enumerate(sizes):
@@ -37,8 +36,8 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         result = workspace.empty(sizes, x.dtype)
         begins = [-before for before, _ in widths]
         windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
-        target = Operand(result.buffer, Layout.packed((1, *sizes)))
-        workspace.run(WindowsPlanner(x.dtype.itemsize, windows), x.operand, target)
+        target = result.viewed(Layout.packed((1, *sizes)))
+        workspace.run(WindowsPlanner(x.dtype.itemsize, windows), x, target)
         return result
     cropped = x.layout.select(
         [
@@ -58,15 +57,16 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
         return x
     result = workspace.empty(sizes, x.dtype)
     for piece in product(*parts):
-        source = viewed(x, cropped.select([segment.indices for segment in piece]))
-        workspace.copy(source, viewed(result, result.layout.select([segment.places for segment in piece])))
+        source = cropped.select([segment.indices for segment in piece])
+        padded = result.layout.select([segment.padded for segment in piece])
+        workspace.copy(x.viewed(source), result.viewed(padded))
     return result
 
 
 class Segment(NamedTuple):
     """Neighbours of a padded dimension, and the indices they take; one index is taken for all of them."""
 
-    places: range
+    padded: range
     indices: range
 
 
