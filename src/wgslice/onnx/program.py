@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.onnx.call import Call
 from wgslice.onnx.graph import Given, Graph, Node
 from wgslice.onnx.memory import MemoryUse
-from wgslice.onnx.rules import Call
 from wgslice.onnx.values import Nested, Value, as_value, each
 from wgslice.onnx.workspace import Workspace
 from wgslice.tensors.creation import asarray
