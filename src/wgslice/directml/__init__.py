@@ -53,28 +53,26 @@ def slice(
     input_window_sizes: Iterable[SupportsIndex],
     input_window_strides: Iterable[SupportsIndex],
 ) -> Tensor:
-    """Copy a strided window out of a tensor, with the signature of PyDirectML's `slice`.
+    """`wgslice.slice1` with the signature of PyDirectML's `slice`.
 
     Parameters
     ----------
     input : Tensor
-        Of rank 1 to 8 and any dtype; views welcome.
-    input_window_offsets : sequence of int
-        First element of the window in each dimension, u32.
-    input_window_sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
+        Of rank 1 to 8 and any dtype.
+    input_window_offsets, input_window_sizes : sequence of int
+        The window, in elements, u32, each size at least 1.
     input_window_strides : sequence of int
-        Step within the window in elements, i32, not 0; a negative one begins at the end of the window.
+        Step within it in elements, i32, not 0; a negative one begins at the window's end.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is submitted, not waited for.
+        Packed, in a buffer of its own; submitted and not waited for.
 
     Raises
     ------
     WindowError, TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `wgslice.slice1`.
+        As `slice1`.
     """
     return slice1(input, input_window_offsets, input_window_sizes, input_window_strides)
 

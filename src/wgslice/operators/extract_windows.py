@@ -125,8 +125,8 @@ def extract_windows(
     fill : scalar, optional
         What the outside of `x` reads as, cast as NumPy assigns it to an array of `x`'s dtype.
     out : Tensor, optional
-        Where to write, of `x`'s dtype and the result's sizes. Bytes of its buffer between and around its
-        elements keep their value. It may lie in the buffer of `x` or of `offsets`, which are read first.
+        Where to write, of `x`'s dtype and the result's sizes, as in `slice1`; it may lie in the buffer of `x`
+        or of `offsets`.
 
     Returns
     -------
@@ -138,15 +138,10 @@ def extract_windows(
     ------
     WindowError
         A window breaks one of these rules, or leaves `x`.
-    TypeError
-        `x` or `out` is no tensor, the dtypes differ, or a number is no integer.
-    ValueError
-        `offsets` or `strides` have another shape; `out` has other sizes, two elements on the same bytes, or
-        another device; a buffer is destroyed or mapped; the result has more than 2^32 - 1 elements.
     OverflowError
         `fill` is a Python integer that `x`'s dtype does not hold.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`, of `x`, `out` and tensors of offsets; or `offsets` or `strides` have another shape.
 
     Notes
     -----
