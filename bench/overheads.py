@@ -15,6 +15,8 @@ from rich.console import Console
 import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device
+from wgslice.gpu.pipelines import Bound
+from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch
 
 __all__ = ["measure_overheads", "show_overheads"]
@@ -66,9 +68,7 @@ def host_times() -> dict[str, float]:
     window = (0, 0), (4, 16), (1, 2)
     described = wg.TensorDesc("float32", x.shape), wg.TensorDesc("float32", out.shape)
     operator = device.compile(wg.Slice1(*described, *window))
-    (step,) = operator.plan.steps
-    assert isinstance(step, Dispatch)
-    by_hand = ByHand(step, x.buffer)
+    by_hand = ByHand(operator.plan, x.buffer)
     encoder = device.wgpu_device.create_command_encoder()
 
     def bare_slice() -> None:
@@ -91,10 +91,14 @@ def host_times() -> dict[str, float]:
 class ByHand:
     """The wgpu calls that one dispatch cannot avoid: bind group, pass, pipeline, dispatch."""
 
-    def __init__(self, step: Dispatch, source: Any) -> None:
+    def __init__(self, plan: Plan, source: Any) -> None:
+        (step,), (command,) = plan.steps, device.pipelines.prepare(plan)
+        assert isinstance(step, Dispatch)
+        assert isinstance(command, Bound)
         self.step = step
         self.source = source
-        self.pipeline, self.uniform_buffer = device.pipelines.prepare(step)
+        self.pipeline = command.pipeline
+        self.uniform_buffer = command.entries[0]["resource"]
 
     def record(self, encoder: Any, target: Any) -> None:
         """Record the dispatch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 from typing import Any, cast
 
 import numpy as np
@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from strategies import nested_strides
 
 import wgslice as wg
-from wgslice.gpu.execute import Offsets, record_plan
-from wgslice.gpu.pipelines import Pipelines
+from wgslice.gpu.pipelines import Pipelines, Place
+from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.extract_windows import WindowsPlanner
+from wgslice.plans.extract_windows import plan_extract_windows
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.terms import Table, Terms
 from wgslice.plans.window_rows import deal_blocks, find_row
 from wgslice.plans.window_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
@@ -119,6 +121,19 @@ class Case:
         fill = None if self.fill is None else np.full(16 // self.width, self.fill, self.dtype).tobytes()
         known = None if on_gpu else self.offsets.astype(np.int32)
         return Windows(self.sizes, steps, flips, known, 4, True, fill)
+
+    def plan(
+        self, limits: Limits, *, on_gpu: bool = False, source_room: float = inf, target_room: float = inf
+    ) -> Plan:
+        """The plan between two buffers, from their beginnings on."""
+        table = Table(Layout.packed(self.offsets.shape), 4) if on_gpu else None
+        terms = Terms(limits, True, True, source_room, target_room, table=table)
+        windows = self.windows(on_gpu=on_gpu)
+        return plan_extract_windows(windows, self.input, self.output, self.width, terms)
+
+    def room_nbytes(self, side: str) -> int:
+        """What a buffer has room for that ends with the last whole vector of a side."""
+        return {"source": self.input, "target": self.output}[side].stop * self.width // 16 * 16
 
 
 @st.composite
@@ -221,15 +236,15 @@ TIGHT = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, wor
     profile=st.sampled_from(PROFILES),
     tight=st.sampled_from(TIGHT),
     on_gpu=st.booleans(),
-    whole=st.booleans(),
+    room_of=st.sampled_from([None, "source", "target"]),
 )
 def test_twins_do_what_numpy_does(
-    case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, whole: bool
+    case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, room_of: str | None
 ) -> None:
     source, target = case.buffers()
-    planner = WindowsPlanner(case.width, case.windows(on_gpu=on_gpu))
     limits = Limits(tight[0], 32, tight[1], profile)
-    plan = planner.plan(case.input, case.output, limits, whole_vectors=whole)
+    room = {} if room_of is None else {f"{room_of}_room": case.room_nbytes(room_of)}
+    plan = case.plan(limits, on_gpu=on_gpu, **room)
     check_bindings(plan, limits)
     result = target.copy()
     run_plan(plan, source, result, case.offsets)
@@ -240,9 +255,10 @@ def run_on_gpu(device: wg.Device, plan: Any, source: Bytes, target: Bytes, offse
     buffer = make_buffer(device, target)
     table = wg.asarray(offsets.astype(np.int32), device)
     encoder = device.wgpu_device.create_command_encoder()
-    on_gpu = any(isinstance(step, WindowDispatch) and step.windows.offsets is None for step in plan.steps)
-    given = Offsets(table.buffer, table.layout, 4) if on_gpu else None
-    record_plan(device, encoder, (plan, 0, 0), make_buffer(device, source), buffer, given)
+    places = [Place(make_buffer(device, source)), Place(buffer), Place(table.buffer)]
+    recorder = Recorder(device, encoder)
+    recorder.add(plan, device.pipelines.prepare(plan), places)
+    recorder.end()
     device.wgpu_device.queue.submit([encoder.finish()])
     return read_buffer(buffer)
 
@@ -254,8 +270,7 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
 ) -> None:
     source, target = case.buffers()
     alignment = device.limits.binding_alignment_nbytes
-    planner = WindowsPlanner(case.width, case.windows(on_gpu=on_gpu))
-    plan = planner.plan(case.input, case.output, Limits(8 * alignment, alignment, 4, profile))
+    plan = case.plan(Limits(8 * alignment, alignment, 4, profile), on_gpu=on_gpu)
     check_bindings(plan, Limits(8 * alignment, alignment, 4, profile))
     check_bytes(run_on_gpu(device, plan, source, target, case.offsets), case.expected(source, target))
 
@@ -345,9 +360,7 @@ CONDITIONS: dict[Kernel, list[Case]] = {
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """All that a kernel's conditions list, against NumPy."""
     for number, case in enumerate(CONDITIONS[kernel]):
-        planner = WindowsPlanner(case.width, case.windows())
-        limits = replace(device.limits, profile=profile)
-        plan = planner.plan(case.input, case.output, limits, whole_vectors=kernel is Kernel.WINDOW_ROWS)
+        plan = case.plan(replace(device.limits, profile=profile))
         assert [step.kernel for step in cast("Any", plan.steps)] == [kernel], number
         source, target = case.buffers()
         expected = case.expected(source, target)
@@ -403,7 +416,7 @@ def steps_of(
     )
     target = Layout.packed((count, *windows.sizes), changes.pop("skip", 0))
     limits = replace(Limits(2**27, 32, 65535, CPU), **changes)
-    return WindowsPlanner(width, windows).plan(Layout.packed(shape), target, limits).steps
+    return plan_extract_windows(windows, Layout.packed(shape), target, width, Terms(limits)).steps
 
 
 def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
@@ -469,11 +482,10 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
 def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:
     windows = Windows((1, 1), (1, 1), np.zeros(129, np.uint32), None, 4, True, None)
     limits = Limits(1024, 32, 65535, CPU)
-    planner = WindowsPlanner(1, windows)
     with pytest.raises(
         ValueError, match=r"129 windows: .* takes 1032 bytes, a binding at most 1024; extract fewer"
     ):
-        planner.plan(Layout.packed((9, 9)), Layout.packed((129, 1, 1)), limits)
+        plan_extract_windows(windows, Layout.packed((9, 9)), Layout.packed((129, 1, 1)), 1, Terms(limits))
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
@@ -490,8 +502,8 @@ def test_an_input_beyond_the_largest_binding(
     given = wg.asarray(offsets, device) if on_gpu else offsets
     for sizes in ((40, 96), (40, 75)):
         result = wg.extract_windows(x, given, sizes, strides)
-        windows = Case(1, x.layout, offsets, sizes, strides, None, result.layout, 0).windows(on_gpu=on_gpu)
-        check_bindings(WindowsPlanner(1, windows).plan(x.layout, result.layout, device.limits), device.limits)
+        case = Case(1, x.layout, offsets, sizes, strides, None, result.layout, 0)
+        check_bindings(case.plan(device.limits, on_gpu=on_gpu), device.limits)
         assert np.array_equal(result.numpy(), numpy_windows(array, offsets, sizes, strides))
 
 
@@ -507,8 +519,8 @@ def test_windows_beyond_the_largest_binding(
     given = wg.asarray(offsets, device) if on_gpu else offsets
     result = wg.extract_windows(x, given, (250, 901), strides)
     assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (250, 901), strides))
-    windows = Case(1, x.layout, offsets, (250, 901), strides, None, result.layout, 0).windows(on_gpu=on_gpu)
-    steps = WindowsPlanner(1, windows).plan(x.layout, result.layout, device.limits).steps
+    case = Case(1, x.layout, offsets, (250, 901), strides, None, result.layout, 0)
+    steps = case.plan(device.limits, on_gpu=on_gpu).steps
     assert all(isinstance(step, WindowDispatch) == on_gpu for step in steps)
 
 
@@ -791,7 +803,7 @@ def test_the_oracle_sees_a_wrong_answer() -> None:
     case = photographs(1, 3, 22)
     source, target = case.buffers()
     expected = case.expected(source, target)
-    plan = WindowsPlanner(1, case.windows()).plan(case.input, case.output, Limits(2**27, 32, 65535, CPU))
+    plan = case.plan(Limits(2**27, 32, 65535, CPU))
     assert isinstance(plan.steps[0], WindowDispatch)
     wrong = target.copy()
     run_plan(plan, np.zeros_like(source), wrong, case.offsets)

@@ -24,14 +24,16 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 import wgslice as wg
-from wgslice.gpu.execute import record_plan
-from wgslice.gpu.pipelines import Pipelines
+from wgslice.gpu.pipelines import Pipelines, Place
+from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import Kernel, deal_row
+from wgslice.plans.dealing import deal_row
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
+from wgslice.plans.terms import Terms
 from wgslice.shaders.twins import run_plan, twins
 from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block, windows_dtype
 from wgslice.shaders.window_twins import window_twins
@@ -69,7 +71,7 @@ def plans(case: Case, limits: Limits) -> list[Plan]:
     for profile in PROFILES:
         tight = small_limits(limits.binding_alignment_nbytes, profile)
         for chosen in (replace(limits, profile=profile), tight):
-            found.append(plan_copy(case.source, case.output, case.width, chosen, buffer_copy=False))
+            found.append(plan_copy(case.source, case.output, case.width, Terms(chosen, copy_to=False)))
     return [*found, force(Kernel.SLICE1, found[-1], tight)]
 
 
@@ -88,7 +90,9 @@ def force(kernel: Kernel, plan: Plan, limits: Limits) -> Plan:
 def run_on_gpu(device: wg.Device, plan: Plan, source: Bytes, target: Bytes) -> Bytes:
     buffer = make_buffer(device, target)
     encoder = device.wgpu_device.create_command_encoder()
-    record_plan(device, encoder, (plan, 0, 0), make_buffer(device, source), buffer)
+    recorder = Recorder(device, encoder)
+    recorder.add(plan, device.pipelines.prepare(plan), [Place(make_buffer(device, source)), Place(buffer)])
+    recorder.end()
     device.wgpu_device.queue.submit([encoder.finish()])
     return read_buffer(buffer)
 
@@ -433,7 +437,7 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
 
 def test_a_uniform_block_holds_the_step() -> None:
     limits = Limits(2**27, 32, 65535, replace(GPU, least_pieces=1))
-    (step,) = plan_copy(Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, limits).steps
+    (step,) = plan_copy(Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, Terms(limits)).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
     assert block["sizes"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
@@ -460,7 +464,7 @@ def test_the_oracles_see_a_wrong_answer() -> None:
     for wrong in (target, np.zeros_like(target), np.where(np.arange(64) == 24, expected + 1, expected)):
         with pytest.raises(AssertionError, match="bytes differ"):
             check_bytes(np.asarray(wrong, np.uint8), expected)
-    plan = plan_copy(layout, layout, 1, Limits(2**27, 32, 65535), buffer_copy=False)
+    plan = plan_copy(layout, layout, 1, Terms(Limits(2**27, 32, 65535), copy_to=False))
     zeros = target.copy()
     run_plan(plan, np.zeros_like(source), zeros)
     with pytest.raises(AssertionError, match="bytes differ"):

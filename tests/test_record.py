@@ -236,7 +236,7 @@ def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
     with pytest.raises(
         TypeError, match=r"^from_buffer: gpu_buffer: of type bytes: must be a wgpu\.GPUBuffer"
     ):
-        wg.from_buffer(b"12345678", 8, np.uint8)
+        wg.from_buffer(cast("Any", b"12345678"), 8, np.uint8)
 
 
 def test_one_buffer_on_both_sides(device: wg.Device, operator: wg.CompiledOperator) -> None:
@@ -263,7 +263,7 @@ def test_encoders_that_cannot_be_recorded_into(device: wg.Device, operator: wg.C
     with pytest.raises(
         TypeError, match=r"Slice1: encoder is of type NoneType: must be a wgpu\.GPUCommandEncoder"
     ):
-        operator.record(None, input=source, output=target)
+        operator.record(cast("Any", None), input=source, output=target)
     finished = device.wgpu_device.create_command_encoder()
     finished.finish()
     with pytest.raises(wgpu.GPUValidationError):

@@ -26,7 +26,8 @@ import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.layout import Layout
 from wgslice.plans.profiles import CPU, GPU, Limits
-from wgslice.plans.slice_grad import GradientPlanner, complement
+from wgslice.plans.slice_grad import complement, plan_slice_grad
+from wgslice.plans.terms import Terms
 from wgslice.shaders.twins import run_plan
 
 LIMITS = Limits(2**27, 32, 65535)
@@ -150,18 +151,18 @@ def test_each_byte_of_a_gradient_is_written_once_or_cleared(case: Case, profile:
     """The plan's twin, for both kinds of adapters; what is no clear writes nothing twice."""
     limits = replace(LIMITS, profile=profile)
     window = Window.of(*case.window[:3]).ranges(case.output.sizes)
-    planner = GradientPlanner(case.width, window)
     g = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed)
     target = random_bytes(whole_words(case.input.stop * case.width) + GUARD, case.seed + 1)
     result = target.copy()
-    run_plan(planner.plan(case.output, case.input, limits, buffer_copy=copyable), g, result)
+    terms = Terms(limits, copy_to=copyable)
+    run_plan(plan_slice_grad(window, False, case.output, case.input, case.width, terms), g, result)
     check_bytes(result, gradient(case, g, target))
     parts = [*complement(case.input, window), case.input.select(window)]
     places = np.concatenate([part.places() for part in parts])
     assert sorted(places) == sorted(case.input.places())
     zeroed = target.copy()
     view_bytes(zeroed, case.input, case.width)[...] = np.zeros((), f"V{case.width}")
-    run_plan(planner.on_zeros.plan(case.output, case.input, limits), g, zeroed)
+    run_plan(plan_slice_grad(window, True, case.output, case.input, case.width, Terms(limits)), g, zeroed)
     check_bytes(zeroed, gradient(case, g, target))
 
 
@@ -195,10 +196,10 @@ def test_a_gradient_is_the_adjoint_of_its_slice(device: wg.Device, case: Case) -
 )
 def test_a_gradient_is_cleared_first_where_that_is_quicker(rows: int, taken: int, cleared: bool) -> None:
     """On software adapters: where it leaves out more than 15 %, or has less than 4 MiB; on GPUs never."""
-    planner = GradientPlanner(4, (range(taken), range(1024)))
+    window = range(taken), range(1024)
     sides = Layout.packed((taken, 1024)), Layout.packed((rows, 1024))
     for profile, expected in ((CPU, cleared), (GPU, False)):
-        plan = planner.plan(*sides, replace(LIMITS, profile=profile))
+        plan = plan_slice_grad(window, False, *sides, 4, Terms(replace(LIMITS, profile=profile)))
         assert ("a clear of" in str(plan)) == expected
         assert ("from zeros" in str(plan)) != expected
 
@@ -224,9 +225,9 @@ def test_a_clear_needs_whole_words(device: wg.Device) -> None:
         (0, 63, False),
         (2, 62, False),
     ):
-        planner = GradientPlanner(1, (range(5, 9),))
         target = Layout.packed((nbytes,), skip)
-        plan = planner.plan(Layout.packed((4,)), target, replace(LIMITS, profile=CPU))
+        terms = Terms(replace(LIMITS, profile=CPU))
+        plan = plan_slice_grad((range(5, 9),), False, Layout.packed((4,)), target, 1, terms)
         assert ("a clear of" in str(plan)) == cleared
         poisoned = random_bytes(64)
         tensor = wg.from_buffer(make_buffer(device, poisoned), (nbytes,), np.uint8, offset=skip)

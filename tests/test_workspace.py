@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import check_same
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wgslice as wg
-from wgslice.onnx.workspace import Slot, Workspace, resolved, taking_turns
+from wgslice.layout import Layout
+from wgslice.onnx.memory import Slot, taking_turns
+from wgslice.onnx.values import Nested, Value, as_value, each, values_of
+from wgslice.onnx.workspace import Workspace
+from wgslice.rearrange import flipped, permuted
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20
@@ -53,7 +58,7 @@ def test_a_chain_of_copies_ends_with_the_same_elements(device: wg.Device) -> Non
         workspace.begin()
         x = workspace.upload(array)
         for _ in range(7):
-            x = workspace.packed(x.T[::-1])
+            x = workspace.packed(x.viewed(flipped(permuted(x.layout, (1, 0)), 0)))
         workspace.hold(x)
         expected = array
         for _ in range(7):
@@ -69,7 +74,7 @@ def test_an_upload_waits_for_nobody_and_overwrites_nobody(device: wg.Device) -> 
     """It reaches its buffer before any recorded copy runs, so it shares none with what is used earlier."""
     workspace = Workspace(device)
     first = workspace.packed(workspace.upload(np.arange(8)))
-    second = workspace.packed(first[::-1])
+    second = workspace.packed(first.viewed(flipped(first.layout)))
     late = workspace.upload(np.arange(8) + 100)
     third = workspace.packed(late)
     workspace.hold([second, third])
@@ -86,10 +91,10 @@ def test_what_is_held_over_a_submission_keeps_its_buffer(device: wg.Device) -> N
     workspace.submit()
     workspace.drop(gone)
     others = [workspace.packed(workspace.upload(np.full(8, number))) for number in range(3)]
-    workspace.hold(others)
+    workspace.hold([*others])
     workspace.submit()
     assert workspace.read(kept).tolist() == list(range(8))
-    assert id(resolved(gone).buffer) in {id(resolved(other).buffer) for other in others}
+    assert id(gone.buffer) in {id(other.buffer) for other in others}
 
 
 def test_what_is_given_away_is_never_used_again(device: wg.Device) -> None:
@@ -98,7 +103,7 @@ def test_what_is_given_away_is_never_used_again(device: wg.Device) -> None:
     workspace.hold(x)
     given_away = workspace.give_away(x)
     workspace.submit()
-    tensor = resolved(given_away)
+    tensor = workspace.tensor(given_away)
     workspace.end()
     assert id(tensor.buffer) not in {id(buffer) for buffer in workspace.owned}
     workspace.begin()
@@ -106,3 +111,56 @@ def test_what_is_given_away_is_never_used_again(device: wg.Device) -> None:
     workspace.hold(other)
     workspace.read(other)
     assert tensor.numpy().tolist() == list(range(8))
+
+
+def test_a_value_gets_its_buffer_with_the_submission(device: wg.Device) -> None:
+    workspace = Workspace(device)
+    value = workspace.upload(np.arange(6, dtype=np.int16).reshape(2, 3))
+    assert not isinstance(value, wg.Tensor)
+    assert (value.shape, value.ndim, value.size, value.nbytes) == ((2, 3), 2, 6, 12)
+    assert value.is_packed
+    view = value.viewed(permuted(value.layout, (1, 0)))
+    assert (view.shape, view.strides, view.is_packed) == ((3, 2), (1, 3), False)
+    assert view.memory is value.memory
+    assert isinstance(value.memory, Slot)
+    assert value.memory.buffer is None
+    workspace.hold(value)
+    workspace.submit()
+    assert view.buffer is value.buffer is not None
+    check_same(workspace.tensor(view).numpy(), np.arange(6, dtype=np.int16).reshape(2, 3).T.copy())
+
+
+def test_a_callers_tensor_is_a_value_in_its_own_buffer(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(12), device)[::-3]
+    value = Value.of(x)
+    assert (value.buffer, value.dtype, value.layout) == (x.buffer, x.dtype, x.layout)
+    workspace = Workspace(device)
+    copied = workspace.packed(value)
+    workspace.hold(copied)
+    assert workspace.read(copied).tolist() == [11, 8, 5, 2]
+    assert x.numpy().tolist() == [11, 8, 5, 2]
+
+
+def test_a_copy_that_does_not_fit_is_refused(device: wg.Device) -> None:
+    workspace = Workspace(device)
+    source, target = workspace.empty((2, 3), np.dtype(np.int8)), workspace.empty((2, 4), np.dtype(np.int8))
+    with pytest.raises(ValueError, match=r"shape \(2, 3\) does not broadcast to \(2, 4\)"):
+        workspace.copy(source, target)
+
+
+def test_what_a_name_stands_for_is_mapped_and_walked() -> None:
+    """A value, a sequence of such, or nothing; only a value is a tensor."""
+    a, b = (Value(Slot(4), np.dtype(np.int32), Layout.packed((size,))) for size in (1, 2))
+    nested: Nested[Value] = [a, [b, None], []]
+    assert [value.size for value in values_of(nested)] == [1, 2]
+    assert list(values_of(None)) == []
+
+    def size_of(value: Value) -> int:
+        return value.size
+
+    assert each(size_of)(nested) == [1, [2, None], []]
+    assert each(size_of)(None) is None
+    assert as_value(0, a) is a
+    for given_value, kind in ((None, "NoneType"), (nested, "list")):
+        with pytest.raises(TypeError, match=f"input 3 is of type {kind}: must be a tensor"):
+            as_value(3, given_value)

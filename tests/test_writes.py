@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
-from wgslice.plans.steps import PATTERN_NBYTES
+from wgslice.plans.profiles import PATTERN_NBYTES
 
 DTYPES = ["bool", "int8", "uint8", "uint16", "float16", "float32", "int64", "complex64", "complex128"]
 

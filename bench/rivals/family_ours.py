@@ -12,7 +12,8 @@ import wgslice as wg
 from bench.rivals.ours import describe, device
 from bench.tasks import Crops, Gradient
 from wgslice.dialects.numpy_index import numpy_index
-from wgslice.plans.slice_grad import GradientPlanner
+from wgslice.plans.slice_grad import plan_slice_grad
+from wgslice.plans.terms import Terms
 
 __all__ = ["Cleared", "Extract", "ExtractOnGpu", "SliceGrad", "SliceLoop", "WrittenOnce", "describe"]
 
@@ -88,8 +89,8 @@ class SliceGrad:
             range(offset, offset + size, stride)
             for offset, size, stride in zip(offsets, sizes, strides, strict=True)
         )
-        planner = GradientPlanner(self.g.dtype.itemsize, ranges)
-        return planner.plan(self.g.layout, self.out.layout, self.limits).summary
+        sides = self.g.layout, self.out.layout
+        return plan_slice_grad(ranges, False, *sides, self.g.dtype.itemsize, Terms(self.limits)).summary
 
 
 class Cleared(SliceGrad):

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 import wgslice as wg
 from wgslice.arguments import whole_words
 from wgslice.dialects.numpy_index import numpy_index
-from wgslice.gpu.execute import record_plan
+from wgslice.gpu.pipelines import Place
+from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.copy import split
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan, span_of
+from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch, dispatch_of
+from wgslice.plans.terms import span_of
 
 __all__ = ["BufferCopy", "Slice1Kernel", "Wgslice", "describe"]
 
@@ -166,7 +168,10 @@ class Slice1Kernel(Recorded):
 
     def record(self, encoder: Any) -> None:
         """Record the dispatches."""
-        record_plan(device, encoder, (self.plan, 0, 0), self.x.buffer, self.out.buffer)
+        recorder = Recorder(device, encoder)
+        places = Place(self.x.buffer), Place(self.out.buffer)
+        recorder.add(self.plan, device.pipelines.prepare(self.plan), places)
+        recorder.end()
 
 
 class BufferCopy(Recorded):

@@ -13,7 +13,7 @@ from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, zeros
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
-from wgslice.tensors.writes import copyto
+from wgslice.tensors.writing import copyto
 
 __version__ = "0.1.0"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-__all__ = ["Layout", "coalesce"]
+__all__ = ["Layout", "check_disjoint", "coalesce"]
 
 MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
@@ -143,6 +143,15 @@ class Layout:
             (abs(stride), size - 1) for size, stride in zip(self.sizes, self.strides, strict=True) if size > 1
         ]
         return meets(sorted(steps, reverse=True))
+
+
+def check_disjoint(layout: Layout) -> None:
+    """Refuse an output that places two elements on the same bytes."""
+    if layout.overlaps:
+        raise ValueError(
+            f"output sizes {layout.sizes} with strides {layout.strides}: two elements lie on the same bytes; "
+            "an output must give each its own"
+        )
 
 
 def meets(steps: list[tuple[int, int]]) -> bool:

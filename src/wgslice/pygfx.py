@@ -16,15 +16,17 @@ from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.gpu.usages import BufferUsage, TextureUsage
 from wgslice.tensors.creation import empty, from_buffer
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.writes import copyto
+from wgslice.tensors.writing import copyto
 
 __all__ = ["device", "to_buffer", "to_texture", "update"]
 
-# Values of the WebGPU specification, which wgpu.TextureUsage and wgpu.BufferUsage repeat.
-TEXTURE_USAGE = 0x2 | 0x4  # COPY_DST, TEXTURE_BINDING
-BUFFER_USAGE = 0x4 | 0x8 | 0x10 | 0x20 | 0x80  # COPY_SRC, COPY_DST, INDEX, VERTEX, STORAGE
+TEXTURE_USAGE = TextureUsage.COPY_DST | TextureUsage.TEXTURE_BINDING
+BUFFER_USAGE = (
+    BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
+)
 
 ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of so many bytes
 FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths that pygfx's formats have
@@ -219,13 +221,13 @@ def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
     if channels == 3:
         rows[..., 3] = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
     copyto(rows[..., :channels], x[..., None] if x.ndim == texture.dim else x)
-    encoder = x.device.wgpu_device.create_command_encoder()
+    encoder = x.device.create_encoder()
     encoder.copy_buffer_to_texture(
         {"buffer": memory.buffer, "offset": 0, "bytes_per_row": row_nbytes, "rows_per_image": sizes[1]},
         {"texture": ensure_wgpu_object(texture), "mip_level": 0, "origin": (0, 0, 0)},
         sizes[::-1],
     )
-    x.device.wgpu_device.queue.submit([encoder.finish()])
+    x.device.submit(encoder)
 
 
 def write_buffer(buffer: pygfx.Buffer, x: Tensor) -> None:

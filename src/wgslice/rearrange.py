@@ -1,13 +1,86 @@
-"""Other layouts of the same elements: broadcast, reshaped."""
+"""Other views of the elements of a layout, as NumPy makes them; what makes none is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from math import prod
+from typing import SupportsIndex
 
+from wgslice.arguments import MAX_RANK, checked_shape, distinct_axes
 from wgslice.layout import Layout
 
-__all__ = ["broadcast", "reshaped", "without_leading_ones"]
+__all__ = [
+    "broadcast",
+    "flipped",
+    "parts",
+    "permuted",
+    "repeated_to",
+    "reshaped",
+    "squeezed",
+    "unsqueezed",
+    "without_leading_ones",
+]
+
+
+def flipped(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Layout:
+    """`layout` with `axes`, or all, from the last index to the first."""
+    chosen = range(layout.rank) if axes is None else distinct_axes("axes", axes, layout.rank)
+    return layout.select(
+        [range(size - 1, -1, -1) if axis in chosen else range(size) for axis, size in enumerate(layout.sizes)]
+    )
+
+
+def permuted(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex]) -> Layout:
+    """`layout` with its dimensions in the order of `axes`, each of them once."""
+    order = distinct_axes("axes", axes, layout.rank)
+    if len(order) != layout.rank:
+        raise ValueError(f"axes = {tuple(order)}: must name each of the {layout.rank} dimensions once")
+    return layout.permuted(order)
+
+
+def squeezed(layout: Layout, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Layout:
+    """`layout` without dimensions of size 1: those of `axis`, or all."""
+    ones = [number for number, size in enumerate(layout.sizes) if size == 1]
+    dropped = ones if axis is None else distinct_axes("axis", axis, layout.rank)
+    for number in dropped:
+        if number not in ones:
+            raise ValueError(f"axis {number} has size {layout.sizes[number]}: must have size 1")
+    return layout.select(
+        [0 if number in dropped else range(size) for number, size in enumerate(layout.sizes)]
+    )
+
+
+def unsqueezed(layout: Layout, axes: Sequence[int]) -> Layout:
+    """`layout` with further dimensions of size 1, which are `axes` of the result."""
+    rank = layout.rank + len(axes)
+    if rank > MAX_RANK:
+        raise ValueError(f"axes = {axes}: the result would have rank {rank}, must be at most {MAX_RANK}")
+    added = distinct_axes("axes", axes, rank)
+    sizes = iter(layout.sizes)
+    return layout.select([None if axis in added else range(next(sizes)) for axis in range(rank)])
+
+
+def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
+    """Parts of `layout` with so many elements each, which lie one behind the other along a dimension."""
+    before = [range(size) for size in layout.sizes[:axis]]
+    behind = [range(size) for size in layout.sizes[axis + 1 :]]
+    return [
+        layout.select([*before, range(end - size, end), *behind])
+        for size, end in zip(sizes, accumulate(sizes), strict=True)
+    ]
+
+
+def repeated_to(layout: Layout, shape: SupportsIndex | Iterable[SupportsIndex]) -> Layout:
+    """`layout` repeated to `shape`, to which it must broadcast."""
+    sizes = checked_shape(shape)
+    repeated = broadcast(layout, sizes)
+    if repeated is None:
+        raise ValueError(
+            f"shape {layout.sizes} does not broadcast to {sizes}: from the last one on, each of its sizes "
+            "must be equal, 1 or missing"
+        )
+    return repeated
 
 
 def broadcast(layout: Layout, sizes: Sequence[int]) -> Layout | None:

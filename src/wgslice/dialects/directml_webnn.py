@@ -87,6 +87,7 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Iterable[SupportsIndex] | No
     Returns
     -------
     Selection
+        Of all elements.
 
     Raises
     ------
@@ -136,6 +137,7 @@ def directml_slice1(
     Returns
     -------
     Selection
+        Of `output_sizes` elements in each dimension.
 
     Raises
     ------
@@ -179,13 +181,12 @@ def directml_slice(
     Returns
     -------
     Selection
+        Of `sizes` elements in each dimension.
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError
-        A number is no integer.
+    WindowError, TypeError
+        As `directml_slice1`.
 
     Notes
     -----

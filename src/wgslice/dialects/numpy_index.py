@@ -26,6 +26,7 @@ def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
     Returns
     -------
     Selection
+        Of the elements that NumPy's view has, in its shape.
 
     Raises
     ------

@@ -47,6 +47,7 @@ def onnx_slice(
     Returns
     -------
     Selection
+        Of the tensor's rank; without elements where a step goes away from its end.
 
     Raises
     ------
@@ -106,6 +107,7 @@ def tensorflow_strided_slice(
     Returns
     -------
     Selection
+        Of the tensor's rank, but for axes that are added and shrunk.
 
     Raises
     ------

@@ -2,16 +2,18 @@
 
 C++ that uses `IDMLDevice` and its kin ports line by line: a `wgpu.GPUDevice` stands for the D3D12 device, a
 `wgpu.GPUBuffer` for a resource, a `wgpu.GPUCommandEncoder` for a command list; what C++ returns through a
-pointer is returned. The structures and enumerators of `wgslice.directml.structs` are this module's names too.
+pointer is returned. Structures and enumerators, of `structs` and `enums`, are this module's names too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import wgslice.directml.structs as dml
+import wgslice.directml.enums as enums
+import wgslice.directml.structs as structs
 from wgslice.directml.bindings import check_kind, counted
+from wgslice.directml.enums import *  # noqa: F403 -- this module's names too
 from wgslice.directml.objects import (
     IDMLBindingTable,
     IDMLCommandRecorder,
@@ -42,7 +44,7 @@ __all__ = [
     "IDMLOperatorInitializer",
     "slice",
 ]
-__all__ += dml.__all__
+__all__ += enums.__all__ + structs.__all__
 
 
 def slice(
@@ -51,34 +53,32 @@ def slice(
     input_window_sizes: Iterable[SupportsIndex],
     input_window_strides: Iterable[SupportsIndex],
 ) -> Tensor:
-    """Copy a strided window out of a tensor, with the signature of PyDirectML's `slice`.
+    """`wgslice.slice1` with the signature of PyDirectML's `slice`.
 
     Parameters
     ----------
     input : Tensor
-        Of rank 1 to 8 and any dtype; views welcome.
-    input_window_offsets : sequence of int
-        First element of the window in each dimension, u32.
-    input_window_sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
+        Of rank 1 to 8 and any dtype.
+    input_window_offsets, input_window_sizes : sequence of int
+        The window, in elements, u32, each size at least 1.
     input_window_strides : sequence of int
-        Step within the window in elements, i32, not 0; a negative one begins at the end of the window.
+        Step within it in elements, i32, not 0; a negative one begins at the window's end.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is submitted, not waited for.
+        Packed, in a buffer of its own; submitted and not waited for.
 
     Raises
     ------
     WindowError, TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `wgslice.slice1`.
+        As `slice1`.
     """
     return slice1(input, input_window_offsets, input_window_sizes, input_window_strides)
 
 
 def DMLCalcBufferTensorSize(
-    dataType: dml.DML_TENSOR_DATA_TYPE,
+    dataType: enums.DML_TENSOR_DATA_TYPE,
     dimensionCount: int,
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -110,7 +110,7 @@ def DMLCalcBufferTensorSize(
 
 def DMLCreateDevice(
     device: GPUDevice | Device,
-    flags: dml.DML_CREATE_DEVICE_FLAGS = dml.DML_CREATE_DEVICE_FLAG_NONE,
+    flags: enums.DML_CREATE_DEVICE_FLAGS = enums.DML_CREATE_DEVICE_FLAG_NONE,
 ) -> IDMLDevice:
     """Make a DirectML device on a device of yours.
 
@@ -130,7 +130,7 @@ def DMLCreateDevice(
     TypeError, DeviceLostError
         It is no device, or lost.
     """
-    dml.DML_CREATE_DEVICE_FLAGS(flags)  # refuses flags that are none
+    enums.DML_CREATE_DEVICE_FLAGS(flags)  # refuses flags that are none
     return IDMLDevice(device if isinstance(device, Device) else Device.wrap(device))
 
 
@@ -146,11 +146,11 @@ class IDMLDevice:
     def __init__(self, device: Device) -> None:
         self.device = device
 
-    def GetParentDevice(self) -> GPUDevice:
+    def GetParentDevice(self) -> Any:
         """The device that this was made from."""
         return self.device.wgpu_device
 
-    def CreateOperator(self, desc: dml.DML_OPERATOR_DESC) -> IDMLOperator:
+    def CreateOperator(self, desc: structs.DML_OPERATOR_DESC) -> IDMLOperator:
         """Check an operator: DML_OPERATOR_SLICE, DML_OPERATOR_SLICE1 or DML_OPERATOR_SLICE_GRAD.
 
         Raises
@@ -162,7 +162,7 @@ class IDMLDevice:
             return IDMLOperator(read_operator(desc))
 
     def CompileOperator(
-        self, op: IDMLOperator, flags: dml.DML_EXECUTION_FLAGS = dml.DML_EXECUTION_FLAG_NONE
+        self, op: IDMLOperator, flags: enums.DML_EXECUTION_FLAGS = enums.DML_EXECUTION_FLAG_NONE
     ) -> IDMLCompiledOperator:
         """Plan an operator, and make its pipelines.
 
@@ -174,12 +174,12 @@ class IDMLDevice:
         """
         with named("CompileOperator"):
             check_kind("op", op, IDMLOperator)
-            if dml.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in dml.DML_EXECUTION_FLAGS(flags):
+            if enums.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in enums.DML_EXECUTION_FLAGS(flags):
                 raise ValueError(
                     "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "
                     "called; bind before it, and leave the flag out"
                 )
-            return IDMLCompiledOperator(self.device, op.operator)
+            return IDMLCompiledOperator(self.device, op.checked)
 
     def CreateOperatorInitializer(
         self, operatorCount: int, operators: IDMLCompiledOperator | Sequence[IDMLCompiledOperator]
@@ -189,7 +189,7 @@ class IDMLDevice:
             compiled = counted("operators", operatorCount, operators, IDMLCompiledOperator)
         return IDMLOperatorInitializer(self.device, compiled)
 
-    def CreateBindingTable(self, desc: dml.DML_BINDING_TABLE_DESC) -> IDMLBindingTable:
+    def CreateBindingTable(self, desc: structs.DML_BINDING_TABLE_DESC) -> IDMLBindingTable:
         """Make a binding table for a dispatchable.
 
         Raises

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import wgslice.directml.structs as dml
+import wgslice.directml.enums as enums
+import wgslice.directml.structs as structs
 from wgslice.arguments import integer
 from wgslice.directml.operators import BufferTensor
 from wgslice.gpu.handles import is_buffer
@@ -36,41 +37,41 @@ def check_kind(name: str, value: object, kind: type) -> None:
         raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
 
 
-def snapshot(binding: dml.DML_BINDING_DESC) -> dml.DML_BINDING_DESC:
+def snapshot(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
     """A binding as it is now; its caller may change the structures afterwards."""
     part = copy(binding.Desc)
-    if isinstance(part, dml.DML_BUFFER_ARRAY_BINDING):
+    if isinstance(part, structs.DML_BUFFER_ARRAY_BINDING):
         part.Bindings = [copy(item) for item in part.Bindings]
-    return dml.DML_BINDING_DESC(binding.Type, part)
+    return structs.DML_BINDING_DESC(binding.Type, part)
 
 
-def at(bindings: Sequence[dml.DML_BINDING_DESC], number: int) -> dml.DML_BINDING_DESC:
+def at(bindings: Sequence[structs.DML_BINDING_DESC], number: int) -> structs.DML_BINDING_DESC:
     """A binding; one of type NONE where there is none."""
-    return bindings[number] if number < len(bindings) else dml.DML_BINDING_DESC()
+    return bindings[number] if number < len(bindings) else structs.DML_BINDING_DESC()
 
 
-def only(bindings: Sequence[dml.DML_BINDING_DESC]) -> dml.DML_BINDING_DESC:
+def only(bindings: Sequence[structs.DML_BINDING_DESC]) -> structs.DML_BINDING_DESC:
     """The one binding of an operator's side."""
     if len(bindings) > 1:
         raise ValueError(f"{len(bindings)} are bound: must be 1")
     return at(bindings, 0)
 
 
-def array_item(binding: dml.DML_BINDING_DESC) -> dml.DML_BINDING_DESC:
+def array_item(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
     """The one buffer of an array that is bound for an operator's inputs."""
     array = binding.Desc
-    if binding.Type != dml.DML_BINDING_TYPE_BUFFER_ARRAY or not isinstance(
-        array, dml.DML_BUFFER_ARRAY_BINDING
+    if binding.Type != enums.DML_BINDING_TYPE_BUFFER_ARRAY or not isinstance(
+        array, structs.DML_BUFFER_ARRAY_BINDING
     ):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER_ARRAY, with its Desc")
-    (item,) = counted("Bindings", array.BindingCount, array.Bindings, dml.DML_BUFFER_BINDING)
-    return dml.DML_BINDING_DESC(dml.DML_BINDING_TYPE_BUFFER, item)
+    (item,) = counted("Bindings", array.BindingCount, array.Bindings, structs.DML_BUFFER_BINDING)
+    return structs.DML_BINDING_DESC(enums.DML_BINDING_TYPE_BUFFER, item)
 
 
-def bound(binding: dml.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buffer, int]:
+def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buffer, int]:
     """A buffer and a byte offset, refused where the tensor's descriptor does not allow them."""
     part = binding.Desc
-    if binding.Type != dml.DML_BINDING_TYPE_BUFFER or not isinstance(part, dml.DML_BUFFER_BINDING):
+    if binding.Type != enums.DML_BINDING_TYPE_BUFFER or not isinstance(part, structs.DML_BUFFER_BINDING):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
     offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
     if not is_buffer(part.Buffer):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import wgslice.directml.structs as dml
+import wgslice.directml.enums as enums
+import wgslice.directml.structs as structs
 from wgslice.arguments import integer
 from wgslice.directml.bindings import array_item, at, bound, check_kind, counted, only, snapshot
-from wgslice.directml.operators import Operator
+from wgslice.directml.operators import CheckedOperator
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
@@ -32,14 +33,14 @@ __all__ = [
 class IDMLOperator:
     """An operator that is checked, and not yet compiled."""
 
-    def __init__(self, operator: Operator) -> None:
-        self.operator = operator
+    def __init__(self, checked: CheckedOperator) -> None:
+        self.checked = checked
 
 
 class IDMLDispatchable:
     """What can be recorded: a compiled operator or an initializer."""
 
-    def GetBindingProperties(self) -> dml.DML_BINDING_PROPERTIES:
+    def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
         """What its binding table must hold; no temporary resource is ever needed."""
         raise NotImplementedError
 
@@ -56,25 +57,25 @@ class IDMLCompiledOperator(IDMLDispatchable):
         wgslice's own; its `plan` says what runs.
     """
 
-    def __init__(self, device: Device, operator: Operator) -> None:
-        self.operator = operator
-        self.compiled = device.compile(operator.descriptor)
+    def __init__(self, device: Device, checked: CheckedOperator) -> None:
+        self.checked = checked
+        self.compiled = device.compile(checked.descriptor)
 
-    def GetBindingProperties(self) -> dml.DML_BINDING_PROPERTIES:
+    def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
         """Two descriptors, and a persistent resource for an input that is owned by DirectML."""
-        owned = self.operator.input.nbytes if self.operator.input.owned else 0
-        return dml.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2, PersistentResourceSize=owned)
+        owned = self.checked.input.nbytes if self.checked.input.owned else 0
+        return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2, PersistentResourceSize=owned)
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
-        owned = self.operator.input.owned
-        if owned and any(binding.Type != dml.DML_BINDING_TYPE_NONE for binding in table.inputs):
+        owned = self.checked.input.owned
+        if owned and any(binding.Type != enums.DML_BINDING_TYPE_NONE for binding in table.inputs):
             raise ValueError(
                 "input: is owned by DirectML, and bound to the initializer: bind DML_BINDING_TYPE_NONE"
             )
         with named("persistent resource" if owned else "input"):
-            source = bound(table.persistent if owned else only(table.inputs), self.operator.input)
+            source = bound(table.persistent if owned else only(table.inputs), self.checked.input)
         with named("output"):
-            target = bound(only(table.outputs), self.operator.output)
+            target = bound(only(table.outputs), self.checked.output)
         self.compiled.record(encoder, input=source, output=target)
 
 
@@ -92,14 +93,14 @@ class IDMLOperatorInitializer(IDMLDispatchable):
         with named("Reset"):
             self.operators = tuple(counted("operators", operatorCount, operators, IDMLCompiledOperator))
 
-    def GetBindingProperties(self) -> dml.DML_BINDING_PROPERTIES:
+    def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
         """Two descriptors an operator: its inputs, and its persistent resource, which is an output here."""
-        return dml.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2 * len(self.operators))
+        return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2 * len(self.operators))
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
         copies = []
         for number, operator in enumerate(self.operators):
-            tensor = operator.operator.input
+            tensor = operator.checked.input
             if tensor.owned:
                 with named(f"inputs of operator {number}"):
                     source = bound(array_item(at(table.inputs, number)), tensor)
@@ -120,10 +121,10 @@ class IDMLOperatorInitializer(IDMLDispatchable):
 class IDMLBindingTable:
     """The buffers that a dispatchable is recorded with; each binding holds until another takes its place."""
 
-    def __init__(self, desc: dml.DML_BINDING_TABLE_DESC) -> None:
+    def __init__(self, desc: structs.DML_BINDING_TABLE_DESC) -> None:
         self.Reset(desc)
 
-    def Reset(self, desc: dml.DML_BINDING_TABLE_DESC) -> None:
+    def Reset(self, desc: structs.DML_BINDING_TABLE_DESC) -> None:
         """Forget all bindings, and serve another dispatchable.
 
         Raises
@@ -132,39 +133,43 @@ class IDMLBindingTable:
             It has no dispatchable, or fewer descriptors than that requires.
         """
         with named("IDMLBindingTable"):
-            check_kind("desc", desc, dml.DML_BINDING_TABLE_DESC)
+            check_kind("desc", desc, structs.DML_BINDING_TABLE_DESC)
             check_kind("Dispatchable", desc.Dispatchable, IDMLDispatchable)
             required = desc.Dispatchable.GetBindingProperties().RequiredDescriptorCount
             if integer("SizeInDescriptors", desc.SizeInDescriptors) < required:
                 raise ValueError(f"SizeInDescriptors = {desc.SizeInDescriptors}: must be at least {required}")
         self.dispatchable = desc.Dispatchable
-        self.inputs: list[dml.DML_BINDING_DESC] = []
-        self.outputs: list[dml.DML_BINDING_DESC] = []
-        self.persistent = dml.DML_BINDING_DESC()
+        self.inputs: list[structs.DML_BINDING_DESC] = []
+        self.outputs: list[structs.DML_BINDING_DESC] = []
+        self.persistent = structs.DML_BINDING_DESC()
 
     def BindInputs(
-        self, bindingCount: int, bindings: dml.DML_BINDING_DESC | Sequence[dml.DML_BINDING_DESC] | None
+        self,
+        bindingCount: int,
+        bindings: structs.DML_BINDING_DESC | Sequence[structs.DML_BINDING_DESC] | None,
     ) -> None:
         """Bind the input, or for an initializer an array of them for each operator."""
         with named("BindInputs"):
-            given = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+            given = counted("bindings", bindingCount, bindings, structs.DML_BINDING_DESC)
             self.inputs = [snapshot(binding) for binding in given]
 
     def BindOutputs(
-        self, bindingCount: int, bindings: dml.DML_BINDING_DESC | Sequence[dml.DML_BINDING_DESC] | None
+        self,
+        bindingCount: int,
+        bindings: structs.DML_BINDING_DESC | Sequence[structs.DML_BINDING_DESC] | None,
     ) -> None:
         """Bind the output, or for an initializer the persistent resource of each operator."""
         with named("BindOutputs"):
-            given = counted("bindings", bindingCount, bindings, dml.DML_BINDING_DESC)
+            given = counted("bindings", bindingCount, bindings, structs.DML_BINDING_DESC)
             self.outputs = [snapshot(binding) for binding in given]
 
-    def BindTemporaryResource(self, binding: dml.DML_BINDING_DESC | None) -> None:
+    def BindTemporaryResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
         """Do nothing: no operator here needs a temporary resource."""
 
-    def BindPersistentResource(self, binding: dml.DML_BINDING_DESC | None) -> None:
+    def BindPersistentResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
         """Bind what the initializer has filled."""
         with named("BindPersistentResource"):
-            (given,) = counted("binding", 1, binding or dml.DML_BINDING_DESC(), dml.DML_BINDING_DESC)
+            (given,) = counted("binding", 1, binding or structs.DML_BINDING_DESC(), structs.DML_BINDING_DESC)
             self.persistent = snapshot(given)
 
 

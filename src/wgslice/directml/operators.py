@@ -8,27 +8,28 @@ from typing import Any
 
 import numpy as np
 
-import wgslice.directml.structs as dml
+import wgslice.directml.enums as enums
+import wgslice.directml.structs as structs
 from wgslice.arguments import integer, integers
 from wgslice.errors import named
 from wgslice.operators.slice1 import Slice, Slice1
 from wgslice.operators.slice_grad import SliceGrad
 from wgslice.operators.tensor_desc import TensorDesc
 
-__all__ = ["BufferTensor", "Operator", "read_operator", "tensor_desc"]
+__all__ = ["BufferTensor", "CheckedOperator", "read_operator", "tensor_desc"]
 
 DTYPES = {
-    dml.DML_TENSOR_DATA_TYPE_FLOAT32: np.float32,
-    dml.DML_TENSOR_DATA_TYPE_FLOAT16: np.float16,
-    dml.DML_TENSOR_DATA_TYPE_UINT32: np.uint32,
-    dml.DML_TENSOR_DATA_TYPE_UINT16: np.uint16,
-    dml.DML_TENSOR_DATA_TYPE_UINT8: np.uint8,
-    dml.DML_TENSOR_DATA_TYPE_INT32: np.int32,
-    dml.DML_TENSOR_DATA_TYPE_INT16: np.int16,
-    dml.DML_TENSOR_DATA_TYPE_INT8: np.int8,
-    dml.DML_TENSOR_DATA_TYPE_FLOAT64: np.float64,
-    dml.DML_TENSOR_DATA_TYPE_UINT64: np.uint64,
-    dml.DML_TENSOR_DATA_TYPE_INT64: np.int64,
+    enums.DML_TENSOR_DATA_TYPE_FLOAT32: np.float32,
+    enums.DML_TENSOR_DATA_TYPE_FLOAT16: np.float16,
+    enums.DML_TENSOR_DATA_TYPE_UINT32: np.uint32,
+    enums.DML_TENSOR_DATA_TYPE_UINT16: np.uint16,
+    enums.DML_TENSOR_DATA_TYPE_UINT8: np.uint8,
+    enums.DML_TENSOR_DATA_TYPE_INT32: np.int32,
+    enums.DML_TENSOR_DATA_TYPE_INT16: np.int16,
+    enums.DML_TENSOR_DATA_TYPE_INT8: np.int8,
+    enums.DML_TENSOR_DATA_TYPE_FLOAT64: np.float64,
+    enums.DML_TENSOR_DATA_TYPE_UINT64: np.uint64,
+    enums.DML_TENSOR_DATA_TYPE_INT64: np.int64,
 }
 
 
@@ -42,14 +43,14 @@ class BufferTensor:
     owned: bool  # given once, to the initializer
 
     @classmethod
-    def of(cls, tensor: dml.DML_TENSOR_DESC | None, dimensions: int) -> BufferTensor:
+    def of(cls, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> BufferTensor:
         """Refuse what breaks a rule of DirectML's buffer tensors."""
-        if not isinstance(tensor, dml.DML_TENSOR_DESC):
+        if not isinstance(tensor, structs.DML_TENSOR_DESC):
             raise TypeError(f"of type {type(tensor).__name__}: must be a DML_TENSOR_DESC")
-        if tensor.Type != dml.DML_TENSOR_TYPE_BUFFER:
+        if tensor.Type != enums.DML_TENSOR_TYPE_BUFFER:
             raise ValueError(f"Type = {tensor.Type!r}: must be DML_TENSOR_TYPE_BUFFER")
         buffer = tensor.Desc
-        if not isinstance(buffer, dml.DML_BUFFER_TENSOR_DESC):
+        if not isinstance(buffer, structs.DML_BUFFER_TENSOR_DESC):
             raise TypeError(f"Desc is of type {type(buffer).__name__}: must be a DML_BUFFER_TENSOR_DESC")
         if buffer.DimensionCount != dimensions:
             raise ValueError(f"DimensionCount = {buffer.DimensionCount}: must be the operator's {dimensions}")
@@ -63,19 +64,22 @@ class BufferTensor:
         alignment = integer("GuaranteedBaseOffsetAlignment", buffer.GuaranteedBaseOffsetAlignment)
         if alignment < 0 or alignment & (alignment - 1):
             raise ValueError(f"GuaranteedBaseOffsetAlignment = {alignment}: must be 0 or a power of two")
-        flags = dml.DML_TENSOR_FLAGS(buffer.Flags)
-        return cls(desc, nbytes, alignment or 1, dml.DML_TENSOR_FLAGS.OWNED_BY_DML in flags)
+        flags = enums.DML_TENSOR_FLAGS(buffer.Flags)
+        return cls(desc, nbytes, alignment or 1, enums.DML_TENSOR_FLAGS.OWNED_BY_DML in flags)
 
 
 def tensor_desc(
-    data_type: dml.DML_TENSOR_DATA_TYPE, dimensions: int, sizes: Sequence[int], strides: Sequence[int] | None
+    data_type: enums.DML_TENSOR_DATA_TYPE,
+    dimensions: int,
+    sizes: Sequence[int],
+    strides: Sequence[int] | None,
 ) -> TensorDesc:
     """A tensor in DirectML's words; its arrays have an entry for each dimension."""
     if data_type not in DTYPES:
         names = ", ".join(known.name for known in DTYPES)
         raise ValueError(f"DataType = {data_type!r}: must be DML_TENSOR_DATA_TYPE_ and one of {names}")
     check_counts(dimensions, Sizes=sizes, **({} if strides is None else {"Strides": strides}))
-    return TensorDesc(DTYPES[dml.DML_TENSOR_DATA_TYPE(data_type)], sizes, strides)
+    return TensorDesc(DTYPES[enums.DML_TENSOR_DATA_TYPE(data_type)], sizes, strides)
 
 
 def check_counts(dimensions: int, **arrays: Sequence[int]) -> None:
@@ -86,7 +90,7 @@ def check_counts(dimensions: int, **arrays: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True)
-class Operator:
+class CheckedOperator:
     """What is computed, and the tensors that are bound for it."""
 
     descriptor: Slice | Slice1 | SliceGrad
@@ -95,18 +99,18 @@ class Operator:
 
 
 STRUCTURES: dict[int, tuple[type[Any], type[Slice | Slice1 | SliceGrad]]] = {
-    dml.DML_OPERATOR_SLICE: (dml.DML_SLICE_OPERATOR_DESC, Slice),
-    dml.DML_OPERATOR_SLICE1: (dml.DML_SLICE1_OPERATOR_DESC, Slice1),
-    dml.DML_OPERATOR_SLICE_GRAD: (dml.DML_SLICE_GRAD_OPERATOR_DESC, SliceGrad),
+    enums.DML_OPERATOR_SLICE: (structs.DML_SLICE_OPERATOR_DESC, Slice),
+    enums.DML_OPERATOR_SLICE1: (structs.DML_SLICE1_OPERATOR_DESC, Slice1),
+    enums.DML_OPERATOR_SLICE_GRAD: (structs.DML_SLICE_GRAD_OPERATOR_DESC, SliceGrad),
 }
 
 
-def read_operator(operator: dml.DML_OPERATOR_DESC) -> Operator:
+def read_operator(operator: structs.DML_OPERATOR_DESC) -> CheckedOperator:
     """What an operator descriptor says, refused where it breaks a rule."""
-    if not isinstance(operator, dml.DML_OPERATOR_DESC):
+    if not isinstance(operator, structs.DML_OPERATOR_DESC):
         raise TypeError(f"desc is of type {type(operator).__name__}: must be a DML_OPERATOR_DESC")
     if operator.Type not in STRUCTURES:
-        names = ", ".join(f"DML_OPERATOR_{known.name}" for known in map(dml.DML_OPERATOR_TYPE, STRUCTURES))
+        names = ", ".join(f"DML_OPERATOR_{known.name}" for known in map(enums.DML_OPERATOR_TYPE, STRUCTURES))
         raise ValueError(f"Type = {operator.Type!r}: must be one of {names}")
     structure, descriptor = STRUCTURES[operator.Type]
     desc: Any = operator.Desc
@@ -122,4 +126,4 @@ def read_operator(operator: dml.DML_OPERATOR_DESC) -> Operator:
             output = BufferTensor.of(getattr(desc, output_name), desc.DimensionCount)
             if output.owned:
                 raise ValueError("Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be DML_TENSOR_FLAG_NONE")
-        return Operator(descriptor(input.desc, output.desc, *window.values()), input, output)
+        return CheckedOperator(descriptor(input.desc, output.desc, *window.values()), input, output)

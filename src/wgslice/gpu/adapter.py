@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.protocols import GPUAdapter
@@ -35,7 +36,7 @@ class Adapter:
     backend: str
     kind: str
     driver: str
-    handle: GPUAdapter | None = field(default=None, repr=False, compare=False)  # None where made by hand
+    handle: Any = field(default=None, repr=False, compare=False)  # the wgpu.GPUAdapter
 
     @property
     def software(self) -> bool:

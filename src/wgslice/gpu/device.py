@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError, NoAdapterError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, process_lock
-from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice
+from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
@@ -51,7 +51,8 @@ class Device:
     """
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
-        self.wgpu_device = wgpu_device
+        self.wgpu_device: Any = wgpu_device  # Any to callers, since wgpu ships no types
+        self.queue: Queue = wgpu_device.queue
         self.adapter = describe_adapter(wgpu_device.adapter)
         limits = wgpu_device.limits
         self.largest_buffer_nbytes: int = limits["max-buffer-size"]
@@ -172,16 +173,18 @@ class Device:
                 "use smaller tensors"
             )
         with translated_errors:
-            return self.wgpu_device.create_buffer(size=size, usage=TENSOR_USAGES)
+            buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=TENSOR_USAGES)
+        return buffer
 
     def create_encoder(self) -> CommandEncoder:
         """Begin to record."""
-        return self.wgpu_device.create_command_encoder()
+        encoder: CommandEncoder = self.wgpu_device.create_command_encoder()
+        return encoder
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Let the GPU begin with what an encoder has recorded."""
         with translated_errors:
-            self.wgpu_device.queue.submit([encoder.finish()])
+            self.queue.submit([encoder.finish()])
 
     @cached_property
     def zeros(self) -> Buffer:

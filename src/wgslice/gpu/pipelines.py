@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.gpu.protocols import BindGroup, BindGroupLayout, Buffer, GPUDevice, Pipeline, ShaderModule
+from wgslice.gpu.translation import translated_errors
 from wgslice.gpu.usages import COMPUTE_STAGE, BufferUsage
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
+from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
 from wgslice.plans.window_steps import WindowDispatch, Windows
@@ -74,14 +75,8 @@ class Pipelines:
         """A plan's commands, made the first time and kept as long as the plan."""
         found = self.commands.get(plan)
         if found is None:
-            found = tuple(
-                step
-                if isinstance(step, Clear | BufferCopies)
-                else self._bind_windows(step)
-                if isinstance(step, WindowDispatch)
-                else self._bind(step)
-                for step in plan.steps
-            )
+            with translated_errors:
+                found = tuple(self._command(step) for step in plan.steps)
             self.commands[plan] = found
         return found
 
@@ -98,6 +93,12 @@ class Pipelines:
         """Bind a buffer to nothing: what is wrong with it raises here, and would abort in a submission."""
         entries = [{"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": 4}}]
         self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
+
+    def _command(self, step: Step) -> Command:
+        """A step with what it runs with."""
+        if isinstance(step, Clear | BufferCopies):
+            return step
+        return self._bind_windows(step) if isinstance(step, WindowDispatch) else self._bind(step)
 
     def _bind(self, step: Dispatch) -> Bound:
         constants = tuple(override_constants(step).items())

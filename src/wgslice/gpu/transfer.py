@@ -16,7 +16,7 @@ __all__ = ["download", "upload"]
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
     """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""
-    queue = device.wgpu_device.queue
+    queue = device.queue
     whole = data.size // 4 * 4
     with translated_errors:
         for start in range(0, whole, UPLOAD_CHUNK_NBYTES):

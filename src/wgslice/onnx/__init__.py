@@ -70,7 +70,9 @@ class Backend(onnx.backend.base.Backend):
         return cls.supports_device(device)
 
     @classmethod
-    def prepare(cls, model: Model, device: str | Device = DEFAULT, **kwargs: Any) -> PreparedModel:
+    def prepare(
+        cls, model: Model, device: str | Device | GPUDevice = DEFAULT, **kwargs: Any
+    ) -> PreparedModel:
         """Make a model ready to run: check it, and upload its initializers.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.onnx.operators import Operator
+from wgslice.onnx.rules import Rule
+from wgslice.onnx.values import Nested
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Graph", "Input", "Node", "bind"]
+__all__ = ["Given", "Graph", "Input", "Node", "bind"]
+
+
+Given: TypeAlias = "Nested[NDArray[Any] | Tensor]"  # what a caller gives for an input
 
 
 class Input(NamedTuple):
@@ -30,7 +34,7 @@ class Node(NamedTuple):
     """An operator, and the names of what it takes and gives; an empty name is nothing."""
 
     label: str
-    operator: Operator
+    rule: Rule
     version: int
     attributes: Mapping[str, Any]
     inputs: tuple[str, ...]
@@ -39,7 +43,7 @@ class Node(NamedTuple):
     @property
     def data(self) -> tuple[str, ...]:
         """Names of the inputs that hold elements to move, and no parameters."""
-        return self.inputs if self.operator.all_data else self.inputs[:1]
+        return self.inputs if self.rule.all_data else self.inputs[:1]
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Graph:
     outputs: tuple[str, ...]
 
 
-def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Any]:
+def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
     """Inputs by name, each as the graph declares it."""
     with named("inputs"):
         given = by_name(inputs, graph)
@@ -64,7 +68,7 @@ def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Any]:
         return given
 
 
-def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
+def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
     """Inputs under the names of the graph's, none missing and none unknown."""
     names = [declared.name for declared in graph.inputs]
     needed = [name for name in names if name not in graph.constants]
@@ -88,7 +92,7 @@ def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
     return {name: normalized(value, dtypes[name]) for name, value in given.items()}
 
 
-def normalized(value: Any, dtype: DType | None) -> Any:
+def normalized(value: Any, dtype: DType | None) -> Given:
     """An input as an array, a tensor, a list of such for a sequence, which has no dtype, or None."""
     if isinstance(value, list) and dtype is None:
         return [normalized(item, dtype) for item in value]
@@ -97,7 +101,7 @@ def normalized(value: Any, dtype: DType | None) -> Any:
     return np.asarray(value, dtype) if isinstance(value, list) else np.asarray(value)
 
 
-def check_input(value: Any, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
+def check_input(value: Given, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
     """Refuse an input that is not as declared, or elsewhere; sizes of one name must be equal."""
     if isinstance(value, list) or value is None:
         if declared.dtype is not None:

@@ -7,22 +7,19 @@ from itertools import accumulate, product
 from math import prod
 from typing import Any, NamedTuple
 
-from wgslice.gpu.recording import Operand
 from wgslice.layout import Layout
+from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
 from wgslice.operators.extract_windows import repeated_bytes, windows_of
 from wgslice.plans.extract_windows import extract_windows_planner
-from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.views import view
+from wgslice.plans.profiles import MOST_PAD_PIECES
 
 __all__ = ["pad", "segments"]
 
-MOST_PIECES = 81  # three an axis in four of them; beyond, one axis after the other takes fewer copies
 
-
-def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Tensor:
+def pad(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Value:
     """A copy of `x` with so many elements more, or fewer, before and behind each dimension."""
-    sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
+    sizes = padded_sizes(x, widths)
     for axis, size in enumerate(sizes):
         if size < 0:
             raise ValueError(
@@ -35,39 +32,57 @@ def pad(workspace: Workspace, x: Tensor, widths: Sequence[tuple[int, int]], mode
     if 0 in sizes:
         return workspace.empty(sizes, x.dtype)
     if mode == "constant":
-        result = workspace.empty(sizes, x.dtype)
-        begins = [-before for before, _ in widths]
-        windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
-        target = Operand(result.buffer, Layout.packed((1, *sizes)), x.dtype.itemsize)
-        workspace.run(extract_windows_planner(windows), x.operand, target)
-        return result
+        return constant_border(workspace, x, widths, value)
+    return own_border(workspace, x, widths, mode)
+
+
+def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], value: Any) -> Value:
+    """A window that leaves the tensor, filled with a value where it does."""
+    sizes = padded_sizes(x, widths)
+    result = workspace.empty(sizes, x.dtype)
+    begins = [-before for before, _ in widths]
+    windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
+    target = result.viewed(Layout.packed((1, *sizes)))
+    workspace.run(extract_windows_planner(windows), x, target)
+    return result
+
+
+def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], mode: str) -> Value:
+    """A copy of each piece of the border, all at once; one axis after the other where they are too many."""
     cropped = x.layout.select(
         [
             range(max(-before, 0), size + min(behind, 0))
             for size, (before, behind) in zip(x.shape, widths, strict=True)
         ]
     )
-    parts = [
+    segmented = [
         segments(mode, size, max(before, 0), max(behind, 0))
         for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
-    if prod(map(len, parts)) > max(MOST_PIECES, *map(len, parts)):
+    if prod(map(len, segmented)) > max(MOST_PAD_PIECES, *map(len, segmented)):
         for axis, width in enumerate(widths):
-            alone = [(0, 0)] * x.ndim
-            alone[axis] = width
-            x = pad(workspace, x, alone, mode, value)
+            if width != (0, 0):
+                alone = [(0, 0)] * x.ndim
+                alone[axis] = width
+                x = own_border(workspace, x, alone, mode)
         return x
-    result = workspace.empty(sizes, x.dtype)
-    for piece in product(*parts):
-        source = view(x, cropped.select([segment.indices for segment in piece]))
-        workspace.copy(source, view(result, result.layout.select([segment.places for segment in piece])))
+    result = workspace.empty(padded_sizes(x, widths), x.dtype)
+    for piece in product(*segmented):
+        source = cropped.select([segment.indices for segment in piece])
+        padded = result.layout.select([segment.padded for segment in piece])
+        workspace.copy(x.viewed(source), result.viewed(padded))
     return result
+
+
+def padded_sizes(x: Value, widths: Sequence[tuple[int, int]]) -> list[int]:
+    """Sizes with so many elements more, or fewer, before and behind."""
+    return [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
 
 
 class Segment(NamedTuple):
     """Neighbours of a padded dimension, and the indices they take; one index is taken for all of them."""
 
-    places: range
+    padded: range
     indices: range
 
 
@@ -105,12 +120,12 @@ def edge_part(position: int, size: int) -> tuple[range, int]:
 
 
 def wrap_part(position: int, size: int) -> tuple[range, int]:
-    """The same for mode `wrap`: begin again."""
+    """What mode `wrap` takes: it begins again."""
     return range(position % size, size), size - position % size
 
 
 def reflect_part(position: int, size: int) -> tuple[range, int]:
-    """The same for mode `reflect`: there and back, either end once."""
+    """What mode `reflect` takes: there and back, either end once."""
     phase = position % (2 * (size - 1))
     if phase < size:
         return range(phase, size), size - phase

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import onnx.backend.base
 from numpy.typing import NDArray
 
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import Graph, bind
+from wgslice.onnx.memory import MemoryUse
 from wgslice.onnx.program import Program
-from wgslice.onnx.workspace import MemoryUse
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Inputs", "PreparedModel", "check_no_options"]
@@ -83,7 +83,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
             The device has no memory left for a tensor, or is gone.
         """
         check_no_options("run", kwargs)
-        return tuple(self.program.run(bind(inputs, self.program.graph, self.device)))
+        outputs = self.program.run(bind(inputs, self.program.graph, self.device))
+        return cast("tuple[NDArray[Any], ...]", tuple(outputs))  # a graph that gives a sequence is rare
 
     def run_on_device(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """Run the model, and leave its outputs on the device.
@@ -104,7 +105,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
         TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
             As for `run`.
         """
-        return tuple(self.program.run_on_device(bind(inputs, self.program.graph, self.device)))
+        outputs = self.program.run_on_device(bind(inputs, self.program.graph, self.device))
+        return cast("tuple[Tensor, ...]", tuple(outputs))
 
     def __repr__(self) -> str:
         return f"PreparedModel(inputs={self.input_names}, outputs={self.output_names}, device={self.device})"

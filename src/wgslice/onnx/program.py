@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.onnx.graph import Graph, Node
-from wgslice.onnx.operators import Call
-from wgslice.onnx.workspace import MemoryUse, Workspace, resolved
+from wgslice.onnx.call import Call
+from wgslice.onnx.graph import Given, Graph, Node
+from wgslice.onnx.memory import MemoryUse
+from wgslice.onnx.values import Nested, Value, as_value, each
+from wgslice.onnx.workspace import Workspace
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
 
@@ -30,7 +33,9 @@ class Program:
         self.memory: MemoryUse | None = None
         self.data_names = {name for node in graph.nodes for name in node.data} | set(graph.outputs)
         self.constants = {
-            name: asarray(array, device) for name, array in graph.constants.items() if name in self.data_names
+            name: Value.of(asarray(array, device))
+            for name, array in graph.constants.items()
+            if name in self.data_names
         }
         last_use = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
         last_use |= {name: number for number, node in enumerate(graph.nodes) for name in node.inputs}
@@ -44,22 +49,22 @@ class Program:
         """Where it runs."""
         return self.workspace.device
 
-    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def run(self, inputs: Mapping[str, Given]) -> list[Nested[NDArray[Any]]]:
         """The outputs in memory, read after all work is submitted."""
         with self._running():
-            packed = [each(self._readable, value) for value in self._evaluate(inputs)]
+            packed = [each(self._readable)(value) for value in self._evaluate(inputs)]
             self.workspace.hold(packed)
-            read = [each(self.workspace.read, value) for value in packed]
+            read = [each(self.workspace.read)(value) for value in packed]
             self.memory = self.workspace.end()
             return read
 
-    def run_on_device(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def run_on_device(self, inputs: Mapping[str, Given]) -> list[Nested[Tensor]]:
         """The outputs as tensors of the caller's, submitted and not waited for."""
         with self._running():
-            given = [each(self.workspace.give_away, value) for value in self._evaluate(inputs)]
+            given = [each(self.workspace.give_away)(value) for value in self._evaluate(inputs)]
             self.workspace.submit()
             self.memory = self.workspace.end()
-            return [each(resolved, value) for value in given]
+            return [each(self.workspace.tensor)(value) for value in given]
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -70,18 +75,18 @@ class Program:
             finally:
                 self.workspace.begin()
 
-    def _evaluate(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def _evaluate(self, inputs: Mapping[str, Given]) -> list[Nested[Value]]:
         """Record every node; the outputs, on the device."""
-        parameters: dict[str, Any] = {
+        parameters: dict[str, NDArray[Any] | None] = {
             name: array for name, array in self.graph.constants.items() if name not in inputs
         }
-        values: dict[str, Any] = dict(self.constants)
+        values: dict[str, Nested[Value]] = dict(self.constants)
         self.workspace.label = "inputs"
-        for name, value in inputs.items():
+        for name, given in inputs.items():
             if name in self.data_names:
-                values[name] = each(self._on_device, value)
-            if isinstance(value, np.ndarray) or name not in values:
-                parameters[name] = None if value is None else np.asarray(value)
+                values[name] = each(self._on_device)(given)
+            if isinstance(given, np.ndarray) or name not in values:
+                parameters[name] = None if given is None else np.asarray(given)
         for value in values.values():
             self.workspace.hold(value)
         for node, dying in zip(self.graph.nodes, self.dying, strict=True):
@@ -97,32 +102,28 @@ class Program:
         self.workspace.label = "outputs"
         return [values[name] for name in self.graph.outputs]
 
-    def _run_node(self, node: Node, values: dict[str, Any], parameters: dict[str, Any]) -> list[Any]:
+    def _run_node(
+        self,
+        node: Node,
+        values: Mapping[str, Nested[Value]],
+        parameters: dict[str, NDArray[Any] | None],
+    ) -> Sequence[Nested[Value]]:
         """What a node gives; a parameter that the graph has computed is read back for it."""
-        arguments: list[Any] = []
-        for position, name in enumerate(node.inputs):
-            if not name:
-                arguments.append(None)
-            elif position == 0 or node.operator.all_data:
-                arguments.append(values[name])
-            else:
-                if name not in parameters:
-                    parameters[name] = self.workspace.read(values[name])
-                arguments.append(parameters[name])
-        call = Call(self.workspace, node.version, node.attributes, arguments, len(node.outputs))
-        return node.operator.run(call)
+        data = [values[name] if name else None for name in node.data]
+        needed = {
+            position: name for position, name in enumerate(node.inputs) if name and position >= len(data)
+        }
+        for position, name in needed.items():
+            if name not in parameters:
+                parameters[name] = self.workspace.read(as_value(position, values[name]))
+        arrays = {position: parameters[name] for position, name in needed.items()}
+        call = Call(self.workspace, node.version, node.attributes, data, arrays, len(node.outputs))
+        return node.rule.run(call)
 
-    def _on_device(self, value: Any) -> Any:
-        """An array or tensor on the device."""
-        return value if isinstance(value, Tensor) else self.workspace.upload(value)
+    def _on_device(self, given: NDArray[Any] | Tensor) -> Value:
+        """An array, uploaded, or a tensor as it is."""
+        return Value.of(given) if isinstance(given, Tensor) else self.workspace.upload(given)
 
-    def _readable(self, x: Tensor) -> Tensor:
-        """A tensor that is read without another copy."""
+    def _readable(self, x: Value) -> Value:
+        """A value that is read without another copy."""
         return x if x.is_packed else self.workspace.packed(x)
-
-
-def each(function: Any, value: Any) -> Any:
-    """A function of everything in a value: of it, of what a sequence holds, of nothing in None."""
-    if isinstance(value, list):
-        return [each(function, item) for item in value]
-    return value if value is None else function(value)

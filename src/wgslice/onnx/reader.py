@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from onnx import defs, helper, numpy_helper
 
 from wgslice.onnx.graph import Graph, Input, Node
-from wgslice.onnx.operators import OPERATORS
+from wgslice.onnx.rules import RULES
 
 __all__ = ["UnsupportedOperatorError", "check_supported", "read_graph", "read_model"]
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-KNOWN = {*OPERATORS, "Constant"}
+KNOWN = {*RULES, "Constant"}
 
 
 class UnsupportedOperatorError(NotImplementedError, ValueError):
@@ -80,7 +80,7 @@ def read_node(node: onnx.NodeProto, opset: int, number: int) -> Node:
     """A node of an operator that can run here."""
     return Node(
         label=f"{node.op_type} node {node.name!r}" if node.name else f"{node.op_type} node {number}",
-        operator=OPERATORS[node.op_type],
+        rule=RULES[node.op_type],
         version=defs.get_schema(node.op_type, opset, "").since_version,
         attributes={attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute},
         inputs=tuple(node.input),

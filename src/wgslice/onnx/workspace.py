@@ -1,11 +1,10 @@
-"""Where a program of many copies runs: one submission, and buffers that tensors share one after the other."""
+"""Where a program of many copies runs: one submission, and buffers that values share one after the other."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,79 +14,34 @@ from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Operand, Recorder, place
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
+from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
+from wgslice.onnx.values import Nested, Value, values_of
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
-from wgslice.rearrange import broadcast
+from wgslice.plans.profiles import SMALL_NBYTES
+from wgslice.rearrange import repeated_to
 from wgslice.tensors.tensor import Tensor
 
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import Buffer
-
-__all__ = ["MemoryUse", "Workspace", "resolved"]
-
-SMALL_NBYTES = 2**16  # a buffer that is larger, and more than twice as large as needed, is not kept for that
+__all__ = ["Workspace"]
 
 
-@dataclass(frozen=True)
-class MemoryUse:
-    """Device memory that a run took.
-
-    Attributes
-    ----------
-    peak_nbytes : int
-        Bytes of the buffers that the run needed, for its inputs, intermediates and outputs. Constants, and
-        tensors that the caller gave, are not among them.
-    buffers : int
-        How many buffers those were.
-    tensors_nbytes, tensors : int
-        Bytes and number of the tensors that were put into them: what it would have taken without reuse.
-    submissions : int
-        How often commands were submitted; more than once where a parameter was computed and had to be read.
-    """
-
-    peak_nbytes: int
-    buffers: int
-    tensors_nbytes: int
-    tensors: int
-    submissions: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.peak_nbytes:,} bytes in {self.buffers} buffers, for {self.tensors} tensors of "
-            f"{self.tensors_nbytes:,} bytes; submissions: {self.submissions}"
-        )
-
-
-@dataclass(eq=False)
-class Slot:
-    """Room for a tensor, which gets a buffer when the work on it is submitted."""
-
-    nbytes: int
-    label: str = ""
-    array: NDArray[np.uint8] | None = None  # bytes to upload before anything is recorded
-    given: bool = False  # to the caller, who keeps its buffer
-    first: int = 0  # the first and the last step of a submission that uses it
-    last: int = 0
-    buffer: Buffer | None = None
-
-
-class Step(NamedTuple):
+class Task(NamedTuple):
     """A copy to record, and what errors call it."""
 
     label: str
     planner: Planner
-    source: Operand
-    target: Operand
+    source: Value
+    target: Value
 
 
 class Workspace:
-    """Collects copies between tensors that have no buffers yet; then shares buffers out, records and submits.
+    """Collects copies between values that have no buffers yet; then shares buffers out, records and submits.
 
-    A buffer is shared by tensors of which one is used for the last time before the other is used at all. Its
-    tensors are made of layouts only: nothing but `read` and `give_away` may look into them.
+    A buffer is shared by values of which one is used for the last time before the other is used at all.
     """
 
     def __init__(self, device: Device) -> None:
@@ -98,7 +52,7 @@ class Workspace:
     def begin(self) -> None:
         """Start a run, in which nothing is held."""
         self.label = ""  # of what is being collected
-        self.steps: list[Step] = []
+        self.tasks: list[Task] = []
         self.waiting: list[Slot] = []  # without a buffer
         self.slots: list[Slot] = []
         self.held: Counter[int] = Counter()  # values in a slot, by its id
@@ -120,34 +74,36 @@ class Workspace:
             submissions=self.submissions,
         )
 
-    def empty(self, sizes: Iterable[int], dtype: DType) -> Tensor:
-        """A packed tensor of any content."""
+    def empty(self, sizes: Iterable[int], dtype: DType) -> Value:
+        """A packed value of any content."""
         layout = Layout.packed(checked_shape(sizes))
-        slot = Slot(layout.size * dtype.itemsize, self.label)
-        self.waiting.append(slot)
-        self.slots.append(slot)
-        return Tensor(self.device, slot, dtype, layout)
+        return Value(self._reserved(Slot(layout.size * dtype.itemsize, self.label)), dtype, layout)
 
-    def upload(self, array: NDArray[Any]) -> Tensor:
+    def upload(self, array: NDArray[Any]) -> Value:
         """An array, on the device."""
         native = native_array(array)
-        tensor = self.empty(native.shape, native.dtype)
-        tensor.buffer.array = native.reshape(-1).view(np.uint8)
-        return tensor
+        layout = Layout.packed(checked_shape(native.shape))
+        slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8))
+        return Value(self._reserved(slot), native.dtype, layout)
 
-    def run(self, planner: Planner, source: Operand, target: Operand) -> None:
+    def _reserved(self, slot: Slot) -> Slot:
+        """A slot, to get a buffer with the next submission."""
+        self.waiting.append(slot)
+        self.slots.append(slot)
+        return slot
+
+    def run(self, planner: Planner, source: Value, target: Value) -> None:
         """Collect what a planner plans, unless there is nothing to write."""
-        if target.layout.size:
-            self.steps.append(Step(self.label, planner, source, target))
+        if target.size:
+            self.tasks.append(Task(self.label, planner, source, target))
 
-    def copy(self, source: Tensor, target: Tensor) -> None:
+    def copy(self, source: Value, target: Value) -> None:
         """Collect a copy of the same dtype, repeated to the target's sizes."""
-        layout = broadcast(source.layout, target.shape)
-        assert layout is not None
         assert source.dtype == target.dtype
-        self.run(plan_copy, Operand(source.buffer, layout, source.dtype.itemsize), target.operand)
+        repeated = source.viewed(repeated_to(source.layout, target.shape))
+        self.run(plan_copy, repeated, target)
 
-    def packed(self, x: Tensor) -> Tensor:
+    def packed(self, x: Value) -> Value:
         """A packed copy."""
         copied = self.empty(x.shape, x.dtype)
         self.copy(x, copied)
@@ -159,38 +115,39 @@ class Workspace:
         self._share_out()
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
-                upload(self.device, buffer_of(slot), slot.array)
+                upload(self.device, slot.shared_out(), slot.array)
                 slot.array = None
-        if self.steps:
+        if self.tasks:
             encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
-            for label, planner, source, target in self.steps:
+            for label, planner, source, target in self.tasks:
                 with named(label):
-                    read = source._replace(buffer=buffer_of(source.buffer))
-                    written = target._replace(buffer=buffer_of(target.buffer))
+                    read, written = (
+                        Operand(side.buffer, side.layout, side.dtype.itemsize) for side in (source, target)
+                    )
                     plan, places = place(self.device, planner, read, written)
                     recorder.add(plan, self.device.pipelines.prepare(plan), places)
             recorder.end()
             self.device.submit(encoder)
             self.submissions += 1
-        self.steps, self.waiting = [], []
+        self.tasks, self.waiting = [], []
 
     def _check_callers_buffers(self) -> None:
         """Refuse callers' buffers that are destroyed or mapped, each once: a submission would abort."""
         callers = {
-            id(step.source.buffer): step for step in self.steps if not isinstance(step.source.buffer, Slot)
+            id(task.source.memory): task for task in self.tasks if not isinstance(task.source.memory, Slot)
         }
-        for step in callers.values():
-            with named(step.label):
-                check_usable(self.device, step.source.buffer)
-                check_alive(self.device, step.source.buffer)
+        for task in callers.values():
+            with named(task.label):
+                check_usable(self.device, task.source.buffer)
+                check_alive(self.device, task.source.buffer)
 
     def _share_out(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
         self._find_lifetimes()
         held = [slot for slot in self.slots if self.held[id(slot)]]
-        read = [side.buffer for step in self.steps for side in (step.source, step.target)]
-        busy = {id(buffer_of(used)) for used in (*held, *read)}
+        used = [side.memory for task in self.tasks for side in (task.source, task.target)]
+        busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
         free = [buffer for buffer in self._kept() if id(buffer) not in busy]
         alone = [[slot] for slot in self.waiting if slot.given]
         sharing = taking_turns(slot for slot in self.waiting if not slot.given)
@@ -208,79 +165,44 @@ class Workspace:
                 slot.buffer = buffer
 
     def _find_lifetimes(self) -> None:
-        """The first and the last step that uses a waiting slot; uploads come before all, held values stay."""
+        """The first and the last task that uses a waiting slot; uploads come before all, held values stay."""
         for slot in self.waiting:
-            slot.first, slot.last = len(self.steps), -1
-        for number, step in enumerate(self.steps):
-            for slot in (step.source.buffer, step.target.buffer):
-                if isinstance(slot, Slot) and slot.buffer is None:
-                    slot.first, slot.last = min(slot.first, number), max(slot.last, number)
+            slot.first, slot.last = len(self.tasks), -1
+        for number, task in enumerate(self.tasks):
+            for memory in (task.source.memory, task.target.memory):
+                if isinstance(memory, Slot) and memory.buffer is None:
+                    memory.first, memory.last = min(memory.first, number), max(memory.last, number)
         for slot in self.waiting:
             slot.first = -1 if slot.array is not None else slot.first
-            slot.last = len(self.steps) if self.held[id(slot)] else slot.last
+            slot.last = len(self.tasks) if self.held[id(slot)] else slot.last
 
     def _kept(self) -> list[Buffer]:
         """Buffers of the last run and of this one that callers do not keep."""
         mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
         return list({id(buffer): buffer for buffer in (*self.owned, *mine)}.values())
 
-    def read(self, x: Tensor) -> NDArray[Any]:
+    def tensor(self, x: Value) -> Tensor:
+        """A value whose work is submitted, as a tensor."""
+        return Tensor(self.device, x.buffer, x.dtype, x.layout)
+
+    def read(self, x: Value) -> NDArray[Any]:
         """Read back, after what is collected."""
         self.submit()
-        return resolved(x).numpy()
+        return self.tensor(x).numpy()
 
-    def hold(self, value: object) -> None:
-        """Keep what lies in the slots of a value."""
-        self.held.update(id(tensor.buffer) for tensor in tensors_of(value))
+    def hold(self, nested: Nested[Value]) -> None:
+        """Keep what lies in the memory of values."""
+        self.held.update(id(value.memory) for value in values_of(nested))
 
-    def drop(self, value: object) -> None:
-        """Let the slots of a held value go, where no other value lies in them."""
-        self.held.subtract(id(tensor.buffer) for tensor in tensors_of(value))
+    def drop(self, nested: Nested[Value]) -> None:
+        """Let the memory of held values go, where no other value lies in it."""
+        self.held.subtract(id(value.memory) for value in values_of(nested))
 
-    def give_away(self, x: Tensor) -> Tensor:
-        """A held value as a tensor for the caller to keep: packed, in a buffer that holds nothing else."""
-        slot = x.buffer
-        own = isinstance(slot, Slot) and slot.buffer is None and not slot.given
-        if not (own and x.is_packed and x.nbytes == slot.nbytes):
-            x = self.packed(x)
-        x.buffer.given = True
-        return x
-
-
-def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
-    """Slots that can share a buffer, in as few groups as are used at the same time.
-
-    In the order of their first use, each joins the group that it enlarges least of those done by then.
-    """
-    groups: list[list[Slot]] = []
-    for slot in sorted(slots, key=lambda slot: slot.first):
-        done = [group for group in groups if group[-1].last < slot.first]
-        if done:
-            sizes = [needed_nbytes(group) for group in done]
-            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in sizes]
-            done[growths.index(min(growths))].append(slot)
-        else:
-            groups.append([slot])
-    return groups
-
-
-def needed_nbytes(slots: Iterable[Slot]) -> int:
-    """Bytes of a buffer for slots that share it."""
-    return max(slot.nbytes for slot in slots)
-
-
-def buffer_of(buffer: Any) -> Buffer:
-    """The buffer of a slot; any other is one."""
-    return buffer.buffer if isinstance(buffer, Slot) else buffer
-
-
-def resolved(x: Tensor) -> Tensor:
-    """A tensor in the buffer that its slot has got."""
-    return Tensor(x.device, buffer_of(x.buffer), x.dtype, x.layout)
-
-
-def tensors_of(value: object) -> list[Tensor]:
-    """The tensors in a value: one, none, or those of a sequence."""
-    if isinstance(value, list):
-        return [tensor for item in value for tensor in tensors_of(item)]
-    return [value] if isinstance(value, Tensor) else []
+    def give_away(self, x: Value) -> Value:
+        """A held value for the caller to keep: packed, in a buffer that will hold nothing else."""
+        slot = x.memory
+        own = isinstance(slot, Slot) and slot.buffer is None and not slot.given and x.nbytes == slot.nbytes
+        kept = x if own and x.is_packed else self.packed(x)
+        assert isinstance(kept.memory, Slot)
+        kept.memory.given = True
+        return kept

@@ -12,7 +12,6 @@ from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, c
 from wgslice.gpu.pipelines import Command, Place
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import SIDES, Recorder
-from wgslice.gpu.translation import translated_errors
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
@@ -21,7 +20,7 @@ from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import MOST_PLACES
 from wgslice.plans.terms import Table, Terms
-from wgslice.tensors.outputs import check_tensor
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["CompiledOperator"]
@@ -254,5 +253,4 @@ class CompiledOperator:
             self._source.itemsize,
             Terms(self.device.limits, *copies, *rooms, shared, table),
         )
-        with translated_errors:
-            return Way(plan, self.device.pipelines.prepare(plan))
+        return Way(plan, self.device.pipelines.prepare(plan))

@@ -14,14 +14,16 @@ from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
+from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.window_steps import Windows
-from wgslice.tensors.assign import as_assigned, check_disjoint
-from wgslice.tensors.outputs import check_tensor, output_for
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.writing import as_assigned
 
 __all__ = ["ExtractWindows", "extract_windows"]
 
@@ -131,8 +133,8 @@ def extract_windows(
     fill : scalar, optional
         What the outside of `x` reads as, cast as NumPy assigns it to an array of `x`'s dtype.
     out : Tensor, optional
-        Where to write, of `x`'s dtype and the result's sizes. Bytes of its buffer between and around its
-        elements keep their value. It may lie in the buffer of `x` or of `offsets`, which are read first.
+        Where to write, of `x`'s dtype and the result's sizes, as in `slice1`; it may lie in the buffer of `x`
+        or of `offsets`.
 
     Returns
     -------
@@ -144,15 +146,10 @@ def extract_windows(
     ------
     WindowError
         A window breaks one of these rules, or leaves `x`.
-    TypeError
-        `x` or `out` is no tensor, the dtypes differ, or a number is no integer.
-    ValueError
-        `offsets` or `strides` have another shape; `out` has other sizes, two elements on the same bytes, or
-        another device; a buffer is destroyed or mapped; the result has more than 2^32 - 1 elements.
     OverflowError
         `fill` is a Python integer that `x`'s dtype does not hold.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`, of `x`, `out` and tensors of offsets; or `offsets` or `strides` have another shape.
 
     Notes
     -----

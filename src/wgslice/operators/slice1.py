@@ -12,11 +12,12 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import Operand, run_copy
+from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.copy import plan_copy
-from wgslice.tensors.assign import check_disjoint
-from wgslice.tensors.outputs import check_tensor, output_for
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Slice", "Slice1", "slice", "slice1"]
@@ -109,10 +110,8 @@ class Slice(Sliced):
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError, ValueError
-        The dtypes differ, or the output's layout places two elements on the same bytes.
+    WindowError, TypeError, ValueError
+        One of these rules is broken, or one of `Slice1`'s for the output's layout.
 
     Notes
     -----
@@ -229,25 +228,19 @@ def slice(
     strides : sequence of int, optional
         Step between them in elements, u32, at least 1; 1 by default.
     out : Tensor, optional
-        Where to write, of `x`'s dtype and of `sizes`. Bytes of its buffer between and around its elements
-        keep their value. It may lie in the buffer of `x`, which is read before anything is written.
+        Where to write, of `x`'s dtype and of `sizes`, as in `slice1`.
 
     Returns
     -------
     Tensor
-        `out`, or a packed tensor in a buffer of its own. The work is submitted, not waited for.
+        Of the sizes `sizes`: `out`, or packed in a buffer of its own. The work is submitted, not waited for.
 
     Raises
     ------
     WindowError
         The window breaks one of these rules.
-    TypeError
-        `x` or `out` is no tensor, the dtypes differ, or a number is no integer.
-    ValueError
-        `out` has other sizes, two elements on the same bytes, or another device; a buffer is destroyed or
-        mapped; the output has more than 2^32 - 1 elements.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the output, or is gone.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`, of `x` and `out`; `out` has other sizes than `sizes`.
 
     Notes
     -----

@@ -12,11 +12,12 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
+from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.slice_grad import slice_grad_planner
-from wgslice.tensors.assign import check_disjoint
-from wgslice.tensors.outputs import check_tensor, output_for
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["SliceGrad", "slice_grad"]
@@ -31,21 +32,18 @@ class SliceGrad(Windowed):
     Parameters
     ----------
     input, output : TensorDesc
-        Of one dtype and one rank, 1 to 8. The input's sizes are at least 1 and at most
-        `1 + (sizes - 1) // abs(strides)`; smaller ones fill the first elements of the window.
-    offsets : sequence of int
-        First element of the window in the output, u32; `offsets + sizes` is at most the output's size.
-    sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
+        Of one dtype and one rank, 1 to 8. The input has the sizes of an output of `Slice1`; where they are
+        smaller than the window allows, it fills the window's first elements.
+    offsets, sizes : sequence of int
+        The window in the output, in elements, u32, each size at least 1, as in `Slice1`.
     strides : sequence of int, optional
-        Step within the window in elements, i32, not 0; 1 by default.
+        Step within it in elements, i32, not 0, as in `Slice1`; 1 by default.
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError, ValueError
-        The dtypes differ, or the output's layout places two elements on the same bytes.
+    WindowError, TypeError, ValueError
+        As `Slice1`: the window leaves the output, or does not hold the input; the dtypes differ; the output's
+        layout places two elements on the same bytes.
 
     Notes
     -----
@@ -103,37 +101,29 @@ def slice_grad(
     Parameters
     ----------
     g : Tensor
-        Gradient of `slice1`'s output, of its sizes: in each dimension at least 1 and at most
-        `1 + (sizes - 1) // abs(strides)`; smaller ones fill the first elements of the window.
-    offsets : sequence of int
-        First element of the window in each dimension, u32; `offsets + sizes` is at most `output_sizes`.
-    sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
+        Gradient of `slice1`'s output, of its sizes: rank 1 to 8, any dtype, views welcome. Where it is
+        smaller than the window allows, it fills the window's first elements.
+    offsets, sizes : sequence of int
+        The window in the result, in elements, u32, each size at least 1, as in `slice1`; `offsets + sizes` is
+        at most `output_sizes`.
     strides : sequence of int, optional
-        Step within the window in elements, i32, not 0. A negative one begins at the end of the window. 1 by
-        default.
+        Step within it in elements, i32, not 0, as in `slice1`; 1 by default.
     output_sizes : sequence of int
         Sizes of the result: those of `slice1`'s input.
     out : Tensor, optional
-        Where to write, of `g`'s dtype and `output_sizes`. Bytes of its buffer between and around its elements
-        keep their value. It may lie in the buffer of `g`, which is read before anything is written.
+        Where to write, of `g`'s dtype and `output_sizes`, as in `slice1`; it may lie in the buffer of `g`.
 
     Returns
     -------
     Tensor
-        `out`, or a packed tensor in a buffer of its own. The work is submitted, not waited for.
+        `out`, or a packed tensor in a buffer of its own; submitted and not waited for, as in `slice1`.
 
     Raises
     ------
     WindowError
-        The window breaks one of these rules.
-    TypeError
-        `g` or `out` is no tensor, the dtypes differ, or a number is no integer.
-    ValueError
-        `out` has other sizes, two elements on the same bytes, or another device; a buffer is destroyed or
-        mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the output, or is gone.
+        The window leaves `output_sizes`, is none by `slice1`'s rules, or does not hold `g`.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`, of `g` and `out`; `out` has other sizes than `output_sizes`.
 
     Notes
     -----

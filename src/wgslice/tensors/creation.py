@@ -112,10 +112,8 @@ def zeros(
 
     Raises
     ------
-    TypeError, ValueError
-        The shape or dtype is none, or the bytes are more than the device's largest buffer.
-    OutOfDeviceMemory
-        The device has no memory left.
+    TypeError, ValueError, OutOfDeviceMemory
+        As `empty`.
     """
     with named("zeros"):
         return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))

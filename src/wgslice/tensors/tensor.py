@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.arguments import distinct_axes
 from wgslice.dialects.numpy_index import numpy_index, numpy_shape
 from wgslice.dialects.selection import Selection
-from wgslice.dtypes import DType, check_same_dtype, element_dtype
+from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.recording import Operand, record, run_copy
+from wgslice.gpu.recording import record, run_copy
 from wgslice.gpu.transfer import download
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.rearrange import reshaped
-from wgslice.tensors.assign import as_assigned, write
+from wgslice.rearrange import reshaped, squeezed
 from wgslice.tensors.dlpack import CPU_DEVICE, exported
+from wgslice.tensors.placed import Placed
+from wgslice.tensors.writing import as_assigned, write
 
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import Buffer
-
-__all__ = ["Tensor", "allocate", "write_tensor"]
+__all__ = ["Tensor", "allocate", "viewed"]
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
-class Tensor:
+class Tensor(Placed):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
     Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
@@ -57,59 +54,14 @@ class Tensor:
         Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
     """
 
-    device: Device
-    buffer: Buffer
-    dtype: DType
-    layout: Layout
-
     __contains__ = None  # without an elementwise ==, `in` would always be False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes."""
-        return self.layout.sizes
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Steps in elements."""
-        return self.layout.strides
-
-    @property
-    def offset(self) -> int:
-        """Byte offset of the element at index 0."""
-        return self.layout.offset * self.dtype.itemsize
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return self.layout.rank
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.layout.size
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements, without gaps."""
-        return self.size * self.dtype.itemsize
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether the elements lie row-major without gaps."""
-        return self.layout.is_packed
-
-    @property
-    def operand(self) -> Operand:
-        """This tensor as a side of a copy."""
-        return Operand(self.buffer, self.layout, self.dtype.itemsize)
 
     def __getitem__(self, key: Any) -> Tensor:
         """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
         if isinstance(key, Selection):
             key.check(self.shape)
         selection = key if isinstance(key, Selection) else numpy_index(self.shape, key)
-        return self._view(self.layout.select(selection.items))
+        return viewed(self, self.layout.select(selection.items))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a tensor, an array or a scalar into a view, broadcast as NumPy does.
@@ -118,15 +70,12 @@ class Tensor:
         buffer, is read before anything is written. The work is submitted, not waited for.
         """
         with named("assignment"):
-            write_tensor(self[key], value if isinstance(value, Tensor) else as_assigned(value, self.dtype))
-
-    def _view(self, layout: Layout) -> Tensor:
-        return Tensor(self.device, self.buffer, self.dtype, layout)
+            write(self[key], value if isinstance(value, Tensor) else as_assigned(value, self.dtype))
 
     @property
     def T(self) -> Tensor:  # noqa: N802 -- NumPy's name
         """The view with all dimensions in reverse order."""
-        return self._view(self.layout.permuted(range(self.ndim)[::-1]))
+        return viewed(self, self.layout.permuted(range(self.ndim)[::-1]))
 
     def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
         """View with other sizes; one of them may be -1, which stands for what is left.
@@ -145,7 +94,7 @@ class Tensor:
                     f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
                     "copy() the tensor first"
                 )
-            return self._view(layout)
+            return viewed(self, layout)
 
     def squeeze(self, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
         """View without dimensions of size 1: those of `axis`, or all.
@@ -156,13 +105,7 @@ class Tensor:
             An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
         """
         with named("squeeze"):
-            ones = [number for number, size in enumerate(self.shape) if size == 1]
-            dropped = ones if axis is None else distinct_axes("axis", axis, self.ndim)
-            for number in dropped:
-                if number not in ones:
-                    raise ValueError(f"axis {number} has size {self.shape[number]}: must have size 1")
-            selection = [0 if number in dropped else range(size) for number, size in enumerate(self.shape)]
-            return self._view(self.layout.select(selection))
+            return viewed(self, squeezed(self.layout, axis))
 
     def view(self, dtype: DTypeLike) -> Tensor:
         """View the same bits as another dtype of the same width, such as bfloat16 as uint16.
@@ -232,7 +175,7 @@ class Tensor:
         with named("numpy"):
             array = np.empty(self.shape, self.dtype)
             if array.size:
-                read_into(self, array)
+                read_into(self, array.reshape(-1).view(np.uint8))
             return array
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -260,6 +203,11 @@ class Tensor:
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
 
 
+def viewed(tensor: Tensor, layout: Layout) -> Tensor:
+    """Another view of a tensor's buffer."""
+    return Tensor(tensor.device, tensor.buffer, tensor.dtype, layout)
+
+
 def packed_copy(tensor: Tensor) -> Tensor:
     """A tensor's elements, copied on the GPU into a buffer of their own."""
     copied = allocate(tensor.shape, tensor.dtype, tensor.device)
@@ -267,9 +215,9 @@ def packed_copy(tensor: Tensor) -> Tensor:
     return copied
 
 
-def read_into(tensor: Tensor, array: NDArray[Any]) -> None:
+def read_into(tensor: Tensor, data: NDArray[np.uint8]) -> None:
     """Read back; a view that is not packed is copied on the GPU first, in the same submission."""
-    device, data = tensor.device, array.reshape(-1).view(np.uint8)
+    device = tensor.device
     if tensor.is_packed and tensor.buffer.usage & BufferUsage.COPY_SRC:
         check_usable(device, tensor.buffer)
         check_alive(device, tensor.buffer)
@@ -285,11 +233,3 @@ def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
     """Make a packed tensor of zeros in a buffer of its own: WebGPU's new buffers are zero."""
     layout = Layout.packed(sizes)
     return Tensor(device, device.create_buffer(layout.size * dtype.itemsize), dtype, layout)
-
-
-def write_tensor(target: Tensor, value: Tensor | NDArray[Any]) -> None:
-    """Write a tensor or an array of the same dtype into a view, broadcast."""
-    if isinstance(value, Tensor):
-        check_same_dtype(value.dtype, target.dtype)
-    source = value.operand if isinstance(value, Tensor) else value
-    write(target.device, target.operand, source)

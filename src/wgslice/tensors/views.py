@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import SupportsIndex
 
-from wgslice.arguments import checked_shape, distinct_axes
 from wgslice.errors import named
-from wgslice.layout import Layout
-from wgslice.rearrange import broadcast
-from wgslice.tensors.outputs import check_tensor
-from wgslice.tensors.tensor import Tensor
+from wgslice.rearrange import flipped, permuted, repeated_to
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = ["broadcast_to", "permute", "reshape", "reverse", "squeeze"]
 
@@ -39,11 +37,7 @@ def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = No
     """
     with named("reverse"):
         check_tensor("x", x)
-        flipped = range(x.ndim) if axes is None else distinct_axes("axes", axes, x.ndim)
-        ranges = [
-            range(size - 1, -1, -1) if axis in flipped else range(size) for axis, size in enumerate(x.shape)
-        ]
-        return view(x, x.layout.select(ranges))
+        return viewed(x, flipped(x.layout, axes))
 
 
 def permute(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
@@ -71,10 +65,7 @@ def permute(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
     """
     with named("permute"):
         check_tensor("x", x)
-        order = distinct_axes("axes", axes, x.ndim)
-        if len(order) != x.ndim:
-            raise ValueError(f"axes = {tuple(order)}: must name each of the {x.ndim} dimensions once")
-        return view(x, x.layout.permuted(order))
+        return viewed(x, permuted(x.layout, axes))
 
 
 def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
@@ -101,14 +92,7 @@ def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> T
     """
     with named("broadcast_to"):
         check_tensor("x", x)
-        sizes = checked_shape(shape)
-        layout = broadcast(x.layout, sizes)
-        if layout is None:
-            raise ValueError(
-                f"shape {x.shape} does not broadcast to {sizes}: from the last one on, each of its sizes "
-                "must be equal, 1 or missing"
-            )
-        return view(x, layout)
+        return viewed(x, repeated_to(x.layout, shape))
 
 
 def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
@@ -162,8 +146,3 @@ def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = No
     """
     check_tensor("squeeze: x", x)
     return x.squeeze(axis)
-
-
-def view(x: Tensor, layout: Layout) -> Tensor:
-    """Another view of a tensor's buffer."""
-    return Tensor(x.device, x.buffer, x.dtype, layout)

@@ -1,62 +1,28 @@
-"""ONNX's operators that move elements and compute none: most are views, the others copies of windows."""
+"""A rule for each of ONNX's operators that move elements: most make views, the others copies of windows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wgslice.arguments import MAX_RANK, checked_shape, distinct_axes, integers
+from wgslice.arguments import checked_shape, distinct_axes
 from wgslice.dialects.numpy_index import numpy_shape
 from wgslice.dialects.onnx_tensorflow import onnx_slice
+from wgslice.errors import named
 from wgslice.layout import Layout
+from wgslice.onnx.call import Call
 from wgslice.onnx.pads import pad
+from wgslice.onnx.values import Nested, Value, as_value
 from wgslice.onnx.workspace import Workspace
-from wgslice.rearrange import reshaped
-from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.views import broadcast_to, permute, view
+from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 
-__all__ = ["OPERATORS", "Call", "Operator"]
+__all__ = ["RULES", "Rule"]
 
 
-@dataclass(frozen=True)
-class Call:
-    """One node about to run: inputs that hold data are tensors, those that hold parameters arrays."""
-
-    workspace: Workspace
-    version: int  # of the operator, the opset that introduced it
-    attributes: Mapping[str, Any]
-    inputs: Sequence[Any]
-    output_count: int
-
-    @property
-    def x(self) -> Tensor:
-        """The first input."""
-        if not isinstance(self.inputs[0], Tensor):
-            raise TypeError(f"input 0 is of type {type(self.inputs[0]).__name__}: must be a tensor")
-        return self.inputs[0]
-
-    def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
-        """A parameter that is an attribute before version `since`, and from then on an input."""
-        if self.version < since:
-            value = self.attributes.get(name)
-            return None if value is None else integers(name, value)
-        value = self.inputs[position] if position < len(self.inputs) else None
-        return None if value is None else integers(name, np.atleast_1d(value))
-
-    def required(self, name: str, *, position: int, since: int) -> tuple[int, ...]:
-        """A parameter that must be there."""
-        value = self.integers(name, position=position, since=since)
-        if value is None:
-            raise ValueError(f"{name} is missing")
-        return value
-
-
-def slice_(call: Call) -> list[Tensor]:
+def slice_(call: Call) -> list[Value]:
     """Slice."""
     axes, steps = (
         call.integers(name, position=position, since=10) for name, position in (("axes", 3), ("steps", 4))
@@ -64,10 +30,11 @@ def slice_(call: Call) -> list[Tensor]:
     starts, ends = (
         call.required(name, position=position, since=10) for name, position in (("starts", 1), ("ends", 2))
     )
-    return [call.x[onnx_slice(call.x.shape, starts, ends, axes, steps)]]
+    selection = onnx_slice(call.x.shape, starts, ends, axes, steps)
+    return [call.x.viewed(call.x.layout.select(selection.items))]
 
 
-def split(call: Call) -> list[Tensor]:
+def split(call: Call) -> list[Value]:
     """Split."""
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), call.x.ndim)
     size, count = call.x.shape[axis], call.output_count
@@ -85,26 +52,22 @@ def split(call: Call) -> list[Tensor]:
         raise ValueError(
             f"split = {given}: must be {count} sizes of at least 0, one an output, that add up to {size}"
         )
-    return [call.x[place] for place in places(axis, given)]
+    return [call.x.viewed(part) for part in parts(call.x.layout, axis, given)]
 
 
-def places(axis: int, sizes: Sequence[int]) -> list[tuple[slice, ...]]:
-    """Indices of parts that lie one behind the other along an axis."""
-    ends = accumulate(sizes)
-    return [(*(slice(None),) * axis, slice(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
-
-
-def identity(call: Call) -> list[Any]:
+def identity(call: Call) -> list[Nested[Value]]:
     """Identity, also of a sequence or of nothing."""
-    return [call.inputs[0]]
+    return [call.data[0]]
 
 
-def transpose(call: Call) -> list[Tensor]:
+def transpose(call: Call) -> list[Value]:
     """Transpose."""
-    return [permute(call.x, call.attributes.get("perm", range(call.x.ndim)[::-1]))]
+    x = call.x
+    with named("permute"):
+        return [x.viewed(permuted(x.layout, call.attributes.get("perm", range(x.ndim)[::-1])))]
 
 
-def reshape(call: Call) -> list[Tensor]:
+def reshape(call: Call) -> list[Value]:
     """Reshape."""
     shape = call.required("shape", position=1, since=5)
     if call.attributes.get("allowzero", 0):
@@ -120,30 +83,28 @@ def reshape(call: Call) -> list[Tensor]:
     return [as_shape(call.workspace, call.x, sizes)]
 
 
-def as_shape(workspace: Workspace, x: Tensor, shape: Sequence[int]) -> Tensor:
-    """A tensor over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+def as_shape(workspace: Workspace, x: Value, shape: Sequence[int]) -> Value:
+    """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
     sizes = numpy_shape(shape, x.size)
     layout = reshaped(x.layout, sizes)
-    return view(workspace.packed(x), Layout.packed(sizes)) if layout is None else view(x, layout)
+    return workspace.packed(x).viewed(Layout.packed(sizes)) if layout is None else x.viewed(layout)
 
 
-def squeeze(call: Call) -> list[Tensor]:
+def squeeze(call: Call) -> list[Value]:
     """Squeeze."""
     axes = call.integers("axes", position=1, since=13)
-    return [call.x.squeeze(None if call.version < 13 and not axes else axes)]
+    x = call.x
+    with named("squeeze"):
+        return [x.viewed(squeezed(x.layout, None if call.version < 13 and not axes else axes))]
 
 
-def unsqueeze(call: Call) -> list[Tensor]:
+def unsqueeze(call: Call) -> list[Value]:
     """Unsqueeze."""
     axes = call.required("axes", position=1, since=13)
-    rank = call.x.ndim + len(axes)
-    if rank > MAX_RANK:
-        raise ValueError(f"axes = {axes}: the result would have rank {rank}, must be at most {MAX_RANK}")
-    added = distinct_axes("axes", axes, rank)
-    return [call.x[tuple(None if axis in added else slice(None) for axis in range(rank))]]
+    return [call.x.viewed(unsqueezed(call.x.layout, axes))]
 
 
-def flatten(call: Call) -> list[Tensor]:
+def flatten(call: Call) -> list[Value]:
     """Flatten."""
     axis, rank = call.attributes.get("axis", 1), call.x.ndim
     if not -rank <= axis <= rank:
@@ -153,37 +114,37 @@ def flatten(call: Call) -> list[Tensor]:
     return [as_shape(call.workspace, call.x, sizes)]
 
 
-def concat(call: Call) -> list[Tensor]:
+def concat(call: Call) -> list[Value]:
     """Concat."""
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 1), call.x.ndim)
-    parts: list[Tensor] = list(call.inputs)
     first = call.x.shape
-    for number, part in enumerate(parts):
-        if not isinstance(part, Tensor):
-            raise TypeError(f"input {number} is of type {type(part).__name__}: must be a tensor")
-        if part.dtype != call.x.dtype:
-            raise TypeError(f"input {number} has dtype {part.dtype}: must be {call.x.dtype} as input 0 has")
-        others = part.shape[:axis] + part.shape[axis + 1 :]
-        if part.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
+    values: list[Value] = []
+    for number, given in enumerate(call.data):
+        value = as_value(number, given)
+        if value.dtype != call.x.dtype:
+            raise TypeError(f"input {number} has dtype {value.dtype}: must be {call.x.dtype} as input 0 has")
+        others = value.shape[:axis] + value.shape[axis + 1 :]
+        if value.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
             raise ValueError(
-                f"input {number} has sizes {part.shape}: must be {first} as input 0 has, but for axis {axis}"
+                f"input {number} has sizes {value.shape}: must be {first} as input 0 has, but for axis {axis}"
             )
-    if len(parts) == 1:
-        return parts
-    sizes = [part.shape[axis] for part in parts]
+        values.append(value)
+    if len(values) == 1:
+        return values
+    sizes = [value.shape[axis] for value in values]
     result = call.workspace.empty((*first[:axis], sum(sizes), *first[axis + 1 :]), call.x.dtype)
-    for part, place in zip(parts, places(axis, sizes), strict=True):
-        call.workspace.copy(part, result[place])
+    for value, part in zip(values, parts(result.layout, axis, sizes), strict=True):
+        call.workspace.copy(value, result.viewed(part))
     return [result]
 
 
-def expand(call: Call) -> list[Tensor]:
+def expand(call: Call) -> list[Value]:
     """Expand, which broadcasts both ways."""
     shape = checked_shape(call.required("shape", position=1, since=8))
-    return [broadcast_to(call.x, np.broadcast_shapes(call.x.shape, shape))]
+    return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
 
 
-def pads(call: Call) -> list[Tensor]:
+def pads(call: Call) -> list[Value]:
     """Pad, in all of its modes."""
     x = call.x
     name = "paddings" if call.version == 1 else "pads"
@@ -195,9 +156,9 @@ def pads(call: Call) -> list[Tensor]:
     widths = [(0, 0)] * x.ndim
     for number, axis in enumerate(chosen):
         widths[axis] = amounts[number], amounts[len(chosen) + number]
-    value = call.attributes.get("value", 0)
-    if call.version >= 11 and len(call.inputs) > 2 and call.inputs[2] is not None:
-        value = np.asarray(call.inputs[2])
+    value, given = call.attributes.get("value", 0), call.parameters.get(2)
+    if call.version >= 11 and given is not None:
+        value = given
         if value.size != 1 or value.dtype != x.dtype:
             raise TypeError(f"constant_value is {value.size} of dtype {value.dtype}: must be one {x.dtype}")
         value = value.reshape(())
@@ -205,7 +166,7 @@ def pads(call: Call) -> list[Tensor]:
     return [pad(call.workspace, x, widths, mode, value)]
 
 
-def depth_to_space(call: Call) -> list[Tensor]:
+def depth_to_space(call: Call) -> list[Value]:
     """DepthToSpace."""
     (n, c, h, w), block, columns_first = blocks(call)
     if c % block**2:
@@ -216,7 +177,7 @@ def depth_to_space(call: Call) -> list[Tensor]:
     return [moved(call, split_shape, axes, (n, depth, h * block, w * block))]
 
 
-def space_to_depth(call: Call) -> list[Tensor]:
+def space_to_depth(call: Call) -> list[Value]:
     """SpaceToDepth."""
     (n, c, h, w), block, columns_first = blocks(call)
     if h % block or w % block:
@@ -238,31 +199,31 @@ def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
     return call.x.shape, block, mode == "CRD"
 
 
-def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
+def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Value:
     """The input, its dimensions split, permuted and joined again."""
-    parts = as_shape(call.workspace, call.x, split_shape)
-    return as_shape(call.workspace, permute(parts, axes), sizes)
+    split_input = as_shape(call.workspace, call.x, split_shape)
+    return as_shape(call.workspace, split_input.viewed(permuted(split_input.layout, axes)), sizes)
 
 
-class Operator(NamedTuple):
+class Rule(NamedTuple):
     """How an operator runs, and which of its inputs are data: all, or the first."""
 
-    run: Callable[[Call], list[Any]]
+    run: Callable[[Call], Sequence[Nested[Value]]]
     all_data: bool = False
 
 
-OPERATORS = {
-    "Concat": Operator(concat, all_data=True),
-    "DepthToSpace": Operator(depth_to_space),
-    "Expand": Operator(expand),
-    "Flatten": Operator(flatten),
-    "Identity": Operator(identity),
-    "Pad": Operator(pads),
-    "Reshape": Operator(reshape),
-    "Slice": Operator(slice_),
-    "SpaceToDepth": Operator(space_to_depth),
-    "Split": Operator(split),
-    "Squeeze": Operator(squeeze),
-    "Transpose": Operator(transpose),
-    "Unsqueeze": Operator(unsqueeze),
+RULES = {
+    "Concat": Rule(concat, all_data=True),
+    "DepthToSpace": Rule(depth_to_space),
+    "Expand": Rule(expand),
+    "Flatten": Rule(flatten),
+    "Identity": Rule(identity),
+    "Pad": Rule(pads),
+    "Reshape": Rule(reshape),
+    "Slice": Rule(slice_),
+    "SpaceToDepth": Rule(space_to_depth),
+    "Split": Rule(split),
+    "Squeeze": Rule(squeeze),
+    "Transpose": Rule(transpose),
+    "Unsqueeze": Rule(unsqueeze),
 }

@@ -1,22 +1,15 @@
-"""What an operator is given to read and to write, checked."""
+"""Where an operator writes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from wgslice.dtypes import check_same_dtype
-from wgslice.tensors.assign import check_disjoint
+from wgslice.layout import check_disjoint
+from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, allocate
 
-__all__ = ["check_tensor", "output_for"]
-
-
-def check_tensor(name: str, value: object) -> None:
-    """Refuse what is no tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
-        )
+__all__ = ["output_for"]
 
 
 def output_for(x: Tensor, sizes: Sequence[int], out: Tensor | None, wanted: str) -> Tensor:

@@ -1,0 +1,80 @@
+"""What has a dtype and a layout, and what lies in a buffer besides: the ground of `Tensor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wgslice.dtypes import DType
+from wgslice.gpu.device import Device
+from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.recording import Operand
+from wgslice.layout import Layout
+
+__all__ = ["Placed", "Shaped", "check_tensor"]
+
+
+class Shaped:
+    """What a dtype and a layout say together."""
+
+    __slots__ = ()
+
+    dtype: DType
+    layout: Layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self.layout.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps in elements."""
+        return self.layout.strides
+
+    @property
+    def offset(self) -> int:
+        """Byte offset of the element at index 0."""
+        return self.layout.offset * self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.layout.rank
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.layout.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, without gaps."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the elements lie row-major without gaps."""
+        return self.layout.is_packed
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Placed(Shaped):
+    """Elements in a buffer: all that a copy needs to know of a tensor."""
+
+    device: Device
+    buffer: Buffer
+    dtype: DType
+    layout: Layout
+
+    @property
+    def operand(self) -> Operand:
+        """This tensor as a side of a copy."""
+        return Operand(self.buffer, self.layout, self.dtype.itemsize)
+
+
+def check_tensor(name: str, value: object) -> None:
+    """Refuse what is no tensor."""
+    if not isinstance(value, Placed):
+        raise TypeError(
+            f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
+        )

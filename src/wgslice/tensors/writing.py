@@ -1,0 +1,118 @@
+"""Writing into tensors: elements of another tensor, an array from memory, or one element everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wgslice.dtypes import DType, check_same_dtype
+from wgslice.errors import named
+from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.recording import Operand, run_copy
+from wgslice.gpu.transfer import upload
+from wgslice.gpu.usages import BufferUsage
+from wgslice.layout import Layout, check_disjoint
+from wgslice.plans.copy import fills
+from wgslice.rearrange import broadcast, without_leading_ones
+from wgslice.tensors.placed import Placed, check_tensor
+
+__all__ = ["as_assigned", "copyto", "write"]
+
+
+def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
+    """Copy a tensor, an array or a scalar into a tensor, window to window, as `numpy.copyto` does.
+
+    Parameters
+    ----------
+    dst : Tensor
+        Where to write: a tensor or any view of one in which no element repeats. Bytes of its buffer between
+        and around its elements keep their value.
+    src : Tensor or array_like
+        What broadcasts to `dst.shape`. A tensor has `dst`'s dtype and device; it may lie in the same buffer,
+        and is read before anything is written. An array is cast where NumPy's rule `same_kind` allows it.
+
+    Returns
+    -------
+    None
+        The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `dst` is no tensor, `src` a tensor of another dtype, or an array that cannot be cast.
+    ValueError
+        `src` does not broadcast to `dst.shape`, two elements of `dst` lie on the same bytes, a buffer is
+        destroyed or mapped, or the devices differ.
+    OverflowError
+        `src` is a Python integer that `dst`'s dtype does not hold.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left to read `src` aside, or is gone.
+    """
+    with named("copyto"):
+        check_tensor("dst", dst)
+        write(dst, src if isinstance(src, Placed) else as_copied(src, dst.dtype))
+
+
+def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
+    """What NumPy stores of `value` in an array of `dtype` that it is assigned to."""
+    array = np.empty(np.shape(value), dtype)
+    array[...] = value
+    return array
+
+
+def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
+    """What `numpy.copyto` stores of `value`; it refuses what loses its kind, such as a fraction."""
+    array = np.empty(np.shape(value), dtype)
+    np.copyto(array, value)
+    return array
+
+
+def write(target: Placed, value: Placed | NDArray[Any]) -> None:
+    """Broadcast a tensor or an array of the target's dtype to it, as NumPy assigns; no wait for the GPU."""
+    check_same_dtype(value.dtype, target.dtype)
+    check_disjoint(target.layout)
+    given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
+    source = broadcast(without_leading_ones(given, target.ndim), target.shape)
+    if source is None:
+        raise ValueError(
+            f"could not broadcast input array from shape {given.sizes} into shape {target.shape}"
+        )
+    check_usable(target.device, target.buffer)
+    check_alive(target.device, target.buffer)
+    if isinstance(value, Placed):
+        with named("input"):
+            check_usable(target.device, value.buffer)
+    if target.size == 0:
+        return
+    if isinstance(value, Placed):
+        run_copy(target.device, value.operand._replace(layout=source), target.operand)
+    elif value.size == 1:
+        fill(target, value.reshape(1))
+    else:
+        write_array(target, source, np.ascontiguousarray(value))
+
+
+def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
+    """Upload an array: straight into a packed target of whole words, or through a buffer of its own."""
+    straight = array.size == target.size and target.is_packed
+    whole = target.offset % 4 == 0 and array.nbytes % 4 == 0
+    data = array.reshape(-1).view(np.uint8)
+    if straight and whole and target.buffer.usage & BufferUsage.COPY_DST:
+        upload(target.device, target.buffer, data, target.offset)
+        return
+    buffer = target.device.create_buffer(array.nbytes)
+    upload(target.device, buffer, data)
+    run_copy(target.device, Operand(buffer, source, array.itemsize, fresh=True), target.operand)
+
+
+def fill(target: Placed, element: NDArray[Any]) -> None:
+    """Write one element everywhere."""
+    pieces = fills(target.layout, element.itemsize)
+    repeated = np.repeat(element, max(source.stop for source, _ in pieces))
+    buffer = target.device.create_buffer(repeated.nbytes)
+    upload(target.device, buffer, repeated.view(np.uint8))
+    for source, piece in pieces:
+        repeats = Operand(buffer, source, element.itemsize, fresh=True)
+        run_copy(target.device, repeats, target.operand._replace(layout=piece))
