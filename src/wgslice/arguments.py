@@ -42,6 +42,11 @@ def integer(name: str, value: SupportsIndex) -> int:
 
 def integers(name: str, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Each of `values`, in an order of its own, as an int."""
+    if isinstance(values, (tuple, list)):
+        try:
+            return tuple(map(operator.index, values))
+        except TypeError:
+            pass  # which one it was is said below
     unordered = isinstance(values, (str, bytes, set, frozenset, dict))
     if unordered or not isinstance(values, Iterable):
         raise TypeError(f"{name} = {values!r}: must be a sequence of integers, not {type(values).__name__}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import gcd, prod
+from operator import mul
 
 __all__ = ["Layout", "check_disjoint", "coalesce"]
 
@@ -28,13 +30,13 @@ class Layout:
         """The canonical layout of these indices."""
         if 0 in sizes:
             return cls(tuple(sizes), (0,) * len(sizes), 0)
-        relevant = tuple(stride if size > 1 else 0 for size, stride in zip(sizes, strides, strict=True))
-        return cls(tuple(sizes), relevant, offset)
+        relevant = [stride if size > 1 else 0 for size, stride in zip(sizes, strides, strict=True)]
+        return cls(tuple(sizes), tuple(relevant), offset)
 
     @classmethod
     def packed(cls, sizes: Sequence[int], offset: int = 0) -> Layout:
         """Row-major without gaps."""
-        strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        strides = [*accumulate(sizes[:0:-1], mul, initial=1)][::-1] if sizes else []
         return cls.of(sizes, strides, offset)
 
     @property

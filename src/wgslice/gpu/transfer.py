@@ -46,7 +46,7 @@ def download(
         staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())
         for position in range(start, stop, STAGING_NBYTES):
             nbytes = min(STAGING_NBYTES, stop - position)
-            staging.map_sync("READ", 0, nbytes)
+            staging.map_sync("READ_NOSYNC", 0, nbytes)  # READ submits once more, as if nothing had been
             following, next_staging = position + STAGING_NBYTES, staging
             if following < stop:
                 next_staging = copy_chunk(device, buffer, following, stop, device.create_encoder())

@@ -264,8 +264,11 @@ def cut(x: Tensor, window: Window, output_sizes: Sequence[int] | None, out: Tens
     if output_sizes is None and out is not None:
         check_tensor("out", out)
         output_sizes = out.shape
-    sizes = window.most_output_sizes if output_sizes is None else tuple(output_sizes)
-    window.check_filled(sizes)
+    if output_sizes is None:
+        sizes = window.most_output_sizes
+    else:
+        sizes = tuple(output_sizes)
+        window.check_filled(sizes)
     target = output_for(x, sizes, out, f"{sizes}")
     source = Operand(x.buffer, x.layout.select(window.ranges(sizes)), x.dtype.itemsize)
     run_copy(x.device, source, target.operand._replace(fresh=out is None))
