@@ -9,21 +9,20 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, integers
-from wgslice.dtypes import DType, check_same_dtype
-from wgslice.errors import WindowError, named
+from wgslice.dtypes import check_same_dtype
+from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.window_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.window_steps import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.writing import as_assigned
 
 __all__ = ["ExtractWindows", "extract_windows"]
 
@@ -182,119 +181,3 @@ def extract_windows(
         planner = extract_windows_planner(windows)
         run(x.device, planner, x.operand, target, on_gpu, planning=plan_anew)
         return output
-
-
-def repeated_bytes(fill: Any, dtype: DType) -> bytes:
-    """A scalar as 16 bytes of elements."""
-    if np.ndim(fill) != 0:
-        raise TypeError(f"fill has shape {np.shape(fill)}: must be a scalar")
-    return np.full(16 // dtype.itemsize, as_assigned(fill, dtype)).tobytes()
-
-
-def integer_dtype(dtype: DType) -> None:
-    """Refuse offsets that are no integers."""
-    if dtype.kind not in "iu" or dtype.itemsize > 8:
-        raise TypeError(f"offsets have dtype {dtype}: must be integers")
-
-
-def windows_of(
-    offsets: ArrayLike,
-    input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
-    strides: ArrayLike | None,
-    fill: bytes | None,
-) -> Windows:
-    """Windows whose offsets are known, each of them checked."""
-    places = integer_array("offsets", offsets)
-    extents, steps, flips = checked_window(places.shape, input_sizes, sizes, strides, fill is not None)
-    lowest = np.zeros(len(extents), np.int64)
-    highest = np.asarray(input_sizes, np.int64) - np.asarray(extents)
-    leaving = (places < lowest) | (places > highest)
-    if fill is None and leaving.any():
-        window, axis = (int(index) for index in np.argwhere(leaving)[0])
-        offset, extent = int(places[window, axis]), extents[axis]
-        raise WindowError(
-            f"offsets[{window}][{axis}] = {offset}: a window of size {extent} from there leaves the input's "
-            f"size {input_sizes[axis]} in dimension {axis}; move it, or name a fill"
-        )
-    if not leaving.any():
-        fill = None
-    known = np.clip(places, I32_MIN, I32_MAX).astype(np.int32)
-    return Windows(extents, steps, flips, known, 4, True, fill)
-
-
-def windows_on_gpu(
-    shape: tuple[int, ...],
-    dtype: DType,
-    input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
-    strides: ArrayLike | None,
-    fill: bytes | None,
-) -> Windows:
-    """Windows whose offsets the GPU has."""
-    extents, steps, flips = checked_window(shape, input_sizes, sizes, strides, fill is not None)
-    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
-
-
-def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Integers in an array; unsigned ones that need 64 bits as the nearest that do not."""
-    array = np.asarray(values)
-    if array.size == 0 and array.dtype == np.float64:
-        array = array.astype(np.int64)  # an empty list says nothing of its dtype
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} have dtype {array.dtype}: must be integers")
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
-    return array.astype(np.int64)
-
-
-def checked_window(
-    shape: tuple[int, ...],
-    input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
-    strides: ArrayLike | None,
-    filled: bool,
-) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
-    """Extents, magnitudes of the steps, and directions of windows whose offsets have a shape."""
-    rank = len(input_sizes)
-    if not 1 <= rank <= MAX_RANK:
-        raise WindowError(f"windows of an input of rank {rank}: the rank must be 1 to {MAX_RANK}")
-    if len(shape) != 2 or shape[1] != rank:
-        raise ValueError(f"offsets have shape {shape}: must be (windows, {rank}), one for each dimension")
-    extents = integers("sizes", sizes)
-    if len(extents) != rank:
-        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")
-    for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
-        most = I32_MAX if filled else size
-        if not 1 <= extent <= most:
-            what = f"an i32 of at least 1, 1 to {most}" if filled else f"1 to the input's size, {most}"
-            raise WindowError(f"sizes[{axis}] = {extent}: must be {what}")
-        if size > I32_MAX:
-            raise ValueError(f"the input's size {size} in dimension {axis}: must be at most {I32_MAX}")
-    return extents, *checked_strides(strides, shape)
-
-
-def checked_strides(
-    strides: ArrayLike | None, shape: tuple[int, ...]
-) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
-    """Magnitudes, the same for all windows, and directions."""
-    count, rank = shape
-    given = np.ones(rank, np.int64) if strides is None else integer_array("strides", strides)
-    if given.shape not in ((rank,), (count, rank)):
-        raise ValueError(f"strides have shape {given.shape}: must be ({rank},) or ({count}, {rank})")
-    rows = given.reshape(-1, rank)
-    if len(rows) == 0:  # no windows, and none that says how they go
-        rows = np.ones((1, rank), np.int64)
-    magnitudes = np.abs(rows)
-    for wrong, rule in (
-        (rows == 0, "must not be 0"),
-        ((rows < I32_MIN) | (rows > I32_MAX), f"must be an i32, {I32_MIN} to {I32_MAX}"),
-        (magnitudes != magnitudes[0], "must have the magnitude of the first window's"),
-    ):
-        if wrong.any():
-            window, axis = (int(index) for index in np.argwhere(wrong)[0])
-            place = f"[{window}][{axis}]" if given.ndim == 2 else f"[{axis}]"
-            raise WindowError(f"strides{place} = {int(rows[window, axis])}: {rule}")
-    bits = ((rows < 0) << np.arange(rank)).sum(axis=1).astype(np.uint32)
-    steps = tuple(int(step) for step in magnitudes[0])
-    return steps, np.ascontiguousarray(np.broadcast_to(bits, count))

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import SupportsIndex
 
 from wgslice.arguments import integers
-from wgslice.dialects.window import Window, Windowed
-from wgslice.dtypes import check_same_dtype
+from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import Operand, run_copy
-from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.copy import plan_copy
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -23,21 +22,8 @@ from wgslice.tensors.tensor import Tensor
 __all__ = ["Slice", "Slice1", "slice", "slice1"]
 
 
-@dataclass(frozen=True, init=False)
-class Sliced(Windowed):
-    """A window of `input` that fills `output`: what descriptors of slices hold."""
-
-    input: TensorDesc
-    output: TensorDesc
-    window: Window
-
-    def _hold(self, input: TensorDesc, output: TensorDesc, window: Window) -> None:
-        check_same_dtype(input.dtype, output.dtype)
-        window.check_filled(output.sizes)
-        check_disjoint(output.layout)
-        object.__setattr__(self, "input", input)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "window", window)
+class Sliced(WindowDescriptor):
+    """A window of `input` that fills `output`."""
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""
@@ -88,7 +74,7 @@ class Slice1(Sliced):
             check_descs(input=input, output=output)
             window = Window.of(offsets, sizes, strides)
             window.check_inside(input.sizes)
-            self._hold(input, output, window)
+            self._hold(input, output, window, filled="output")
 
 
 @dataclass(frozen=True, init=False)
@@ -134,7 +120,7 @@ class Slice(Sliced):
                 raise WindowError(
                     f"output sizes {output.sizes}: must be the window's sizes, {window.most_output_sizes}"
                 )
-            self._hold(input, output, window)
+            self._hold(input, output, window, filled="output")
 
     @property
     def sizes(self) -> tuple[int, ...]:

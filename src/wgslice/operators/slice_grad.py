@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import SupportsIndex
 
 from wgslice.arguments import checked_shape
-from wgslice.dialects.window import Window, Windowed
-from wgslice.dtypes import check_same_dtype
+from wgslice.dialects.window import Window
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
-from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.slice_grad import slice_grad_planner
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -24,7 +23,7 @@ __all__ = ["SliceGrad", "slice_grad"]
 
 
 @dataclass(frozen=True, init=False)
-class SliceGrad(Windowed):
+class SliceGrad(WindowDescriptor):
     """Descriptor of DirectML's SliceGrad: put `input` into a window of `output`, and zeros everywhere else.
 
     The adjoint of Slice1 with the same window, whose output is here the input, and whose input the output.
@@ -50,10 +49,6 @@ class SliceGrad(Windowed):
     Semantics: `DML_SLICE_GRAD_OPERATOR_DESC`.
     """
 
-    input: TensorDesc
-    output: TensorDesc
-    window: Window
-
     def __init__(
         self,
         input: TensorDesc,
@@ -66,12 +61,7 @@ class SliceGrad(Windowed):
             check_descs(input=input, output=output)
             window = Window.of(offsets, sizes, strides)
             window.check_inside(output.sizes, "output")
-            check_same_dtype(input.dtype, output.dtype)
-            window.check_filled(input.sizes, "input")
-            check_disjoint(output.layout)
-        object.__setattr__(self, "input", input)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "window", window)
+            self._hold(input, output, window, filled="input")
 
     def compile(self, device: Device) -> CompiledOperator:
         """What `Device.compile` calls."""

@@ -10,7 +10,7 @@ from wgslice.plans.dealing import Share, deal
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, tile_axis
 from wgslice.plans.profiles import Limits
 
-__all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "Span", "dispatch_of"]
+__all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
 
 
 class Memory(IntEnum):
@@ -81,8 +81,33 @@ class Clear:
         return f"a clear of {self.nbytes} bytes: then overwritten in part"
 
 
+class OnGrid:
+    """A step that a kernel takes."""
+
+    kernel: Kernel
+    share: Share
+    reads: Memory
+    writes: Memory
+
+    @property
+    def memories(self) -> set[Memory]:
+        """What it binds."""
+        return {self.reads, self.writes}
+
+    @property
+    def name(self) -> str:
+        """What a summary calls it."""
+        return self.kernel.value
+
+    @property
+    def grid(self) -> str:
+        """How many invocations, as it is printed."""
+        groups = " x ".join(map(str, self.share.workgroups))
+        return f"grid {groups} of {self.share.workgroup_size}, {self.share.each} each"
+
+
 @dataclass(frozen=True)
-class Dispatch:
+class Dispatch(OnGrid):
     """One dispatch of a kernel. Layouts count elements of `width_nbytes` from the start of their binding."""
 
     kernel: Kernel
@@ -96,22 +121,8 @@ class Dispatch:
     reads: Memory = Memory.INPUT
     writes: Memory = Memory.OUTPUT
 
-    @property
-    def name(self) -> str:
-        """What a summary calls it."""
-        return self.kernel.value
-
-    @property
-    def memories(self) -> set[Memory]:
-        """What it binds."""
-        return {self.reads, self.writes}
-
     def __str__(self) -> str:
-        grid = " x ".join(map(str, self.share.workgroups))
-        return (
-            f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, grid {grid} of "
-            f"{self.share.workgroup_size}, {self.share.each} each: {self.reason}"
-        )
+        return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
 
 
 def way(reads: Memory, writes: Memory) -> str:

@@ -1,7 +1,8 @@
-"""Windows row by row: what a row is, when there is one, and the dispatch that copies them."""
+"""Windows row by row: what a row is, when there is one, and the dispatches that copy them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -14,10 +15,11 @@ from wgslice.plans.dealing import Share, deal_row
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
 from wgslice.plans.steps import Span
-from wgslice.plans.terms import Table
+from wgslice.plans.terms import Table, span_of
+from wgslice.plans.window_request import Request
 from wgslice.plans.window_steps import Dimension, WindowRowsDispatch, Windows
 
-__all__ = ["Row", "deal_blocks", "find_row"]
+__all__ = ["Row", "deal_blocks", "find_row", "plan_rows"]
 
 MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
@@ -138,3 +140,90 @@ def joins(windows: Windows, source: Layout, axis: int, unit: int, itemsize: int)
         and beside(windows, source, axis - 1, unit * size)
         and not long
     )
+
+
+def plan_rows(request: Request) -> tuple[list[WindowRowsDispatch], int]:
+    """Dispatches of `window_rows`, or none, and the first window that they leave out.
+
+    Windows are left out whose last vector of 16 bytes the output's buffer has no room for.
+    """
+    terms = request.terms
+    row = find_row(request.windows, request.source, request.target, request.itemsize, request.limits.profile)
+    if row is None or request.source.stop * request.itemsize > terms.source_room_nbytes:
+        return [], 0
+    window_nbytes = prod(request.windows.sizes) * request.itemsize
+    room_nbytes = terms.target_room_nbytes - request.target.offset * request.itemsize
+    stop = request.windows.count
+    if stop * window_nbytes > room_nbytes:
+        stop = int(room_nbytes // window_nbytes)
+    steps = []
+    for first, last in ranges(request, row, window_nbytes, stop):
+        found = rows_between(request, row, first, last)
+        if found is None:
+            return [], 0
+        steps += found
+    return steps, stop if steps else 0
+
+
+def ranges(request: Request, row: Row, window_nbytes: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The windows before one, as many at a time as a binding of the target and a grid hold."""
+    pieces, _ = deal_blocks(row, request.limits.profile)
+    most = min(request.most_nbytes // window_nbytes, request.most_invocations // (row.count * pieces))
+    for first in range(0, stop, most) if most else ():
+        yield first, min(first + most, stop)
+
+
+def rows_between(request: Request, row: Row, first: int, stop: int) -> list[WindowRowsDispatch] | None:
+    """Dispatches of `window_rows` for some windows; None where it does not apply."""
+    groups = source_groups(request, first, stop)
+    if groups is None or (row.ragged and len(groups) > 1):
+        return None
+    pieces, each = deal_blocks(row, request.limits.profile)
+    taken = request.target.select([range(first, stop), *map(range, request.windows.sizes)])
+    span = span_of(taken, request.itemsize, request.limits).in_whole(WIDEST_NBYTES)
+    return [
+        row.dispatch(
+            picks,
+            (binding.in_whole(WIDEST_NBYTES), span),
+            request.share(len(picks), len(picks) * row.count * pieces, pieces, each),
+            request.terms.table,
+        )
+        for picks, binding in groups
+    ]
+
+
+def source_groups(request: Request, first: int, stop: int) -> list[tuple[NDArray[np.uint32], Span]] | None:
+    """Windows that a binding of the source holds, with it; None where one is too large for any."""
+    numbers = np.arange(first, stop, dtype=np.uint32)
+    whole = span_of(request.source, request.itemsize, request.limits)
+    if whole.nbytes <= request.most_nbytes:
+        return [(numbers, whole)]
+    if request.windows.offsets is None:
+        return None
+    lows, highs = reaches(request, request.windows.offsets[first:stop])
+    if (highs - lows).max() > request.most_nbytes:
+        return None
+    order = np.argsort(lows, kind="stable")
+    groups = []
+    while order.size:
+        base = int(lows[order[0]]) // request.limits.binding_alignment_nbytes
+        base *= request.limits.binding_alignment_nbytes
+        fits = highs[order] <= base + request.binding_nbytes
+        together = order[fits]
+        nbytes = -(-(int(highs[together].max()) - base) // 4) * 4
+        groups.append((np.sort(numbers[together]), Span(base, nbytes)))
+        order = order[~fits]
+    return groups
+
+
+def reaches(request: Request, offsets: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first byte that each window reads, and one past the last."""
+    lows = np.full(len(offsets), request.source.offset, np.int64)
+    highs = lows + 1
+    for axis, (size, stride) in enumerate(zip(request.source.sizes, request.source.strides, strict=True)):
+        nearest = np.clip(offsets[:, axis].astype(np.int64), 0, size - 1)
+        furthest = np.clip(offsets[:, axis] + np.int64(request.windows.extents[axis] - 1), 0, size - 1)
+        ends = nearest * stride, furthest * stride
+        lows += np.minimum(*ends)
+        highs += np.maximum(*ends)
+    return lows * request.itemsize, highs * request.itemsize

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.plans.dealing import Share
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.steps import Memory, Span
+from wgslice.plans.steps import Memory, OnGrid, Span, way
 from wgslice.plans.terms import Table
 
 __all__ = [
@@ -101,7 +101,7 @@ class ElementDimension(Dimension):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WindowDispatch:
+class WindowDispatch(OnGrid):
     """One dispatch of a kernel that copies windows; its fields are the kernels' parameters."""
 
     windows: Windows
@@ -121,29 +121,19 @@ class WindowDispatch:
     reads: Memory = Memory.INPUT
     writes: Memory = Memory.OUTPUT
 
-    kernel: ClassVar[Kernel]
-
     @property
     def shape(self) -> tuple[int, ...]:
         """Indices of a window, or of the part of it that is copied."""
         return tuple(dimension.size for dimension in self.dimensions)
 
     @property
-    def name(self) -> str:
-        """What a summary calls it."""
-        return self.kernel.value
-
-    @property
     def memories(self) -> set[Memory]:
         """What it binds."""
-        return {self.reads, self.writes} | ({self.table.memory} if self.table else set())
+        return super().memories | ({self.table.memory} if self.table else set())
 
     def __str__(self) -> str:
-        grid = " x ".join(map(str, self.share.workgroups))
-        return (
-            f"{self.name} on {self.share.count} windows of {self.shape}, grid {grid} of "
-            f"{self.share.workgroup_size}, {self.share.each} each: {self.reason}"
-        )
+        windows = f"{self.share.count} windows of {self.shape}{way(self.reads, self.writes)}"
+        return f"{self.name} on {windows}, {self.grid}: {self.reason}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,0 +1,56 @@
+"""Many windows to copy: what is asked for, and what bindings and grids of a device hold of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wgslice.layout import Layout
+from wgslice.plans.dealing import Share, fold
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.plan import LARGEST_BINDING_NBYTES
+from wgslice.plans.profiles import Limits
+from wgslice.plans.terms import Terms
+from wgslice.plans.window_steps import Windows
+
+__all__ = ["Request"]
+
+MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Windows to copy between two layouts in elements of `itemsize`, counted from their bases."""
+
+    windows: Windows
+    source: Layout
+    target: Layout
+    itemsize: int
+    terms: Terms
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
+
+    @property
+    def binding_nbytes(self) -> int:
+        """The largest binding, in whole blocks."""
+        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
+        return most // WIDEST_NBYTES * WIDEST_NBYTES
+
+    @property
+    def most_nbytes(self) -> int:
+        """What the largest binding holds wherever it begins, though a binding's start is aligned."""
+        return self.binding_nbytes - self.limits.binding_alignment_nbytes
+
+    @property
+    def most_invocations(self) -> int:
+        """As many as a grid has, and can be counted."""
+        limits = self.limits
+        return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
+
+    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
+        """The grid of so many invocations."""
+        profile = self.limits.profile
+        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
+        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
