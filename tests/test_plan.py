@@ -258,7 +258,7 @@ def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
     for source, bulk in (
         (Layout.of((300, 71), (71, 1), 1), (300 * 71 - 1,)),
         (Layout.of((300, 70), (71, 1), 2), (299, 70)),
-        (Layout.of((300, 70), (0, 1)), (300, 68)),
+        (Layout.of((300, 71), (0, 1)), (300, 68)),
         (Layout.of((300, 70), (-71, 1), 299 * 71), (299, 70)),
         (Layout.of((70, 300), (1, 90)), None),
         (Layout.of((20_002,), (1,)), (20_000,)),
