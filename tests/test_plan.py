@@ -261,8 +261,8 @@ def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
         (Layout.of((300, 71), (0, 1)), (300, 68)),
         (Layout.of((300, 70), (-71, 1), 299 * 71), (299, 70)),
         (Layout.of((70, 300), (1, 90)), None),
-        (Layout.of((20_002,), (1,)), (20_000,)),
-        (Layout.of((20_002,), (-1,), 20_001), (20_000,)),
+        (Layout.of((20_003,), (1,)), (20_000,)),
+        (Layout.of((20_003,), (-1,), 20_002), (20_000,)),
     ):
         terms = Terms(LIMITS, copy_to=False, source_room_nbytes=source.stop * 4 // 16 * 16)
         made = plan_copy(source, Layout.packed(source.sizes), 4, terms)
