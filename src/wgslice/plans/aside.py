@@ -9,7 +9,7 @@ from math import inf
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner, Step
-from wgslice.plans.profiles import MOST_PLANS
+from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Table, Terms
 
@@ -22,40 +22,49 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, t
     No command may read a buffer that it writes, so what is read of the output's buffer is copied aside.
     Kernels read offsets of windows in one piece, from where a binding can begin.
     """
-    if target.size == 0:
-        return planner(source, target, itemsize, terms)
-    before: list[Step] = []
-    scratch: list[tuple[Memory, int]] = []
-    reads = Memory.INPUT
-    if terms.shared:
-        once = unrepeated(source)
-        room = Layout.packed(once.sizes)
-        copied = plan_copy(
-            once, room, itemsize, Terms(terms.limits, terms.copy_from, True, terms.source_room_nbytes)
-        )
-        reason = "input and output lie in one buffer"
-        before += [redirected(step, Memory.INPUT, Memory.ASIDE, reason) for step in copied.steps]
-        scratch.append((Memory.ASIDE, room.size * itemsize))
-        reads, source = Memory.ASIDE, Layout.of(source.sizes, room.strides)
-        terms = terms._replace(copy_from=True, source_room_nbytes=inf, shared=False)
+    apart = terms._replace(shared=False)
     table = terms.table
-    if table is not None and not table.is_bindable:
-        room = Layout.packed(table.layout.sizes)
-        copied = plan_copy(
-            table.layout, room, table.itemsize, Terms(terms.limits, table.copy_from, True, table.room_nbytes)
-        )
-        reason = "kernels read offsets in one piece, from a binding of their own"
-        before += [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
-        scratch.append((Memory.PACKED_OFFSETS, room.size * table.itemsize))
-        terms = terms._replace(table=Table(room, table.itemsize, memory=Memory.PACKED_OFFSETS))
-    plan = planner(source, target, itemsize, terms)
-    if not before:
+    if table is None or table.is_bindable or target.size == 0:
+        plan = planner(source, target, itemsize, apart)
+    else:
+        packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
+        apart = apart._replace(table=packed)
+        plan = after_packing(planner(source, target, itemsize, apart), table, packed, terms.limits)
+    if not terms.shared or target.size == 0:
         return plan
-    after = [
-        replace(step, reads=reads) if not isinstance(step, Clear) and step.reads is Memory.INPUT else step
-        for step in plan.steps
+    return after_reading_aside(plan, planner, source, target, itemsize, apart)
+
+
+def after_packing(plan: Plan, table: Table, packed: Table, limits: Limits) -> Plan:
+    """The plan for packed offsets, and before it the copy that packs them."""
+    room = Terms(limits, table.copy_from, True, table.room_nbytes)
+    copied = plan_copy(table.layout, packed.layout, table.itemsize, room)
+    reason = "kernels read offsets in one piece, from a binding of their own"
+    packing = [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
+    scratch = Memory.PACKED_OFFSETS, packed.layout.size * packed.itemsize
+    return replace(plan, steps=(*packing, *plan.steps), scratch=(*plan.scratch, scratch))
+
+
+def after_reading_aside(
+    plan: Plan, planner: Planner, source: Layout, target: Layout, itemsize: int, apart: Terms
+) -> Plan:
+    """A plan that reads a copy of its source, each element once, and before it what copies that aside."""
+    once = unrepeated(source)
+    room = Layout.packed(once.sizes)
+    copied = plan_copy(once, room, itemsize, apart._replace(copy_to=True, target_room_nbytes=inf, table=None))
+    reason = "input and output lie in one buffer"
+    reading = [redirected(step, Memory.INPUT, Memory.ASIDE, reason) for step in copied.steps]
+    packing = [step for step in plan.steps if not isinstance(step, Clear) and step.reads is Memory.OFFSETS]
+    repeated = Layout.of(source.sizes, room.strides)
+    moved = planner(repeated, target, itemsize, apart._replace(copy_from=True, source_room_nbytes=inf))
+    writing = [
+        replace(step, reads=Memory.ASIDE)
+        if not isinstance(step, Clear) and step.reads is Memory.INPUT
+        else step
+        for step in moved.steps
     ]
-    return replace(plan, steps=(*before, *after), scratch=tuple(scratch))
+    scratch = Memory.ASIDE, room.size * itemsize
+    return replace(plan, steps=(*reading, *packing, *writing), scratch=(scratch, *plan.scratch))
 
 
 # Equal copies at other places share a plan. Planners that are made for one call and hold much go without:
