@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from importlib.resources import files
 
 import numpy as np
 import pytest
+from clamped import clamped_module
 from helpers import (
     GUARD,
     WIDTHS,
@@ -32,13 +31,8 @@ from wgslice.plans.kernels import Kernel, deal_row
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
-from wgslice.shaders.twins import run_plan, twins
-from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block, windows_dtype
-from wgslice.shaders.window_twins import window_twins
-
-
-def wgsl(kernel: Kernel) -> str:
-    return files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
+from wgslice.shaders.twins import run_plan
+from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:
@@ -321,25 +315,6 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
         check_bytes(twin_result, expected)
 
 
-class Clamped:
-    """The kernels with every index clamped to its array, as WebGPU allows where one is out of bounds."""
-
-    def joinpath(self, name: str) -> Clamped:
-        self.text = files("wgslice.wgsl").joinpath(name).read_text("utf-8")
-        return self
-
-    def read_text(self, _: str) -> str:
-        found = re.findall(r"var<storage, (read|read_write)> (\w+)", self.text)
-        head, body = self.text.split("var<storage, read_write>")
-        for _, name in found:
-            body = re.sub(
-                rf"\b{name}\[((?:[^\[\]]|\[[^\]]*\])*)\]",
-                rf"{name}[min(\1, arrayLength(&{name}) - 1u)]",
-                body,
-            )
-        return f"{head}var<storage, read_write>{body}"
-
-
 @pytest.mark.parametrize(
     "kernel", [kernel for kernel in CONDITIONS if kernel is not Kernel.SLICE1], ids=lambda k: k.value
 )
@@ -347,7 +322,7 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:
     """Adapters differ in what they read there."""
-    monkeypatch.setattr("wgslice.gpu.pipelines.files", lambda _: Clamped())
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", clamped_module)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)
@@ -387,48 +362,6 @@ def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
     assert multiplier < 2**32
     for value in {n, n // divisor * divisor, max(n // divisor * divisor - 1, 0)}:
         assert ((value * multiplier >> 32) + value) >> shift == value // divisor
-
-
-def test_enum_files_entry_points_and_twins_have_one_name() -> None:
-    names = {kernel.value for kernel in Kernel}
-    assert {
-        path.name.removesuffix(".wgsl")
-        for path in files("wgslice.wgsl").iterdir()
-        if path.name.endswith(".wgsl")
-    } == names
-    all_twins = {**twins, **window_twins}
-    assert {twin.__name__ for twin in all_twins.values()} == names
-    assert {*CONDITIONS, *window_twins} == set(Kernel)
-    for kernel in Kernel:
-        assert kernel.name == kernel.value.upper()
-        assert re.findall(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)", wgsl(kernel)) == [
-            kernel.value
-        ]
-        assert all_twins[kernel].__name__ == kernel.value
-
-
-TYPES = {  # bytes, alignment, NumPy's
-    "u32": (4, 4, "u4", ()),
-    "vec4<u32>": (16, 16, "u4", (4,)),
-    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
-    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
-}
-
-
-@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
-def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
-    found = re.search(rf"struct {name} \{{(.*?)\}}", wgsl(kernel), re.DOTALL)
-    assert found is not None
-    offset, fields = 0, {}
-    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
-        nbytes, alignment, dtype, shape = TYPES[type_]
-        offset = -(-offset // alignment) * alignment
-        signed = field in ("lowests", "highests")  # bits that the kernel takes as i32
-        fields[field] = (np.dtype((dtype.replace("u", "i") if signed else dtype, shape)), offset)
-        offset += nbytes
-    assert fields == dict(host.fields or {})
-    assert -(-offset // 16) * 16 == host.itemsize
 
 
 def test_a_uniform_block_holds_the_step() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,6 +10,7 @@ import numpy as np
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.steps import Dispatch, Span
 from wgslice.plans.window_steps import WindowDispatch, Windows
+from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block, window_block, window_constants
 
 __all__ = ["Pipelines"]
@@ -38,6 +38,7 @@ class Pipelines:
             "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
         )
         self.probe_layout = self._layout("read-only-storage")
+        self.modules: dict[Kernel, Any] = {}
         self.pipelines: dict[tuple[Kernel, tuple[tuple[str, int], ...]], Any] = {}
         self.uniform_buffers: dict[bytes, Any] = {}
         self.tables: WeakKeyDictionary[WindowDispatch | Windows, Any] = WeakKeyDictionary()
@@ -123,20 +124,25 @@ class Pipelines:
         """Compile a kernel with the constants that it needs, the first time."""
         key = kernel, tuple(constants.items())
         if key not in self.pipelines:
-            name = kernel.value
-            source = files("wgslice.wgsl").joinpath(f"{name}.wgsl").read_text("utf-8")
             device = self.wgpu_device
             if len(self.pipelines) >= MOST_PIPELINES:
                 self.pipelines.clear()
             self.pipelines[key] = device.create_compute_pipeline(
                 layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
                 compute={
-                    "module": device.create_shader_module(label=name, code=source),
-                    "entry_point": name,
+                    "module": self._module(kernel),
+                    "entry_point": kernel.value,
                     "constants": constants,
                 },
             )
         return self.pipelines[key]
+
+    def _module(self, kernel: Kernel) -> Any:
+        """Parse a kernel, the first time: its pipelines differ in their constants only."""
+        if kernel not in self.modules:
+            code = kernel_module(kernel)
+            self.modules[kernel] = self.wgpu_device.create_shader_module(label=kernel.value, code=code)
+        return self.modules[kernel]
 
     def _uniform_buffer(self, uniform: bytes) -> Any:
         """Hold a block for good in a buffer, so that any number of recordings can share it."""
