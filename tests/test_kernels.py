@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,7 @@ from wgslice.plans.kernels import Kernel, deal_row
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
+from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.twins import run_plan
 from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
 
@@ -326,6 +328,26 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)
+
+
+def test_a_kernel_is_parsed_once(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sets of constants it is compiled with."""
+    parsed = []
+
+    def parse(kernel: Kernel) -> str:
+        parsed.append(kernel)
+        return kernel_module(kernel)
+
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", parse)
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    prepared = set()
+    for width, n in itertools.product((4, 8), (9, 100)):
+        bindings = Span(0, 4096), Span(0, 4096)
+        layouts = Layout.of((n,), (2,)), Layout.packed((n,))
+        step = dispatch_of(Kernel.ROWS, *layouts, width, bindings, device.limits, "forced")
+        prepared.add(device.pipelines.prepare(step)[0])
+    assert len(prepared) >= 2
+    assert parsed == [Kernel.ROWS]
 
 
 FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of elements of a width
