@@ -1,6 +1,7 @@
-"""The mapping from invocations to rows, pieces and ends of rows, as `wgsl/` has it in files of these names.
+"""The mapping from invocations to rows, pieces and ends of rows, as the kernels' shared files have it.
 
-Everything is an array over invocations, or over what they write. Numbers are uint32 and wrap around.
+These are `division`, `pieces`, `places` and `edges` of `wgsl/`. Everything is an array over invocations,
+or over what they write. Numbers are uint32 and wrap around.
 """
 
 from __future__ import annotations

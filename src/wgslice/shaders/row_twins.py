@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wgslice.plans.steps import Dispatch
-from wgslice.shaders.memory import Bytes, Words, Writes
+from wgslice.shaders.memory import Array, Bytes, Words, Writes
 from wgslice.shaders.pieces import (
     divide,
     find_edges,
@@ -92,25 +92,35 @@ def narrow_rows(block: np.void, step: Dispatch, source: Bytes, target: Bytes) ->
     extents = find_extents(target_rows, size, lanes)
     owner, word = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     c = elements_of(word, lanes) - target_rows[owner, None]
-    elements = source.view(f"V{step.width_nbytes}")
-    values = elements[source_rows[owner, None] + ahead(block, step, "source_strides", c)]
-
+    read = source_rows[owner, None] + ahead(block, step, "source_strides", c)
+    values = source.view(f"V{step.width_nbytes}")[read]
     _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
     shared = (pieces.row > 0) & (before + size > extents.first_unit * np.uint32(lanes))
     owner, edge = find_edges(step.share, pieces, extents, lanes, shared)
-    row, source_row, target_row = (part[owner, None] for part in (pieces.row, source_rows, target_rows))
-    next_source, next_target = (
-        part[:, None] for part in find_places(block, row[:, 0] + np.uint32(1), dimensions)
-    )
-    element = elements_of(edge, lanes)
-    inside = (element >= target_row) & (element < target_row + size)
-    follows = (row + np.uint32(1) < block["count"]) & (element >= next_target)
-    c = element - np.where(follows, next_target, target_row)
-    read = np.where(follows, next_source, source_row) + ahead(block, step, "source_strides", c)
-    edges = target.view(elements.dtype)[element]
-    chosen = inside | follows
-    edges[chosen] = elements[read[chosen]]
+    edges = edge_words(block, step, (source, target), pieces.row[owner], edge)
     return Writes(WORD_NBYTES, np.concatenate([word, edge]), np.concatenate([values, edges]))
+
+
+def edge_words(
+    block: np.void, step: Dispatch, memories: tuple[Bytes, Bytes], row: Words, edge: Words
+) -> Array:
+    """The words at ends of rows, with what the next rows have in them, and what was in them."""
+    source, target = (memory.view(f"V{step.width_nbytes}") for memory in memories)
+    dimensions, size = row_dimensions(block, step)
+    own_source, own_target, next_source, next_target = (
+        place[:, None]
+        for number in (row, row + np.uint32(1))
+        for place in find_places(block, number, dimensions)
+    )
+    element = elements_of(edge, WORD_NBYTES // step.width_nbytes)
+    inside = (element >= own_target) & (element < own_target + size)
+    follows = (row[:, None] + np.uint32(1) < block["count"]) & (element >= next_target)
+    c = element - np.where(follows, next_target, own_target)
+    read = np.where(follows, next_source, own_source) + ahead(block, step, "source_strides", c)
+    words: Array = target[element]
+    chosen = inside | follows
+    words[chosen] = source[read[chosen]]
+    return words
 
 
 def elements_of(word: Words, lanes: int) -> Words:
