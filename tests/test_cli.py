@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ from PIL import Image
 
 import wgslice as wg
 from wgslice.cli import main, parse_key
+from wgslice.gpu.pipelines import Pipelines
+from wgslice.plans.kernels import Kernel
+from wgslice.shaders.modules import kernel_module
 
 PHOTO = random_bytes(31 * 21 * 3).reshape(21, 31, 3)
 
@@ -61,6 +65,74 @@ def test_an_index_may_begin_with_a_minus(folder: Path) -> None:
     for key in ("-2:, -1", "[-2:, -1]"):
         assert main(["slice", "volume.npy", key, "-o", "out.npy"]) == 0
         check_same(np.load("out.npy"), np.load("volume.npy")[-2:, -1])
+
+
+# A value of each constant that any kernel has, in elements, units or bytes as its comment says.
+CONSTANTS = {
+    "workgroup_size": 64,
+    "element_nbytes": 4,
+    "each": 4,
+    "contiguous": 1,
+    "paired": 1,
+    "source_step": -2,
+    "ragged": 1,
+    "channels": 3,
+    "mirrored": 1,
+    "filled": 1,
+    "picked": 1,
+    "offset_nbytes": 8,
+    "offset_signed": 1,
+}
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_a_printed_kernel_is_a_complete_module(
+    device: wg.Device, capsys: pytest.CaptureFixture[str], kernel: Kernel
+) -> None:
+    assert main(["kernel", kernel.value]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == (kernel_module(kernel), "")
+    assert printed.out.startswith(f"// {kernel.value}: ")
+    names = re.findall(r"^override (\w+): \w+;", printed.out, re.MULTILINE)
+    assert "workgroup_size" in names
+    pipeline = device.wgpu_device.create_compute_pipeline(
+        layout="auto",
+        compute={
+            "module": device.wgpu_device.create_shader_module(code=printed.out),
+            "entry_point": kernel.value,
+            "constants": {name: CONSTANTS[name] for name in names},
+        },
+    )
+    assert pipeline is not None
+
+
+def test_a_printed_kernel_is_all_that_a_host_needs(
+    device: wg.Device, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed text in place of the one that the device would load."""
+    printed = {}
+    for kernel in (Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS):
+        assert main(["kernel", kernel.value]) == 0
+        printed[kernel] = capsys.readouterr().out
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    x = wg.asarray(PHOTO.reshape(-1), device)
+    check_same(x[::-1].copy().numpy(), PHOTO.reshape(-1)[::-1])
+    check_same(
+        wg.extract_windows(x, [[3], [40]], (90,)).numpy(), np.stack([x.numpy()[3:93], x.numpy()[40:130]])
+    )
+    assert device.pipelines.module.cache_info().currsize == len(printed)
+
+
+def test_the_kernels_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, status in ((["kernel", "--help"], 0), (["kernel", "words"], 2), (["kernel"], 2)):
+        with pytest.raises(SystemExit) as exit:
+            main(arguments)
+        assert exit.value.code == status
+        printed = capsys.readouterr()
+        shown = printed.out + printed.err
+        assert "NAME" in shown
+        assert all(kernel.value in shown for kernel in Kernel) or arguments == ["kernel"]
 
 
 BAD: list[tuple[list[str], str]] = [

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from clamped import clamped_module
 from helpers import (
     GUARD,
     WIDTHS,
@@ -381,9 +382,7 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:
     """Adapters differ in what they read there."""
-    from test_kernels import Clamped
-
-    monkeypatch.setattr("wgslice.gpu.pipelines.files", lambda _: Clamped())
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", clamped_module)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)

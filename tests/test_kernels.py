@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from dataclasses import replace
-from importlib.resources import files
 
 import numpy as np
 import pytest
+from clamped import clamped_module
 from helpers import (
     GUARD,
     WIDTHS,
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Pipelines, Place
+from wgslice.gpu.pipelines import Bound, Pipelines, Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
@@ -34,13 +34,9 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms
-from wgslice.shaders.twins import run_plan, twins
-from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block, windows_dtype
-from wgslice.shaders.window_twins import window_twins
-
-
-def wgsl(kernel: Kernel) -> str:
-    return files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
+from wgslice.shaders.modules import kernel_module
+from wgslice.shaders.twins import run_plan
+from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:
@@ -325,25 +321,6 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
         check_bytes(twin_result, expected)
 
 
-class Clamped:
-    """The kernels with every index clamped to its array, as WebGPU allows where one is out of bounds."""
-
-    def joinpath(self, name: str) -> Clamped:
-        self.text = files("wgslice.wgsl").joinpath(name).read_text("utf-8")
-        return self
-
-    def read_text(self, _: str) -> str:
-        found = re.findall(r"var<storage, (read|read_write)> (\w+)", self.text)
-        head, body = self.text.split("var<storage, read_write>")
-        for _, name in found:
-            body = re.sub(
-                rf"\b{name}\[((?:[^\[\]]|\[[^\]]*\])*)\]",
-                rf"{name}[min(\1, arrayLength(&{name}) - 1u)]",
-                body,
-            )
-        return f"{head}var<storage, read_write>{body}"
-
-
 @pytest.mark.parametrize(
     "kernel", [kernel for kernel in CONDITIONS if kernel is not Kernel.SLICE1], ids=lambda k: k.value
 )
@@ -351,10 +328,32 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:
     """Adapters differ in what they read there."""
-    monkeypatch.setattr("wgslice.gpu.pipelines.files", lambda _: Clamped())
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", clamped_module)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)
+
+
+def test_a_kernel_is_parsed_once(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sets of constants it is compiled with."""
+    parsed = []
+
+    def parse(kernel: Kernel) -> str:
+        parsed.append(kernel)
+        return kernel_module(kernel)
+
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", parse)
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    prepared = set()
+    for width, n in itertools.product((4, 8), (9, 100)):
+        bindings = Span(0, 4096), Span(0, 4096)
+        layouts = Layout.of((n,), (2,)), Layout.packed((n,))
+        step = dispatch_of(Kernel.ROWS, *layouts, width, bindings, device.limits, "forced")
+        (command,) = device.pipelines.prepare(Plan(0, width, width, *layouts, (step,)))
+        assert isinstance(command, Bound)
+        prepared.add(command.pipeline)
+    assert len(prepared) >= 2
+    assert parsed == [Kernel.ROWS]
 
 
 FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of elements of a width
@@ -391,48 +390,6 @@ def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
     assert multiplier < 2**32
     for value in {n, n // divisor * divisor, max(n // divisor * divisor - 1, 0)}:
         assert ((value * multiplier >> 32) + value) >> shift == value // divisor
-
-
-def test_enum_files_entry_points_and_twins_have_one_name() -> None:
-    names = {kernel.value for kernel in Kernel}
-    assert {
-        path.name.removesuffix(".wgsl")
-        for path in files("wgslice.wgsl").iterdir()
-        if path.name.endswith(".wgsl")
-    } == names
-    all_twins = {**twins, **window_twins}
-    assert {twin.__name__ for twin in all_twins.values()} == names
-    assert {*CONDITIONS, *window_twins} == set(Kernel)
-    for kernel in Kernel:
-        assert kernel.name == kernel.value.upper()
-        assert re.findall(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)", wgsl(kernel)) == [
-            kernel.value
-        ]
-        assert all_twins[kernel].__name__ == kernel.value
-
-
-TYPES = {  # bytes, alignment, NumPy's
-    "u32": (4, 4, "u4", ()),
-    "vec4<u32>": (16, 16, "u4", (4,)),
-    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
-    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
-}
-
-
-@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
-def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
-    found = re.search(rf"struct {name} \{{(.*?)\}}", wgsl(kernel), re.DOTALL)
-    assert found is not None
-    offset, fields = 0, {}
-    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
-        nbytes, alignment, dtype, shape = TYPES[type_]
-        offset = -(-offset // alignment) * alignment
-        signed = field in ("lowests", "highests")  # bits that the kernel takes as i32
-        fields[field] = (np.dtype((dtype.replace("u", "i") if signed else dtype, shape)), offset)
-        offset += nbytes
-    assert fields == dict(host.fields or {})
-    assert -(-offset // 16) * 16 == host.itemsize
 
 
 def test_a_uniform_block_holds_the_step() -> None:

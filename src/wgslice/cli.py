@@ -1,4 +1,4 @@
-"""The command line: `wgslice adapters`, `wgslice slice IN KEY -o OUT`."""
+"""The command line: `wgslice adapters`, `wgslice slice IN KEY -o OUT`, `wgslice kernel NAME`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from wgslice.gpu.adapter import choose_adapter
+from wgslice.plans.kernels import Kernel
+from wgslice.shaders.modules import kernel_module
 
 __all__ = ["main", "parse_key"]
 
@@ -58,6 +60,11 @@ def parser() -> argparse.ArgumentParser:
     slicing.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help=".npy or an image")
     slicing.add_argument("--adapter", metavar="NAME", help="part of an adapter's name or backend")
     slicing.set_defaults(run=slice_file)
+
+    names = [kernel.value for kernel in Kernel]
+    printing = commands.add_parser("kernel", help="print a kernel: complete WGSL, for any host of WebGPU")
+    printing.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
+    printing.set_defaults(run=print_kernel)
     return top
 
 
@@ -73,6 +80,11 @@ def list_adapters(_: argparse.Namespace) -> None:
     for adapter in adapters:
         mark = "*" if adapter is default else " "
         print(f"{mark} {adapter}, {adapter.kind}{', software' * adapter.software}, {adapter.driver}")
+
+
+def print_kernel(arguments: argparse.Namespace) -> None:
+    """`wgslice kernel`: the module that runs."""
+    print(kernel_module(Kernel(arguments.name)), end="")
 
 
 def slice_file(arguments: argparse.Namespace) -> None:

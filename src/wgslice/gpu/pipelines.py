@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -19,6 +18,7 @@ from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
 from wgslice.plans.window_steps import WindowDispatch, Windows
+from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block, window_block, window_constants
 
 __all__ = ["Bound", "Command", "Pipelines", "Place"]
@@ -162,9 +162,8 @@ class Pipelines:
 
 
 def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:
-    """Parse a kernel."""
-    code = files("wgslice.wgsl").joinpath(f"{kernel.value}.wgsl").read_text("utf-8")
-    return wgpu_device.create_shader_module(label=kernel.value, code=code)
+    """Parse a kernel: its pipelines differ in their constants only."""
+    return wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:

@@ -149,7 +149,8 @@ def plan_rows(request: Request) -> tuple[list[WindowRowsDispatch], int]:
     """
     terms = request.terms
     row = find_row(request.windows, request.source, request.target, request.itemsize, request.limits.profile)
-    if row is None or request.source.stop * request.itemsize > terms.source_room_nbytes:
+    bindable = request.source.size and request.source.stop * request.itemsize <= terms.source_room_nbytes
+    if row is None or not bindable:
         return [], 0
     window_nbytes = prod(request.windows.sizes) * request.itemsize
     room_nbytes = terms.target_room_nbytes - request.target.offset * request.itemsize

@@ -3,89 +3,217 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.kernels import Kernel
-from wgslice.plans.window_steps import WindowDispatch
+from wgslice.arguments import I32_MAX, I32_MIN
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.window_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
+from wgslice.shaders.blocks import (
+    block_after,
+    block_at,
+    join,
+    load,
+    mask,
+    mask_from,
+    mask_of,
+    merge_edge,
+    turn,
+)
+from wgslice.shaders.memory import Bytes, Flags, Words, Writes, bound, store
+from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, invocation_numbers, taken
+from wgslice.shaders.row_twins import WORD_NBYTES, write_elements
 from wgslice.shaders.uniforms import window_block, windows_dtype
 
 __all__ = ["run_windows", "window_twins"]
 
-Bytes = NDArray[np.uint8]
-Indices = NDArray[np.int64]
+Offsets = NDArray[np.int32]  # (windows, rank)
+NBYTES = np.uint32(WIDEST_NBYTES)
 
 
 def run_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> None:
     """One kernel on its two bindings, and the offsets of all windows."""
     block = np.frombuffer(window_block(step), windows_dtype)[0]
-    read = source[step.source_binding.offset_nbytes :][: step.source_binding.nbytes]
-    written = target[step.target_binding.offset_nbytes :][: step.target_binding.nbytes]
-    window_twins[step.kernel](block, step, read, written, offsets)
+    info = np.iinfo(offsets.dtype.name)
+    fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
+    read, written = bound(source, step.source_binding), bound(target, step.target_binding)
+    store(step.kernel, written, window_twins[step.kernel](block, step, read, written, fitting))
 
 
-def picked(block: np.void, step: WindowDispatch) -> tuple[Indices, Indices]:
-    """Numbers and directions of a dispatch's windows."""
-    count = int(block["count"])
+class Picks(NamedTuple):
+    """A window for each of what is copied."""
+
+    number: Words  # windows before it, of all that there are
+    flips: Words  # bit d: dimension d goes backwards
+
+
+def find_picks(block: np.void, step: WindowDispatch, n: Words) -> Picks:
+    """The n-th windows of a dispatch; beyond the last one the last, as WebGPU allows."""
     if step.picks is None:
-        return np.arange(count) + int(block["first"]), np.full(count, int(block["flips"]))
-    return step.picks.astype(np.int64), step.windows.flips[step.picks].astype(np.int64)
+        return Picks(block["first"] + n, np.full_like(n, block["flips"]))
+    number = step.picks[np.minimum(n, np.uint32(len(step.picks) - 1))]
+    return Picks(number, step.windows.flips[number])
 
 
-def find(
-    block: np.void, step: WindowDispatch, offsets: NDArray[np.generic]
-) -> tuple[Indices, Indices, NDArray[np.bool_]]:
-    """Places in source and target of every index of every window, and whether it lies inside the input."""
-    numbers, flips = picked(block, step)
-    rank = int(block["rank"])
-    source = np.full((len(numbers),), int(block["source_offset"]))
-    target = int(block["target_offset"]) + numbers * int(block["target_window"])
-    inside = np.ones(len(numbers), bool)
-    for d in range(rank):
-        size, first, step_, last, extent = (
-            int(block[name][d]) for name in ("sizes", "firsts", "steps", "lasts", "extents")
-        )
-        begins = np.clip(offsets[numbers, d].astype(object), block["lowests"][d], block["highests"][d])
-        ahead = step_ * (first + np.arange(size))
-        backwards = (flips >> d & 1).astype(bool)[:, None]
-        position = begins.astype(np.int64)[:, None] + np.where(backwards, last - ahead, ahead)
-        shape = (len(numbers), *(1,) * d, size)
-        inside = inside[..., None] & ((position >= 0) & (position < extent)).reshape(shape)
-        source = source[..., None] + (position * int(block["source_strides"][d])).reshape(shape)
-        target = target[..., None] + np.arange(size) * int(block["target_strides"][d])
-    return source % 2**32, target % 2**32, inside
+def are_backwards(picks: Picks, d: int) -> Flags:
+    """Whether windows go backwards in a dimension."""
+    return (picks.flips >> np.uint32(d) & np.uint32(1)).astype(bool)
+
+
+def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDArray[np.int32]:
+    """Where windows begin in a dimension, or the nearest places from which they read the same."""
+    number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
+    begins: NDArray[np.int32] = np.clip(offsets[number, d], block["lowests"][d], block["highests"][d])
+    return begins
+
+
+def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Words) -> Words:
+    """The input's indices that the windows' c-th of a dimension read; outside of it its extent or greater."""
+    ahead = block["steps"][d] * (block["firsts"][d] + c)
+    begins = find_offsets(block, offsets, picks, d).view(np.uint32)
+    reached = np.where(are_backwards(picks, d), block["lasts"][d] - ahead, ahead)
+    return np.asarray(begins + reached, np.uint32)
 
 
 def extract_windows(
-    block: np.void, step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]
-) -> None:
+    block: np.void, step: ExtractWindowsDispatch, source: Bytes, _target: Bytes, offsets: Offsets
+) -> Writes:
     """Twin of `wgsl/extract_windows.wgsl`."""
-    element = f"V{step.element_nbytes}"
-    source_elements, target_elements, inside = find(block, step, offsets)
-    read, written = source.view(element), target.view(element)
-    bound = inside & (source_elements < block["segment"])
-    written[target_elements[bound]] = read[source_elements[bound]]
-    written[target_elements[~inside]] = block["fill"].view(element)[0]
+    invocation = invocation_numbers(step.share)
+    window, rest = np.divmod(
+        invocation[invocation < block["count"] * block["window_size"]], block["window_size"]
+    )
+    picks = find_picks(block, step, window)
+    source_elements = np.full_like(rest, block["source_offset"])
+    target_elements = block["target_offset"] + picks.number * block["target_window"]
+    inside = np.ones(len(rest), bool)
+    for d in range(block["rank"]):
+        c, rest = np.divmod(rest, block["inner"][d])
+        index = find_indices(block, offsets, picks, d, c)
+        inside &= index < block["extents"][d]
+        source_elements += index * block["source_strides"][d]
+        target_elements += c * block["target_strides"][d]
+    bound_here = source_elements < block["segment"]
+    nbytes = step.element_nbytes
+    # What lies outside of the input is read anywhere, and then replaced.
+    read = np.where(inside & bound_here, source_elements, np.uint32(0))
+    writes = write_elements(source, read, target_elements, nbytes, min(nbytes, WORD_NBYTES))
+    values = np.where(inside, writes.values, block["fill"].view(f"V{nbytes}")[0])
+    kept = bound_here | ~inside
+    return Writes(writes.unit_nbytes, writes.units[kept], values[kept])
+
+
+class Rows(NamedTuple):
+    """Rows of windows, in bytes."""
+
+    source: Words  # before the lowest one, modulo 2^32
+    start: Words  # before the first one in the target
+    backwards: Flags  # whether indices go in reverse order
+    low: Words  # of the row before those that the input has
+    high: Words  # of the row before the end of those
+
+    def of(self, owner: Words) -> Rows:
+        """Some of them, or one again and again."""
+        return Rows._make(values[owner] for values in self)
+
+
+def find_rows(block: np.void, step: WindowDispatch, offsets: Offsets, number: Words) -> Rows:
+    """Rows by their numbers, of all windows of a dispatch."""
+    window = divide(number, block["window_multiplier"], block["window_shift"])
+    rest = number - window * block["window_size"]
+    picks = find_picks(block, step, window)
+    last, filled = int(block["rank"]) - 1, step.windows.fill is not None
+    source = np.full_like(rest, block["source_offset"])
+    start = block["target_offset"] + picks.number * block["target_window"] + rest * block["row_nbytes"]
+    high = np.full_like(rest, block["row_nbytes"])
+    for d in range(last):
+        c = divide(rest, block["multipliers"][d], block["shifts"][d])
+        rest = rest - c * block["inner"][d]
+        index = find_indices(block, offsets, picks, d, c)
+        source += index * block["source_strides"][d]
+        high[filled & (index >= block["extents"][d])] = 0
+    backwards, index_nbytes = are_backwards(picks, last), block["source_strides"][last]
+    begins = find_offsets(block, offsets, picks, last)
+    source += begins.view(np.uint32) * index_nbytes
+    low = np.zeros_like(rest)
+    if filled:
+        size = np.int64(block["sizes"][last])
+        outside = np.stack([-begins.astype(np.int64), begins + size - np.int64(block["extents"][last])])
+        before, after = np.clip(outside, 0, size).astype(np.uint32)
+        low = np.where(backwards, after, before) * index_nbytes
+        high -= np.minimum(high, np.where(backwards, before, after) * index_nbytes)
+    return Rows(source, start, backwards, low, high)
+
+
+def gather_channels(
+    block: np.void, step: WindowRowsDispatch, memory: Bytes, rows: Rows, position: Words
+) -> Bytes:
+    """Blocks of rows that may go backwards: then for each channel the reversed block that is right for it."""
+    channels, width = np.uint32(step.channels), np.uint32(step.element_nbytes)
+    group = channels * width
+    phase = (position + NBYTES * group) // width % channels
+    backwards = rows.source + block["row_nbytes"] - position - NBYTES - (group - width)
+    first = np.where(rows.backwards, backwards, rows.source + position)
+    count = 2 + (step.channels > 1) + (2 * (group - width) > NBYTES)  # blocks that the kernel loads
+    loaded = np.stack([block_after(memory, first, n) for n in range(count)])
+    every = np.arange(len(first))
+    masks = block["masks"].view(np.uint8)
+    value = np.zeros((len(first), WIDEST_NBYTES), np.uint8)
+    for channel in range(step.channels):
+        offset = first % NBYTES + np.where(rows.backwards, np.uint32(2 * channel) * width, np.uint32(0))
+        number = offset // NBYTES
+        low, high = (loaded[np.minimum(number + n, count - 1), every] for n in (0, 1))
+        joined = join(low, high, offset % NBYTES, step.element_nbytes)
+        turned = np.where(rows.backwards[:, None], turn(joined, step.element_nbytes), joined)
+        value |= turned & masks[(np.uint32(channel) + channels - phase) % channels]
+    return value
+
+
+def row_blocks(block: np.void, step: WindowRowsDispatch, memory: Bytes, rows: Rows, position: Words) -> Bytes:
+    """The blocks of rows whose first bytes are `position`, up to 15 before their first."""
+    if step.mirrored:
+        value = gather_channels(block, step, memory, rows, position)
+    else:
+        value = block_at(memory, rows.source + position, step.element_nbytes)
+    if step.windows.fill is None:
+        return value
+    start = np.clip((rows.low - position).view(np.int32), 0, WIDEST_NBYTES)
+    stop = np.clip((rows.high - position).view(np.int32), start, WIDEST_NBYTES)
+    inside = mask(start.astype(np.uint32), stop.astype(np.uint32))
+    return np.where(inside, value, block["fill"].view(np.uint8))
 
 
 def window_rows(
-    block: np.void, step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]
-) -> None:
+    block: np.void, step: WindowRowsDispatch, source: Bytes, target: Bytes, offsets: Offsets
+) -> Writes:
     """Twin of `wgsl/window_rows.wgsl`."""
-    source_bytes, _, inside = find(block, step, offsets)
-    unit = int(block["row_nbytes"]) // int(block["sizes"][int(block["rank"]) - 1])
-    numbers, _ = picked(block, step)
-    windows = int(block["target_offset"]) + numbers * int(block["target_window"])
-    inside_window = np.arange(inside[0].size * unit).reshape(*inside.shape[1:], unit)
-    target_bytes = np.add.outer(windows, inside_window) % 2**32
-    unit_bytes = source_bytes[..., None] + np.arange(unit)
-    target[target_bytes[inside]] = source[unit_bytes[inside]]
-    fill = np.resize(block["fill"].view(np.uint8), unit)
-    target[target_bytes[~inside]] = fill
+    count = int(block["count"] * block["window_size"])
+    pieces = find_pieces(block, step.share, count)
+    rows = find_rows(block, step, offsets, pieces.row)
+    extents = find_extents(rows.start, block["row_nbytes"], WIDEST_NBYTES)
+    owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
+    values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
+    if step.ragged:
+        owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
+        own, number = rows.of(owner), pieces.row[owner] + np.uint32(1)
+        ends = find_extents(own.start, block["row_nbytes"], WIDEST_NBYTES)
+        following = find_rows(block, step, offsets, number)
+        edges = merge_edge(
+            load(target, edge),
+            row_blocks(block, step, source, own, edge * NBYTES - own.start),
+            mask_of(ends, edge),
+            row_blocks(block, step, source, following, edge * NBYTES - ends.stop),
+            mask_from(ends.stop, edge) & (number < count)[:, None],
+        )
+        unit, values = np.concatenate([unit, edge]), np.concatenate([values, edges])
+    return Writes(WIDEST_NBYTES, unit, values)
 
 
-window_twins: dict[Kernel, Callable[[np.void, WindowDispatch, Bytes, Bytes, NDArray[np.generic]], None]] = {
+Twin = Callable[[np.void, Any, Bytes, Bytes, Offsets], Writes]  # of its kernel's dispatch
+
+window_twins: dict[Kernel, Twin] = {
     Kernel.EXTRACT_WINDOWS: extract_windows,
     Kernel.WINDOW_ROWS: window_rows,
 }

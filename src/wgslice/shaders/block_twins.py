@@ -1,0 +1,131 @@
+"""The twin of the kernel that copies rows in blocks of 16 bytes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.steps import Dispatch
+from wgslice.shaders.blocks import (
+    block_after,
+    block_at,
+    halve,
+    join,
+    load,
+    mask_from,
+    mask_of,
+    merge_edge,
+    turn,
+)
+from wgslice.shaders.memory import Bytes, Words, Writes
+from wgslice.shaders.pieces import (
+    Extents,
+    Pieces,
+    find_edges,
+    find_extents,
+    find_pieces,
+    find_places,
+    taken,
+)
+from wgslice.shaders.uniforms import override_constants
+
+__all__ = ["shifted_rows"]
+
+
+def source_step(step: Dispatch) -> int:
+    """Elements from one of a row to the next."""
+    return step.source.strides[-1]
+
+
+def in_order(step: Dispatch, block: Bytes) -> Bytes:
+    """Elements in the order in which the row reads them."""
+    return block if source_step(step) > 0 else turn(block, step.width_nbytes)
+
+
+def find_sources(step: Dispatch, source_element: Words, target_element: Words, block: Words) -> Words:
+    """The lowest source bytes of blocks of rows."""
+    width, distance = np.uint32(step.width_nbytes), np.uint32(abs(source_step(step)))
+    ahead = (block * np.uint32(WIDEST_NBYTES) - target_element * width) * distance
+    source = source_element * width
+    if source_step(step) > 0:
+        return source + ahead
+    return source - ahead - np.uint32(WIDEST_NBYTES - step.width_nbytes) * distance
+
+
+def read_blocks(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
+    """The blocks of rows whose lowest source bytes are `source`."""
+    width, distance = step.width_nbytes, abs(source_step(step))
+    if distance == 1:
+        return in_order(step, block_at(memory, source, width))
+    offset = source % np.uint32(WIDEST_NBYTES)
+    loaded = [block_after(memory, source, n) for n in range(distance + 1)]
+    joined = [join(low, high, offset, width) for low, high in pairwise(loaded)]
+    while len(joined) > 1:
+        joined = [halve(*pair, width) for pair in zip(joined[::2], joined[1::2], strict=True)]
+    return in_order(step, joined[0])
+
+
+def read_neighbours(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
+    """The blocks of contiguous pieces of neighbours, (pieces * each, 16): every source block is loaded once.
+
+    Going along the row it is the far one of a target block, and the near one of the next.
+    """
+    forwards, each = source_step(step) > 0, step.share.each
+    offset = source % np.uint32(WIDEST_NBYTES)
+    inside = (offset != 0).astype(np.uint32)
+    k = np.arange(each, dtype=np.uint32)
+    far_block = source // np.uint32(WIDEST_NBYTES) + inside * np.uint32(forwards)
+    near_block = source // np.uint32(WIDEST_NBYTES) + inside * np.uint32(not forwards)
+    far_blocks = far_block[:, None] + (k if forwards else np.uint32(0) - k)
+    near_blocks = np.concatenate([near_block[:, None], far_blocks[:, :-1]], axis=1)
+    far, near = load(memory, far_blocks.ravel()), load(memory, near_blocks.ravel())
+    offset = np.repeat(offset, each)
+    low = np.where((offset != 0)[:, None], near, far) if forwards else far
+    return in_order(step, join(low, far if forwards else near, offset, step.width_nbytes))
+
+
+def shifted_rows(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Writes:
+    """Twin of `wgsl/shifted_rows.wgsl`."""
+    share, last, width = step.share, int(block["rank"]) - 1, np.uint32(step.width_nbytes)
+    pieces = find_pieces(block, share, int(block["count"]))
+    places = find_places(block, pieces.row, last)
+    extents = find_extents(places[1] * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    owner, unit = taken(share, pieces, extents.whole_unit, extents.stop_unit)
+    if share.contiguous and abs(source_step(step)) == 1:
+        firsts = unit.reshape(-1, share.each)[:, 0]
+        values = read_neighbours(step, source, find_sources(step, *places, firsts))
+    else:
+        values = read_blocks(step, source, find_sources(step, places[0][owner], places[1][owner], unit))
+    if override_constants(step)["ragged"]:
+        owner, edge = find_row_edges(block, step, pieces, extents)
+        edges = edge_blocks(block, step, (source, target), pieces.row[owner], edge)
+        unit, values = np.concatenate([unit, edge]), np.concatenate([values, edges])
+    return Writes(WIDEST_NBYTES, unit, values)
+
+
+def find_row_edges(block: np.void, step: Dispatch, pieces: Pieces, extents: Extents) -> tuple[Words, Words]:
+    """The blocks at the ends of rows, the rows before them known."""
+    _, before = find_places(block, pieces.row - np.uint32(1), int(block["rank"]) - 1)
+    ends = before * np.uint32(step.width_nbytes) + extents.stop - extents.start
+    shared = (pieces.row > 0) & (ends > extents.first_unit * np.uint32(WIDEST_NBYTES))
+    return find_edges(step.share, pieces, extents, WIDEST_NBYTES, shared)
+
+
+def edge_blocks(
+    block: np.void, step: Dispatch, memories: tuple[Bytes, Bytes], row: Words, edge: Words
+) -> Bytes:
+    """The blocks at ends of rows, with what the next rows have in them, and what was in them."""
+    source, target = memories
+    last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
+    own, following = find_places(block, row, last), find_places(block, row + np.uint32(1), last)
+    extents = find_extents(own[1] * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    exists = (row + np.uint32(1) < block["count"])[:, None]
+    return merge_edge(
+        load(target, edge),
+        read_blocks(step, source, find_sources(step, *own, edge)),
+        mask_of(extents, edge),
+        read_blocks(step, source, find_sources(step, *following, edge)),
+        mask_from(following[1] * width, edge) & exists,
+    )

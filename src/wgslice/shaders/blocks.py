@@ -1,0 +1,86 @@
+"""Blocks of 16 bytes as the kernels load, join, turn and mask them: arrays (n, 16) of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.shaders.memory import Bytes, Flags, Words
+from wgslice.shaders.pieces import Extents
+
+__all__ = [
+    "block_after",
+    "block_at",
+    "halve",
+    "join",
+    "load",
+    "mask",
+    "mask_from",
+    "mask_of",
+    "merge_edge",
+    "turn",
+]
+
+MOST_BLOCKS_MASK = np.uint32(0x0FFFFFFF)  # of the blocks that 32 bits reach
+BYTE = np.arange(WIDEST_NBYTES, dtype=np.uint32)
+NBYTES = np.uint32(WIDEST_NBYTES)
+
+
+def load(memory: Bytes, index: Words) -> Bytes:
+    """Blocks of what is bound; beyond its end the last one, as WebGPU allows."""
+    blocks = memory.reshape(-1, WIDEST_NBYTES)
+    return blocks[np.minimum(index, np.uint32(len(blocks) - 1))]
+
+
+def block_after(memory: Bytes, source: Words, n: int) -> Bytes:
+    """The n-th block after that of a byte, which may lie before the binding, 32 bits around."""
+    return load(memory, (source // NBYTES + np.uint32(n)) & MOST_BLOCKS_MASK)
+
+
+def block_at(memory: Bytes, source: Words, element_nbytes: int) -> Bytes:
+    """The block whose first byte is `source`."""
+    low, high = load(memory, source // NBYTES), load(memory, (source + NBYTES - np.uint32(1)) // NBYTES)
+    return join(low, high, source % NBYTES, element_nbytes)
+
+
+def join(low: Bytes, high: Bytes, offset: Words, element_nbytes: int) -> Bytes:
+    """The block that begins `offset` bytes into two neighbours; wide elements never begin inside a word."""
+    begins = offset // np.uint32(4) * np.uint32(4) if element_nbytes >= 4 else offset
+    return np.take_along_axis(np.concatenate([low, high], axis=1), begins[:, None] + BYTE, axis=1)
+
+
+def turn(block: Bytes, element_nbytes: int) -> Bytes:
+    """The same elements in reverse order."""
+    elements = block.reshape(len(block), -1, element_nbytes)
+    return elements[:, ::-1].reshape(block.shape)
+
+
+def halve(low: Bytes, high: Bytes, element_nbytes: int) -> Bytes:
+    """Every second element of two neighbours."""
+    elements = np.concatenate([low, high], axis=1).reshape(len(low), -1, element_nbytes)
+    return elements[:, ::2].reshape(low.shape)
+
+
+def mask(start: Words, stop: Words) -> Flags:
+    """The bytes `start` to before `stop`, 0 to 16, of blocks."""
+    inside: Flags = (start[:, None] <= BYTE) & (stop[:, None] > BYTE)
+    return inside
+
+
+def mask_of(extents: Extents, block: Words) -> Flags:
+    """The bytes of blocks that lie in rows."""
+    base = block * NBYTES
+    return mask(np.maximum(extents.start, base) - base, np.minimum(extents.stop, base + NBYTES) - base)
+
+
+def mask_from(start: Words, block: Words) -> Flags:
+    """The bytes of blocks from `start` on, which lies in them, before them or after them."""
+    base = block * NBYTES
+    return mask(np.clip(start, base, base + NBYTES) - base, np.full_like(base, NBYTES))
+
+
+def merge_edge(kept: Bytes, row: Bytes, row_mask: Flags, following: Bytes, following_mask: Flags) -> Bytes:
+    """Blocks that hold bytes of a row, bytes of the next, and others, which keep their value."""
+    parts = (row, row_mask), (following, following_mask), (kept, ~(row_mask | following_mask))
+    first, second, third = (part * chosen for part, chosen in parts)
+    return np.asarray(first | second | third, np.uint8)

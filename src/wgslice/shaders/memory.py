@@ -1,0 +1,54 @@
+"""What the twins read and write: memory in units, and the one place where a dispatch's writes meet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.steps import Span
+
+__all__ = ["Array", "Bytes", "Flags", "TwoWritersError", "Words", "Writes", "bound", "store"]
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint32]  # or numbers that wrap around as the kernels' do
+Flags = NDArray[np.bool_]
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+
+class TwoWritersError(AssertionError):
+    """Two invocations of one dispatch write different values to one unit: which stays is up to the device."""
+
+
+class Writes(NamedTuple):
+    """What all invocations of a dispatch write, those that repeat work included."""
+
+    unit_nbytes: (
+        int  # of what an invocation writes at once: a word, a block, or with atomics a narrow element
+    )
+    units: Words  # any shape: units before each, from the start of the binding
+    values: Array  # of any type: the bytes of the units, in their order
+
+
+def bound(buffer: Bytes, binding: Span) -> Bytes:
+    """What a kernel sees through a binding; a view."""
+    return buffer[binding.offset_nbytes :][: binding.nbytes]
+
+
+def store(kernel: Kernel, target: Bytes, writes: Writes) -> None:
+    """Write to what is bound, unless writers of one unit disagree. Target changes in either case."""
+    memory = target.view(f"V{writes.unit_nbytes}")
+    units = writes.units.ravel()
+    values = np.ascontiguousarray(writes.values).reshape(-1).view(memory.dtype)
+    assert units.size == values.size, f"{kernel.value}: {units.size} units, {values.size} values"
+    memory[units] = values
+    left = memory[units].view(np.uint8).reshape(-1, writes.unit_nbytes)
+    lost = (left != values.view(np.uint8).reshape(left.shape)).any(1)
+    if lost.any():
+        place = int(lost.argmax())
+        raise TwoWritersError(
+            f"{kernel.value}: two invocations write to unit {units[place]} of {writes.unit_nbytes} bytes, "
+            f"one {values[place].tobytes().hex()}, another {left[place].tobytes().hex()}"
+        )

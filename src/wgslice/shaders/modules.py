@@ -1,0 +1,40 @@
+"""The module of each kernel: its file of `wgsl/`, and those that it shares with others."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from wgslice.plans.kernels import Kernel
+
+__all__ = ["kernel_module", "shared_files"]
+
+# WGSL does not mind the order of declarations: a module is its kernel's file, then these.
+shared_files: dict[Kernel, tuple[str, ...]] = {
+    Kernel.SLICE1: (),  # complete in itself, as the specification
+    Kernel.ROWS: ("copy", "invocations", "division", "pieces", "places", "pairs", "words"),
+    Kernel.WIDE_ROWS: ("copy", "invocations", "division", "pieces", "places"),
+    Kernel.SHIFTED_ROWS: (
+        *("copy", "invocations", "division", "pieces", "places"),
+        *("edges", "blocks", "block_edges"),
+    ),
+    Kernel.NARROW_ROWS: (
+        *("copy", "invocations", "division", "pieces", "places"),
+        *("pairs", "edges", "words", "narrow_elements"),
+    ),
+    Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
+    Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
+    Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),
+    Kernel.WINDOW_ROWS: (
+        *("windows", "invocations", "division", "pieces"),
+        *("edges", "blocks", "block_edges"),
+    ),
+}
+
+
+@cache
+def kernel_module(kernel: Kernel) -> str:
+    """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
+    folder = files("wgslice.wgsl")
+    names = kernel.value, *shared_files[kernel]
+    return "\n".join(folder.joinpath(f"{name}.wgsl").read_text("utf-8") for name in names)

@@ -1,0 +1,204 @@
+"""The text of the kernels: every module complete, nothing in it said twice, and as the host has it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from clamped import check_clamped, clamp, clamped_module, storage_arrays, uses
+from test_kernels import CONDITIONS
+
+from wgslice.plans.kernels import Kernel
+from wgslice.shaders.modules import kernel_module, shared_files
+from wgslice.shaders.twins import twins
+from wgslice.shaders.uniforms import copy_dtype, windows_dtype
+from wgslice.shaders.window_twins import window_twins
+
+TEXTS = {
+    path.name.removesuffix(".wgsl"): path.read_text("utf-8")
+    for path in files("wgslice.wgsl").iterdir()
+    if path.name.endswith(".wgsl")
+}
+ENTRY_POINT = re.compile(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)")
+KERNELS = {name: text for name, text in TEXTS.items() if "@compute" in text}
+SHARED = {name: text for name, text in TEXTS.items() if name not in KERNELS}
+
+
+def declared(text: str) -> list[str]:
+    """The functions and structs of a file, and what stands in a module by a name."""
+    return re.findall(
+        r"^(?:@group\(\d\) @binding\(\d\) )?(?:fn|struct|override|const|var(?:<[^>]*>)?) (\w+)",
+        re.sub(r"@compute.*\n", "", text),
+        re.MULTILINE,
+    )
+
+
+def test_enum_files_entry_points_and_twins_have_one_name() -> None:
+    names = {kernel.value for kernel in Kernel}
+    assert set(KERNELS) == names
+    all_twins = {**twins, **window_twins}
+    assert {twin.__name__ for twin in all_twins.values()} == names
+    assert {*CONDITIONS, *window_twins} == set(Kernel)
+    for kernel in Kernel:
+        assert kernel.name == kernel.value.upper()
+        assert ENTRY_POINT.findall(TEXTS[kernel.value]) == [kernel.value]
+        assert ENTRY_POINT.findall(kernel_module(kernel)) == [kernel.value]
+        assert all_twins[kernel].__name__ == kernel.value
+
+
+def test_every_shared_file_is_shared() -> None:
+    counts = Counter(name for names in shared_files.values() for name in names)
+    assert set(counts) == set(SHARED)
+    assert set(shared_files) == set(Kernel)
+    assert shared_files[Kernel.SLICE1] == ()
+    single = {name for name, count in counts.items() if count == 1}
+    assert not single, f"{single} belong into the file of the one kernel that has them"
+
+
+def test_no_function_and_no_struct_is_said_twice() -> None:
+    """Apart from the specification, which is complete in itself."""
+    pattern = re.compile(r"^(?:fn|struct) (\w+)", re.MULTILINE)
+    counts = Counter(
+        name for file, text in TEXTS.items() if file != "slice1" for name in pattern.findall(text)
+    )
+    assert len(counts) >= 30
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def code_lines(text: str) -> list[str]:
+    """Lines that are not blank, without comments and lone brackets."""
+    lines = (re.sub(r"\s*//.*", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if re.search(r"\w", line)]
+
+
+def test_no_six_lines_stand_in_two_files() -> None:
+    struct = re.search(r"^struct Copy \{.*?^\}", TEXTS["slice1"], re.DOTALL | re.MULTILINE)
+    assert struct is not None
+    seen: dict[tuple[str, ...], str] = {}
+    for name, text in TEXTS.items():
+        lines = code_lines(text.replace(struct[0], "") if name == "slice1" else text)
+        for run in {tuple(lines[start : start + 6]) for start in range(len(lines) - 5)}:
+            assert seen.setdefault(run, name) == name, f"{name} and {seen[run]}: {run}"
+    assert len(seen) > 300
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_a_module_declares_everything_once(kernel: Kernel) -> None:
+    module = kernel_module(kernel)
+    names = declared(module)
+    assert kernel.value in re.findall(r"^fn (\w+)", module, re.MULTILINE)
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    bindings = re.findall(r"@binding\((\d)\)", module)
+    assert sorted(bindings) == list("01234" if kernel.takes_windows else "012")
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_a_module_has_no_file_that_it_does_not_need(kernel: Kernel) -> None:
+    """Of every file something is used in another."""
+    for name in shared_files[kernel]:
+        others = [TEXTS[other] for other in (kernel.value, *shared_files[kernel]) if other != name]
+        code = "\n".join(code_lines("\n".join(others)))
+        assert any(re.search(rf"\b{own}\b", code) for own in declared(TEXTS[name])), name
+
+
+def test_everything_that_is_declared_is_used() -> None:
+    code = "\n".join(code_lines("\n".join(kernel_module(kernel) for kernel in Kernel)))
+    for file, text in TEXTS.items():
+        for name in set(declared(text)) - {file}:
+            declarations = len(re.findall(rf"\b(?:fn|struct|override|var(?:<[^>]*>)?) {name}\b", code))
+            assert len(re.findall(rf"\b{name}\b", code)) > declarations, f"{file}: {name}"
+
+
+@pytest.mark.parametrize("kernel", [k for k in Kernel if k is not Kernel.SLICE1], ids=lambda k: k.value)
+def test_only_entry_points_see_the_grid(kernel: Kernel) -> None:
+    """A struct of built-in values that reaches a function has a wrong grid on D3D12."""
+    code = "\n".join(code_lines(kernel_module(kernel)))
+    assert re.findall(r"fn (\w+)\(.*\bInvocation\b", code) == [kernel.value]
+    assert re.findall(r"\bown\b(?!\.(?:group|groups|lane)\b)", code) == ["own"]
+
+
+TYPES = {  # bytes, alignment, NumPy's
+    "u32": (4, 4, "u4", ()),
+    "vec4<u32>": (16, 16, "u4", (4,)),
+    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
+    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
+}
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
+    name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
+    found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
+    assert found is not None
+    offset, fields = 0, {}
+    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
+        nbytes, alignment, dtype, shape = TYPES[type_]
+        offset = -(-offset // alignment) * alignment
+        signed = field in ("lowests", "highests")  # bits that the kernel takes as i32
+        fields[field] = (np.dtype((dtype.replace("u", "i") if signed else dtype, shape)), offset)
+        offset += nbytes
+    assert fields == dict(host.fields or {})
+    assert -(-offset // 16) * 16 == host.itemsize
+
+
+def test_every_field_and_override_says_what_it_counts() -> None:
+    fields = 0
+    for name, text in TEXTS.items():
+        for body in re.findall(r"^struct \w+ \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE):
+            for line in body.splitlines():
+                assert re.fullmatch(r"    \S.*,\s+// \S.*", line), f"{name}: {line}"
+                fields += 1
+        for line in re.findall(r"^override .*", text, re.MULTILINE):
+            assert re.search(r"; +// \S", line) or " = " in line, f"{name}: {line}"
+    assert fields >= 80
+
+
+def test_every_file_begins_with_its_name_and_a_kernel_with_its_mapping() -> None:
+    for name, text in TEXTS.items():
+        assert text.startswith(f"// {name}: "), name
+        comment = text[: text.index("\n\n")]
+        assert (" -> " in comment) or name not in KERNELS, name
+
+
+def test_files_stay_small() -> None:
+    for name, text in TEXTS.items():
+        assert len(text.splitlines()) <= (150 if name in KERNELS else 120), name
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_every_index_is_clamped(kernel: Kernel) -> None:
+    """So that what runs on clamped modules proves something."""
+    original, clamped = kernel_module(kernel), clamped_module(kernel)
+    arrays = storage_arrays(original)
+    assert len(arrays) == (4 if kernel.takes_windows else 2)
+    for name in arrays:
+        indices = len(re.findall(rf"\b{name}\[", re.sub(r"//.*", "", original)))
+        assert indices >= 1
+        assert clamped.count(f"arrayLength(&{name}) - 1u)]") == indices == len(uses(clamped, name))
+    with pytest.raises(AssertionError, match="is not clamped"):
+        check_clamped(original)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("target_words[0] = 1u;", "source_words is never indexed"),
+        (
+            "target_words[0] = source_words[1]; let all = &source_words;",
+            "source_words is used without an index",
+        ),
+        ("target_words[source_words[1] = 2u;", "never closed"),
+    ],
+)
+def test_what_cannot_be_clamped_is_refused(body: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        clamp(f"{TEXTS['words']}\nfn f() {{ {body} }}")
+
+
+def test_nested_indices_are_clamped() -> None:
+    text = clamp(f"{TEXTS['words']}\nfn f() {{ target_words[source_words[a[1] + 2u]] = source_words[3]; }}")
+    assert text.count("min(") == 3
+    assert "target_words[min(source_words[min(a[1] + 2u, arrayLength(&source_words) - 1u)], arrayL" in text

@@ -1,0 +1,58 @@
+// blocks: source and target as blocks of 16 bytes, bytes counted from the start of the binding.
+//
+// Whatever a block is joined of begins a multiple of `element_nbytes` after a block, so wide elements keep whole words.
+
+@group(0) @binding(1) var<storage, read> source_blocks: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> target_blocks: array<vec4<u32>>;
+
+// The block that begins `offset` bytes, 0 to 15, into two neighbours.
+fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
+    let by_two = select(low, vec4(low.zw, high.xy), (offset & 8u) != 0u);
+    let beyond = select(high.xy, high.zw, (offset & 8u) != 0u);
+    let words = select(by_two, vec4(by_two.yzw, beyond.x), (offset & 4u) != 0u);
+    if (element_nbytes >= 4u) {
+        return words;
+    }
+    let next = vec4(words.yzw, select(beyond.x, beyond.y, (offset & 4u) != 0u));
+    let bits = vec4(offset % 4u * 8u);
+    return select((words >> bits) | (next << ((32u - bits) % 32u)), words, bits == vec4(0u));
+}
+
+// The block whose first byte is `source`.
+fn block_at(source: u32) -> vec4<u32> {
+    return join(source_blocks[source / 16u], source_blocks[(source + 15u) / 16u], source % 16u);
+}
+
+// The n-th block after that of a byte. A byte before the binding has wrapped around to the end of the 2^28 blocks that
+// 32 bits reach, and from there the count goes on at block 0.
+fn block_after(source: u32, n: u32) -> vec4<u32> {
+    return source_blocks[(source / 16u + n) & 0x0fffffffu];
+}
+
+// The same elements in reverse order.
+fn turn(block: vec4<u32>) -> vec4<u32> {
+    if (element_nbytes == 16u) {
+        return block;
+    }
+    if (element_nbytes == 8u) {
+        return block.zwxy;
+    }
+    if (element_nbytes == 4u) {
+        return block.wzyx;
+    }
+    let halves = (block.wzyx >> vec4(16u)) | (block.wzyx << vec4(16u));
+    let bytes = ((halves >> vec4(8u)) & vec4(0x00ff00ffu)) | ((halves << vec4(8u)) & vec4(0xff00ff00u));
+    return select(halves, bytes, element_nbytes == 1u);
+}
+
+// The bytes before `stop`, 0 to 16, of a block.
+fn below(stop: u32) -> vec4<u32> {
+    let first = vec4(0u, 4u, 8u, 12u); // bytes before each word
+    let count = min(max(vec4(stop), first) - first, vec4(4u));
+    return select((vec4(1u) << (8u * (count % 4u))) - 1u, vec4(0xffffffffu), count == vec4(4u));
+}
+
+// The bytes `start` to before `stop`, 0 to 16, of a block.
+fn mask(start: u32, stop: u32) -> vec4<u32> {
+    return below(stop) & ~below(start);
+}

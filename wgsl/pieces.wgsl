@@ -1,0 +1,38 @@
+// pieces: what an invocation takes of a row, in units: elements, words or blocks, as the kernel says.
+//
+//   invocation n         ->  piece n % pieces of row n / pieces
+//   piece, contiguous    ->  `each` neighbouring units of the row
+//   piece, interleaved   ->  every pieces-th unit, `each` at most, so that neighbours take neighbours
+//
+// Contiguous pieces are for CPUs, whose lanes wait for each other and pay for every access that may be masked: units
+// inside a row are copied without a decision. The last piece of a row begins early enough to be full, and what is
+// left of the last workgroup repeats the last piece, so that some units are written twice, with the same value.
+
+override each: u32;        // units an invocation; contiguous ones no more than every row has
+override contiguous: bool; // whether an invocation's units are neighbours
+
+struct Piece {
+    row: u32,    // rows before its own
+    number: u32, // pieces of its row before it
+}
+
+fn find_piece(invocation: u32, rows: u32) -> Piece {
+    let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
+    let taken = select(row, min(row, rows - 1u), contiguous);
+    return Piece(taken, min(invocation - taken * copy.pieces, copy.pieces - 1u));
+}
+
+// Whether an invocation has nothing to do: never where pieces are contiguous, so that nothing is masked there.
+fn is_left_over(piece: Piece, rows: u32) -> bool {
+    return !contiguous && piece.row >= rows;
+}
+
+// The first unit of a piece of a row whose units are `start` to before `stop`.
+fn first_unit(piece: Piece, start: u32, stop: u32) -> u32 {
+    return start + select(piece.number, min(piece.number * each, stop - start - each), contiguous);
+}
+
+// Units from one of a piece to the next.
+fn unit_step() -> u32 {
+    return select(copy.pieces, 1u, contiguous);
+}

@@ -1,0 +1,90 @@
+// windows: the parameters of one dispatch that copies many windows of one tensor, and where each window lies.
+
+struct Windows {
+    sizes: array<vec4<u32>, 2>,          // indices of a window; dimension d is sizes[d / 4][d % 4]
+    firsts: array<vec4<u32>, 2>,         // indices before those, where a window is dealt in parts
+    steps: array<vec4<u32>, 2>,          // of the input's indices from one index of a window to the next
+    lasts: array<vec4<u32>, 2>,          // extent of a window in the input's indices, less one
+    lowests: array<vec4<u32>, 2>,        // least offset, i32: smaller ones are taken as it
+    highests: array<vec4<u32>, 2>,       // greatest offset, i32: greater ones are taken as it
+    extents: array<vec4<u32>, 2>,        // indices of the input
+    inner: array<vec4<u32>, 2>,          // indices of all later dimensions together, row by row without the last
+    multipliers: array<vec4<u32>, 2>,    // of the divisors `inner`
+    shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
+    source_strides: array<vec4<u32>, 2>, // elements, or bytes row by row, modulo 2^32
+    target_strides: array<vec4<u32>, 2>, // elements
+    masks: array<vec4<u32>, 16>,         // bytes of a block that belong to a channel, from the first one on
+    fill: vec4<u32>,                     // what lies outside of the input, repeated
+    source_offset: u32,                  // elements or bytes, from the start of the binding, modulo 2^32
+    target_offset: u32,                  // elements or bytes, from the start of the binding, modulo 2^32
+    target_window: u32,                  // elements or bytes from one window to the next
+    rank: u32,                           // dimensions in use, the first ones
+    count: u32,                          // windows
+    first: u32,                          // number of the first window, where none are picked
+    flips: u32,                          // bit d: dimension d goes backwards, where none are picked
+    segment: u32,                        // elements of the source that are bound; others are left alone
+    window_size: u32,                    // elements of a window, or its rows
+    window_multiplier: u32,              // of the divisor `window_size`
+    window_shift: u32,                   // bits, for the same divisor
+    row_nbytes: u32,                     // bytes a row
+    pieces: u32,                         // invocations a row
+    pieces_multiplier: u32,              // of the divisor `pieces`
+    pieces_shift: u32,                   // bits, for the same divisor
+    columns: u32,                        // offsets a window, of which some may be known to be 0
+}
+
+override picked: bool;        // whether `picks` says which windows, and how they go
+override offset_nbytes: u32;  // bytes an offset: 1, 2, 4 or 8
+override offset_signed: bool; // whether offsets are signed
+
+@group(0) @binding(0) var<uniform> copy: Windows;
+@group(0) @binding(3) var<storage, read> picks: array<u32>;
+@group(0) @binding(4) var<storage, read> offset_words: array<u32>;
+
+struct Pick {
+    number: u32, // windows before it, of all that there are
+    flips: u32,  // bit d: dimension d goes backwards
+}
+
+// The n-th window of a dispatch.
+fn find_pick(n: u32) -> Pick {
+    if (picked) {
+        return Pick(picks[2u * n], picks[2u * n + 1u]);
+    }
+    return Pick(copy.first + n, copy.flips);
+}
+
+fn is_backwards(pick: Pick, d: u32) -> bool {
+    return ((pick.flips >> d) & 1u) == 1u;
+}
+
+// An offset as i32; what does not fit is taken as the nearest that does.
+fn read_offset(index: u32) -> i32 {
+    if (offset_nbytes == 8u) {
+        let low = offset_words[2u * index];
+        let high = offset_words[2u * index + 1u];
+        let negative = offset_signed && (high >> 31u) == 1u;
+        let fits = high == select(0u, 0xffffffffu, negative) && (low >> 31u) == u32(negative);
+        return select(select(0x7fffffff, -0x7fffffff - 1, negative), bitcast<i32>(low), fits);
+    }
+    let lanes = 4u / min(offset_nbytes, 4u);
+    let bits = 8u * min(offset_nbytes, 4u);
+    let word = offset_words[index / lanes];
+    let value = extractBits(word, index % lanes * bits, bits);
+    let signed_value = extractBits(bitcast<i32>(word), index % lanes * bits, bits);
+    return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
+}
+
+// Where a window begins in dimension d, in the input's indices, or the nearest place from which it reads the same.
+fn find_offset(pick: Pick, d: u32) -> i32 {
+    let lowest = bitcast<i32>(copy.lowests[d / 4u][d % 4u]);
+    let highest = bitcast<i32>(copy.highests[d / 4u][d % 4u]);
+    return clamp(read_offset(pick.number * copy.columns + d), lowest, highest);
+}
+
+// The input's index that a window's c-th of dimension d reads; outside of the input it is its extent or greater.
+fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
+    let ahead = copy.steps[d / 4u][d % 4u] * (copy.firsts[d / 4u][d % 4u] + c);
+    let last = copy.lasts[d / 4u][d % 4u];
+    return bitcast<u32>(find_offset(pick, d)) + select(ahead, last - ahead, is_backwards(pick, d));
+}
