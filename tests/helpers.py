@@ -15,6 +15,7 @@ Bytes = NDArray[np.uint8]
 
 STORAGE, COPY_SRC, COPY_DST = 0x80, 0x4, 0x8
 WIDTHS = (1, 2, 4, 8, 16)
+DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}  # one of each width
 GUARD = 64  # bytes around each output that must not change
 
 

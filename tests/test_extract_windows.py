@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from clamped import clamped_module
 from helpers import (
+    DTYPES,
     GUARD,
     WIDTHS,
     Bytes,
@@ -40,7 +41,6 @@ from wgslice.plans.window_rows import deal_blocks, find_row
 from wgslice.plans.window_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 
-DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 PROFILES = [
     CPU,

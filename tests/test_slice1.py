@@ -12,6 +12,7 @@ import pytest
 from helpers import (
     COPY_DST,
     COPY_SRC,
+    DTYPES,
     GUARD,
     STORAGE,
     WIDTHS,
@@ -32,7 +33,6 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.layout import Layout
 
-DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
 ALL_DTYPES = [
     *("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
     *("float64", "int64", "uint64", "bool", "complex64", "complex128"),
