@@ -128,10 +128,15 @@ BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
 # measured yet: a GPU's cache lines are 64 to 128 bytes long.
 TILE_NBYTES = 128
 
-# Bytes of one element repeated, or of zeros, from which runs are filled. PATTERN_MEASURED
+# Bytes of one element repeated, or of zeros, from which runs are filled. 64 MiB filled on lavapipe, Mesa
+# 22.3, two cores of an AMD EPYC, with the wait: from 4 and 16 KiB, which shaders copy, 28 ms, from 64 KiB
+# 8.6 ms, from 256 KiB and 1 MiB, which a small fill would upload as well, 6.8.
 PATTERN_NBYTES = 2**16
 
-# From so many bytes on, a copy whose buffer ends inside a vector of 16 bytes is cut in two. CUT_MEASURED
+# From so many bytes on, a copy whose buffer ends inside a vector of 16 bytes is cut in two, an end and a
+# bulk that keeps its kernel. A crop of float32 on lavapipe, Mesa 22.3, two cores of an AMD EPYC, us with
+# the wait, cut and by words: 39 KiB 195 and 178, 67 KiB 195 and 197, 258 KiB 302 and 346, 1 MiB 732 and
+# 915, 16 MiB 9490 and 12270.
 LEAST_BULK_NBYTES = 2**16
 
 # Staging buffers that readback goes through. 64 MiB on lavapipe took, in multiples of a warm memcpy, 2.7
@@ -145,16 +150,20 @@ MOST_STAGING = 2
 # 8, 2.7 of 16 (fresh memory each time).
 UPLOAD_CHUNK_NBYTES = 2**22
 
-# Entries of caches; a full one gives up the entry that was used longest ago. CACHES_MEASURED
-MOST_PLANS = 4096  # of each planner
+# Entries of caches; a full one gives up the entry that was used longest ago. A plan takes 3 KB of memory
+# and 0.5 ms to make, a pipeline 70 to 120 ms (lavapipe), a uniform buffer 5 us and the least that a driver
+# allocates.
+MOST_PLANS = 4096  # of each planner, in 12 MB
 MOST_PLACES = 64  # of a compiled operator: binding alignments and tight buffers
 MOST_PIPELINES = 512  # of a device
 MOST_UNIFORM_BUFFERS = 1024  # of a device
 
 # A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
-# needed.
+# needed: to make one takes 5 to 9 us, to touch fresh memory 1.1 us a KiB (77 ms for 64 MiB on lavapipe).
 SMALL_NBYTES = 2**16
 
-# Copies that a padded border may take at once: three an axis in four of them. Beyond, one axis after the
-# other takes fewer.
-MOST_PAD_PIECES = 81
+# Copies that a padded border may take at once, three an axis; beyond, one axis after the other takes
+# fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
+# and 1.4, of 4 MiB 12.3 and 10.2; 27 of 0.5 MiB 2.2 and 1.6, of 8 MiB 9.7 and 9.8; 9 of 48 KiB 0.90 and
+# 0.69, of 48 MiB 32 and 36.
+MOST_PAD_PIECES = 27
