@@ -97,7 +97,8 @@ def test_the_plan_that_is_printed_is_the_one_that_is_recorded(
     assert recorded == [operator.plan] * 3
     x = wg.asarray(np.zeros((9, 30), np.uint16), device)
     operator(x, out=wg.empty((8, 30), np.uint16, device))
-    assert recorded[-1] is operator.plan
+    operator(x)
+    assert recorded == [operator.plan] * 5
 
 
 def test_bindings_of_another_kind_get_a_plan_of_their_own_once(
@@ -351,7 +352,8 @@ def test_buffers_made_a_moment_ago_are_not_probed(device: wg.Device, monkeypatch
         assert probed == Counter({"probe": 1})  # x, which its owner may have destroyed
         wg.slice1(x, [0], [16], out=copied)
         assert probed == Counter({"probe": 3})
-        assert wg.zeros(4, np.float32, device)[1:].copy().numpy().tolist() == [0, 0, 0]
+        device.compile(crop(dtype="f4", step=1))(wg.zeros((9, 30), np.float32, device))
+        assert probed == Counter({"probe": 4})
     assert copied.numpy().tolist() == list(range(16))
 
 

@@ -24,8 +24,10 @@ __all__ = [
     "Operand",
     "Placed",
     "Recorder",
+    "check_bindable",
     "place",
     "record",
+    "record_placed",
     "run",
     "run_copy",
 ]
@@ -48,7 +50,7 @@ class Placed(NamedTuple):
     """A plan, and the buffers that callers bring, by the memories they stand for."""
 
     plan: Plan
-    places: tuple[Place, ...]
+    places: Sequence[Place]
 
 
 class Recorder:
@@ -143,28 +145,37 @@ def record(
 ) -> None:
     """Plan, and record into an encoder; what is refused records nothing."""
     operands = (source, target) if offsets is None else (source, target, offsets)
-    check_operands(device, operands)
+    made = [memory for memory, operand in enumerate(operands) if operand.fresh]
+    check_bindable(device, [operand.buffer for operand in operands], made)
     placed = place(device, planner, source, target, offsets, planning=planning)
-    check_unbound(device, placed.plan, operands)
-    recorder = Recorder(device, encoder)
-    recorder.add(placed.plan, device.pipelines.prepare(placed.plan), placed.places)
-    recorder.end()
+    record_placed(device, encoder, placed, device.pipelines.prepare(placed.plan), made)
 
 
-def check_operands(device: Device, operands: Sequence[Operand]) -> None:
-    """Refuse callers' buffers that cannot be bound."""
-    for memory, operand in enumerate(operands):
-        if not operand.fresh:
+def check_bindable(device: Device, buffers: Sequence[Buffer], made: Sequence[int]) -> None:
+    """Refuse callers' buffers that cannot be bound; of the memories `made` they were made a moment ago."""
+    for memory, buffer in enumerate(buffers):
+        if memory not in made:
             with named(SIDES[memory]):
-                check_usable(device, operand.buffer)
+                check_usable(device, buffer)
 
 
-def check_unbound(device: Device, plan: Plan, operands: Sequence[Operand]) -> None:
-    """Refuse callers' buffers that are destroyed, of those that no bind group looks at."""
+def record_placed(
+    device: Device,
+    encoder: CommandEncoder,
+    placed: Placed,
+    commands: Sequence[Command],
+    made: Sequence[int],
+    check: Callable[[Device, Buffer], None] = check_alive,
+) -> None:
+    """Record a plan's commands; `check` looks at the callers' buffers that no bind group looks at."""
+    plan, places = placed
     for memory in plan.unbound:
-        if not operands[memory].fresh:
+        if memory not in made:
             with named(SIDES[memory]):
-                check_alive(device, operands[memory].buffer)
+                check(device, places[memory].buffer)
+    recorder = Recorder(device, encoder)
+    recorder.add(plan, commands, places)
+    recorder.end()
 
 
 def place(
@@ -197,4 +208,4 @@ def place(
         source.buffer is target.buffer,
         table,
     )
-    return Placed(planning(planner, read.layout, written.layout, itemsize, terms), tuple(places))
+    return Placed(planning(planner, read.layout, written.layout, itemsize, terms), places)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, check_usable
+from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.pipelines import Command, Place
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import SIDES, Recorder
+from wgslice.gpu.recording import Placed, check_bindable, record_placed
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
@@ -19,6 +19,7 @@ from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import MOST_PLACES
+from wgslice.plans.steps import Memory
 from wgslice.plans.terms import Table, Terms
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -75,7 +76,7 @@ class CompiledOperator:
         self.output = output
         self.offsets = offsets  # of windows, where they are bound when it runs
         self._planner = planner
-        self._planner_on_zeros = planner_on_zeros or planner
+        self._planner_on_zeros = planner_on_zeros  # where that differs
         with named(name):
             copy_from, copy_to = BufferUsage.COPY_SRC, BufferUsage.COPY_DST
             self._source = Socket(device, "input", input, source, copy_from)
@@ -142,13 +143,13 @@ class CompiledOperator:
         """
         with named(self.name):
             check_tensor("x", x)
-            zeroed = out is None
+            made = [Memory.OUTPUT] if out is None else []
             if out is None:
                 buffer = self.device.create_buffer(self.output.nbytes)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
             encoder = self.device.create_encoder()
-            self._record(encoder, x, out, offsets, check_alive, zeroed=zeroed)
+            self._record(encoder, (x, out, offsets), made, check_alive)
             self.device.submit(encoder)
         return out
 
@@ -191,48 +192,38 @@ class CompiledOperator:
         when a command buffer is submitted twice. Dropping all references to a buffer is safe at any time.
         """
         with named(self.name):
-            self._record(encoder, input, output, offsets, check_still_alive)
+            self._record(encoder, (input, output, offsets), [], check_still_alive)
 
     def _record(
         self,
         encoder: CommandEncoder,
-        input: Binding,
-        output: Binding,
-        offsets: Binding | None,
+        bindings: tuple[Binding, Binding, Binding | None],
+        made: Sequence[Memory],
         check: Callable[[Device, Buffer], None],
-        *,
-        zeroed: bool = False,
     ) -> None:
-        """Record what runs on bindings, of which `check` looks at the buffers that no bind group looks at."""
-        places, seating = self._seat(input, output, offsets, zeroed=zeroed)
+        """Record what runs on bindings, of which the memories `made` were made a moment ago."""
+        places, seating = self._seat(*bindings)
         check_encoder(self.device, encoder)
-        for memory, place in enumerate(places):
-            with named(SIDES[memory]):
-                check_usable(self.device, place.buffer)
-        plan, commands = self._way(seating)
-        for memory in plan.unbound:
-            with named(SIDES[memory]):
-                check(self.device, places[memory].buffer)
-        recorder = Recorder(self.device, encoder)
-        recorder.add(plan, commands, places)
-        recorder.end()
+        check_bindable(self.device, [place.buffer for place in places], made)
+        plan, commands = self._way(
+            seating._replace(zeroed=True) if made and self._planner_on_zeros else seating
+        )
+        record_placed(self.device, encoder, Placed(plan, places), commands, made, check)
 
-    def _seat(
-        self, input: Binding, output: Binding, offsets: Binding | None, *, zeroed: bool = False
-    ) -> tuple[list[Place], Seating]:
+    def _seat(self, input: Binding, output: Binding, offsets: Binding | None) -> tuple[list[Place], Seating]:
         """Bindings, refused where they are not as described."""
         source, read = self._source.bound(input)
         target, written = self._target.bound(output)
         shared = source.buffer is target.buffer
         if offsets is None and self._table is None:
-            return [source, target], Seating(read, written, None, shared, False, zeroed)
+            return [source, target], Seating(read, written, None, shared)
         if offsets is None or self._table is None:
             described = "has them already" if self._table is None else f"describes {self.offsets}"
             given = "given" if offsets is not None else "missing"
             raise ValueError(f"offsets are {given}: the descriptor {described}")
         table, held = self._table.bound(offsets)
         in_output = table.buffer is target.buffer
-        return [source, target, table], Seating(read, written, held, shared, in_output, zeroed)
+        return [source, target, table], Seating(read, written, held, shared, in_output)
 
     def _way(self, seating: Seating) -> Way:
         """What runs on a seating, made the first time."""
@@ -247,7 +238,7 @@ class CompiledOperator:
             table = Table(place, self._table.itemsize, held.copyable, held.room_nbytes, in_output)
         copies, rooms = (read.copyable, written.copyable), (read.room_nbytes, written.room_nbytes)
         plan = plan_anew(
-            self._planner_on_zeros if zeroed else self._planner,
+            self._planner_on_zeros if zeroed and self._planner_on_zeros else self._planner,
             self._source.layout(read),
             self._target.layout(written),
             self._source.itemsize,
