@@ -205,9 +205,9 @@ class CompiledOperator:
         places, seating = self._seat(*bindings)
         check_encoder(self.device, encoder)
         check_bindable(self.device, [place.buffer for place in places], made)
-        plan, commands = self._way(
-            seating._replace(zeroed=True) if made and self._planner_on_zeros else seating
-        )
+        if made and self._planner_on_zeros is not None:  # a new buffer is zero
+            seating = seating._replace(zeroed=True)
+        plan, commands = self._way(seating)
         record_placed(self.device, encoder, Placed(plan, places), commands, made, check)
 
     def _seat(self, input: Binding, output: Binding, offsets: Binding | None) -> tuple[list[Place], Seating]:
