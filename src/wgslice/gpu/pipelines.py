@@ -36,8 +36,15 @@ class Place(NamedTuple):
 class Binding(NamedTuple):
     """What a dispatch binds of a memory."""
 
+    number: int
     memory: Memory
-    span: Span
+    offset_nbytes: int
+    nbytes: int
+
+    @classmethod
+    def of(cls, number: int, memory: Memory, span: Span) -> Binding:
+        """A stretch of a memory."""
+        return cls(number, memory, span.offset_nbytes, span.nbytes)
 
 
 class Bound(NamedTuple):
@@ -46,7 +53,7 @@ class Bound(NamedTuple):
     pipeline: Pipeline
     layout: BindGroupLayout
     entries: tuple[dict[str, Any], ...]  # of a bind group: the uniform block, and tables that the host knows
-    bindings: tuple[tuple[int, Binding], ...]  # by their number, what a recording brings
+    bindings: tuple[Binding, ...]  # what a recording brings
     workgroups: tuple[int, int, int]
 
 
@@ -83,9 +90,9 @@ class Pipelines:
     def bind(self, command: Bound, places: Sequence[Place]) -> BindGroup:
         """Bring buffers in, by the memories they stand for."""
         entries = list(command.entries)
-        for number, (memory, span) in command.bindings:
+        for number, memory, offset_nbytes, nbytes in command.bindings:
             buffer, base = places[memory]
-            resource = {"buffer": buffer, "offset": base + span.offset_nbytes, "size": span.nbytes}
+            resource = {"buffer": buffer, "offset": base + offset_nbytes, "size": nbytes}
             entries.append({"binding": number, "resource": resource})
         return self.wgpu_device.create_bind_group(layout=command.layout, entries=entries)
 
@@ -119,14 +126,14 @@ class Pipelines:
             table = self._table(step.windows)
             entries.append({"binding": offsets, "resource": whole(table)})
         else:
-            bindings.append((offsets, Binding(step.table.memory, step.table.span)))
+            bindings.append(Binding.of(offsets, step.table.memory, step.table.span))
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             entries.append({"binding": picks, "resource": whole(self._storage(chosen))})
         elif step.table is None:  # a binding must have a buffer, also where nothing is read of it
             entries.append({"binding": picks, "resource": whole(table)})
         else:
-            bindings.append((picks, Binding(step.table.memory, step.table.span)))
+            bindings.append(Binding.of(picks, step.table.memory, step.table.span))
         constants = tuple(window_constants(step).items())
         return Bound(
             self.pipeline(step.kernel, constants),
@@ -186,6 +193,9 @@ def whole(buffer: Buffer) -> dict[str, Any]:
     return {"buffer": buffer, "offset": 0, "size": buffer.size}
 
 
-def sides(step: Dispatch | WindowDispatch) -> tuple[tuple[int, Binding], ...]:
+def sides(step: Dispatch | WindowDispatch) -> tuple[Binding, ...]:
     """The bindings of what a dispatch reads and writes."""
-    return (1, Binding(step.reads, step.source_binding)), (2, Binding(step.writes, step.target_binding))
+    return (
+        Binding.of(1, step.reads, step.source_binding),
+        Binding.of(2, step.writes, step.target_binding),
+    )

@@ -176,7 +176,7 @@ def extract_windows(
         else:
             windows = windows_of(offsets, x.shape, sizes, strides, filled)
         expected = windows.count, *windows.sizes
-        output = output_for(x, expected, out, f"{expected}, windows first")
+        output = output_for(x, expected, out, behind=", windows first")
         target = output.operand._replace(fresh=out is None)
         planner = extract_windows_planner(windows)
         run(x.device, planner, x.operand, target, on_gpu, planning=plan_anew)

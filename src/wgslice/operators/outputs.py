@@ -12,13 +12,18 @@ from wgslice.tensors.tensor import Tensor, allocate
 __all__ = ["output_for"]
 
 
-def output_for(x: Tensor, sizes: Sequence[int], out: Tensor | None, wanted: str) -> Tensor:
-    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them."""
+def output_for(
+    x: Tensor, sizes: Sequence[int], out: Tensor | None, before: str = "", behind: str = ""
+) -> Tensor:
+    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them.
+
+    The words stand before and behind the sizes where they are refused.
+    """
     if out is None:
         return allocate(sizes, x.dtype, x.device)
     check_tensor("out", out)
     check_same_dtype(x.dtype, out.dtype)
     check_disjoint(out.layout)
     if out.shape != tuple(sizes):
-        raise ValueError(f"out has sizes {out.shape}: must be {wanted}")
+        raise ValueError(f"out has sizes {out.shape}: must be {before}{tuple(sizes)}{behind}")
     return out

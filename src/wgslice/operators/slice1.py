@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import SupportsIndex
 
 from wgslice.arguments import integers
@@ -11,11 +12,13 @@ from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import Operand, run_copy
+from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.profiles import MOST_PLANS
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
@@ -187,10 +190,13 @@ def slice1(
     """
     with named("slice1"):
         check_tensor("x", x)
-        window = Window.of(offsets, sizes, strides)
-        window.check_inside(x.shape)
+        starts, extents = integers("offsets", offsets), integers("sizes", sizes)
+        steps = None if strides is None else integers("strides", strides)
         taken = None if output_sizes is None else integers("output_sizes", output_sizes)
-        return cut(x, window, taken, out)
+        if taken is None and out is not None:
+            check_tensor("out", out)
+            taken = out.shape
+        return cut(x, windowed(x.layout, starts, extents, steps, taken), out)
 
 
 def slice(
@@ -242,20 +248,28 @@ def slice(
     with named("slice"):
         check_tensor("x", x)
         window = Window.spanning(offsets, sizes, strides, x.shape)
-        return cut(x, window, window.most_output_sizes, out)
+        return cut(x, x.layout.select(window.ranges(window.most_output_sizes)), out)
 
 
-def cut(x: Tensor, window: Window, output_sizes: Sequence[int] | None, out: Tensor | None) -> Tensor:
-    """Copy a window, which lies inside `x`, to `out` or to a new tensor."""
-    if output_sizes is None and out is not None:
-        check_tensor("out", out)
-        output_sizes = out.shape
-    if output_sizes is None:
-        sizes = window.most_output_sizes
-    else:
-        sizes = tuple(output_sizes)
-        window.check_filled(sizes)
-    target = output_for(x, sizes, out, f"{sizes}")
-    source = Operand(x.buffer, x.layout.select(window.ranges(sizes)), x.dtype.itemsize)
+@lru_cache(maxsize=MOST_PLANS)
+def windowed(
+    layout: Layout,
+    offsets: tuple[int, ...],
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    output_sizes: tuple[int, ...] | None,
+) -> Layout:
+    """The part of a layout that a window takes, refused where a rule is broken."""
+    window = Window.of(offsets, sizes, strides)
+    window.check_inside(layout.sizes)
+    taken = window.most_output_sizes if output_sizes is None else output_sizes
+    window.check_filled(taken)
+    return layout.select(window.ranges(taken))
+
+
+def cut(x: Tensor, part: Layout, out: Tensor | None) -> Tensor:
+    """Copy a part of `x` to `out` or to a new tensor."""
+    target = output_for(x, part.sizes, out)
+    source = Operand(x.buffer, part, x.dtype.itemsize)
     run_copy(x.device, source, target.operand._replace(fresh=out is None))
     return target

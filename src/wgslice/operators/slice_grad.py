@@ -133,6 +133,6 @@ def slice_grad(
         window.check_inside(extents, "output")
         window.check_filled(g.shape, "g")
         planner = slice_grad_planner(window.ranges(g.shape), zeroed=out is None)
-        target = output_for(g, extents, out, f"output_sizes, {extents}")
+        target = output_for(g, extents, out, before="output_sizes, ")
         run(g.device, planner, g.operand, target.operand._replace(fresh=out is None))
         return target
