@@ -6,8 +6,10 @@ Unset, it is the best adapter of the machine. One that was asked for and is miss
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import pytest
+from helpers import LARGE_PACKAGES
 from hypothesis import HealthCheck, settings
 
 import wgslice as wg
@@ -26,3 +28,16 @@ requested = [name.strip() for name in os.environ.get("WGSLICE_TEST_ADAPTERS", ""
 @pytest.fixture(scope="session", params=requested or [""], ids=requested or ["best"])
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
+
+
+@pytest.fixture(scope="session")
+def first_device() -> wg.Device:
+    """For what costs much and depends on no adapter."""
+    return wg.Device.request(requested[0] if requested else None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that is marked with a package it needs fails without it; to leave it out is `-m`'s task."""
+    for marker in item.iter_markers():
+        if marker.name in LARGE_PACKAGES and find_spec(marker.name) is None:
+            pytest.fail(f"{marker.name} is missing: `python3 run test --all` installs it", pytrace=False)

@@ -15,6 +15,7 @@ Bytes = NDArray[np.uint8]
 
 STORAGE, COPY_SRC, COPY_DST = 0x80, 0x4, 0x8
 WIDTHS = (1, 2, 4, 8, 16)
+LARGE_PACKAGES = ["onnxruntime", "pygfx", "torch"]  # what only `run test --all` installs; markers by name
 GUARD = 64  # bytes around each output that must not change
 
 

@@ -15,6 +15,8 @@ from wgslice.plans.steps import Dispatch
 
 MEMORY = Path("/proc/meminfo")
 
+pytestmark = pytest.mark.xdist_group("memory")  # one process runs all of these, so that one GB is needed once
+
 
 def need_memory(device: wg.Device, buffer_nbytes: int, all_nbytes: int) -> None:
     """Skip where the device or the machine is too small for a test."""
