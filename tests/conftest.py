@@ -1,6 +1,6 @@
-"""Which adapters the tests run on: all that WGSLICE_TEST_ADAPTERS names, `;` between them.
+"""The adapters that the tests run on, and the packages that some of them need.
 
-Unset, it is the best adapter of the machine. One that was asked for and is missing fails the run.
+An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from importlib.util import find_spec
 
 import pytest
-from helpers import LARGE_PACKAGES
+from helpers import ADAPTERS, LARGE_PACKAGES, adapter_id
 from hypothesis import HealthCheck, settings
 
 import wgslice as wg
@@ -22,18 +22,10 @@ settings.register_profile(
 )
 settings.load_profile("wgslice")
 
-requested = [name.strip() for name in os.environ.get("WGSLICE_TEST_ADAPTERS", "").split(";") if name.strip()]
 
-
-@pytest.fixture(scope="session", params=requested or [""], ids=requested or ["best"])
+@pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
-
-
-@pytest.fixture(scope="session")
-def first_device() -> wg.Device:
-    """For what costs much and depends on no adapter."""
-    return wg.Device.request(requested[0] if requested else None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
