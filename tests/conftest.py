@@ -1,13 +1,15 @@
-"""Which adapters the tests run on: all that WGSLICE_TEST_ADAPTERS names, `;` between them.
+"""The adapters that the tests run on, and the packages that some of them need.
 
-Unset, it is the best adapter of the machine. One that was asked for and is missing fails the run.
+An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 """
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import pytest
+from helpers import ADAPTERS, LARGE_PACKAGES, adapter_id
 from hypothesis import HealthCheck, settings
 
 import wgslice as wg
@@ -20,9 +22,14 @@ settings.register_profile(
 )
 settings.load_profile("wgslice")
 
-requested = [name.strip() for name in os.environ.get("WGSLICE_TEST_ADAPTERS", "").split(";") if name.strip()]
 
-
-@pytest.fixture(scope="session", params=requested or [""], ids=requested or ["best"])
+@pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that is marked with a package it needs fails without it; to leave it out is `-m`'s task."""
+    for marker in item.iter_markers():
+        if marker.name in LARGE_PACKAGES and find_spec(marker.name) is None:
+            pytest.fail(f"{marker.name} is missing: `python3 run test --all` installs it", pytrace=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import wgslice as wg
@@ -16,7 +18,22 @@ Bytes = NDArray[np.uint8]
 STORAGE, COPY_SRC, COPY_DST = 0x80, 0x4, 0x8
 WIDTHS = (1, 2, 4, 8, 16)
 DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}  # one of each width
+LARGE_PACKAGES = ["onnxruntime", "pygfx", "torch"]  # what only `run test --all` installs; markers by name
 GUARD = 64  # bytes around each output that must not change
+
+
+# The adapters to test on: all that WGSLICE_TEST_ADAPTERS names, or else the best of the machine.
+named = os.environ.get("WGSLICE_TEST_ADAPTERS", "").split(";")
+ADAPTERS = [name.strip() for name in named if name.strip()] or [""]
+
+
+def adapter_id(name: str) -> str:
+    """What a test's id calls an adapter."""
+    return name or "best"
+
+
+# For a test whose fixture `device` need not be each of them, since nothing in it depends on the adapter.
+on_one_adapter = pytest.mark.parametrize("device", ADAPTERS[:1], indirect=True, ids=adapter_id)
 
 
 class Window(NamedTuple):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wgslice.layout import Layout
 
 MOST_ELEMENTS = 1500
+MOST_OF_LARGE = 200_000  # elements: rows for many invocations that take several elements each
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,15 @@ def sizes_of(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
     most = {1: 200, 2: 30, 3: 10}.get(rank, 5)
     dimension = st.one_of(st.integers(1, most), st.sampled_from([1, 3, 4]))
     return st.tuples(*[dimension] * rank).filter(lambda sizes: prod(sizes) <= MOST_ELEMENTS)
+
+
+@st.composite
+def large_sizes(draw: st.DrawFn) -> tuple[int, ...]:
+    """A long dimension with some before it, and maybe channels behind it."""
+    outer = draw(st.lists(st.integers(1, 12), max_size=3))
+    channels = draw(st.sampled_from([[], [], [1], [3], [4]]))
+    size = MOST_OF_LARGE // draw(st.integers(1, 4)) - draw(st.integers(0, 99))
+    return (*outer, size // prod((*outer, *channels)), *channels)
 
 
 @st.composite
@@ -89,12 +99,35 @@ def windows(draw: st.DrawFn, sizes: tuple[int, ...]) -> Window:
 
 
 @st.composite
+def large_windows(draw: st.DrawFn, sizes: tuple[int, ...]) -> Window:
+    """A window that leaves out little but what its strides skip."""
+    some = st.integers(0, 9)
+    offsets = tuple(min(draw(some), size - 1) for size in sizes)
+    extents = tuple(max(size - offset - draw(some), 1) for size, offset in zip(sizes, offsets, strict=True))
+    strides = tuple(draw(st.sampled_from([1, -1, 2, -2, 3, -3, 4, -4])) for _ in sizes)
+    taken = (1 + (extent - 1) // abs(stride) for extent, stride in zip(extents, strides, strict=True))
+    return Window(offsets, extents, strides, tuple(max(count - draw(some), 1) for count in taken))
+
+
+@st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Any Slice1 that the specification allows, small enough to try many."""
-    width = draw(st.sampled_from(WIDTHS))
     sizes = draw(st.integers(1, 8).flatmap(sizes_of))
+    return draw(cases_of(sizes, draw(windows(sizes))))
+
+
+@st.composite
+def large_cases(draw: st.DrawFn) -> Case:
+    """A Slice1 of so many elements that invocations take several."""
+    sizes = draw(large_sizes())
+    return draw(cases_of(sizes, draw(large_windows(sizes))))
+
+
+@st.composite
+def cases_of(draw: st.DrawFn, sizes: tuple[int, ...], window: Window) -> Case:
+    """A window of a tensor of `sizes`, which lie in memory as they may."""
+    width = draw(st.sampled_from(WIDTHS))
     input = Layout.of(sizes, draw(nested_strides(sizes, broadcast=True)), draw(st.integers(0, 70)))
-    window = draw(windows(sizes))
     if prod(window.output_sizes) <= 24 and len(sizes) <= 3 and draw(st.booleans()):
         output_strides = draw(interleaved_strides(window.output_sizes))
     else:

@@ -1,83 +1,90 @@
-"""Arrays of other libraries, in and out: NumPy's protocols and DLPack, with PyTorch at the other end."""
+"""Arrays of other libraries, in and out: NumPy's protocols, and DLPack with NumPy or PyTorch there."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from helpers import check_same, random_bytes
 
 import wgslice as wg
 
-SAME = [
-    (np.int8, torch.int8),
-    (np.uint8, torch.uint8),
-    (np.int16, torch.int16),
-    (np.uint16, torch.uint16),
-    (np.int32, torch.int32),
-    (np.uint32, torch.uint32),
-    (np.int64, torch.int64),
-    (np.uint64, torch.uint64),
-    (np.float16, torch.float16),
-    (np.float32, torch.float32),
-    (np.float64, torch.float64),
-    (np.complex64, torch.complex64),
-    (np.complex128, torch.complex128),
+DTYPES = [
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
 ]
+
+
+@pytest.fixture(params=["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+def library(request: pytest.FixtureRequest) -> Any:
+    """The other end: what both have here goes by one name."""
+    return import_module(request.param)
 
 
 def bits_of(dtype: Any, count: int) -> Any:
     return random_bytes(count * np.dtype(dtype).itemsize, seed=count).view(dtype)
 
 
-@pytest.mark.parametrize(("dtype", "torchs"), SAME, ids=[np.dtype(dtype).name for dtype, _ in SAME])
-def test_pytorch_and_back_bit_for_bit(device: wg.Device, dtype: Any, torchs: Any) -> None:
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_out_and_back_bit_for_bit(device: wg.Device, library: Any, dtype: str) -> None:
     array = bits_of(dtype, 60).reshape(3, 4, 5)
     x = wg.asarray(array, device)[:, ::-2, 1:]
-    given = torch.from_dlpack(x)
-    assert given.dtype == torchs
-    check_same(given.numpy(), array[:, ::-2, 1:])
-    turned = given.permute(2, 0, 1)  # not contiguous
+    given = library.from_dlpack(x)
+    assert given.dtype == getattr(library, dtype)
+    check_same(np.asarray(given), array[:, ::-2, 1:])
+    turned = library.moveaxis(given, 2, 0)  # not contiguous
     back = wg.from_dlpack(turned, device)
     check_same(back.numpy(), array[:, ::-2, 1:].transpose(2, 0, 1))
     assert back.is_packed
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (1,)])
-def test_scalars_and_nothing(device: wg.Device, shape: tuple[int, ...]) -> None:
-    t = torch.full(shape, 2.5)
+def test_scalars_and_nothing(device: wg.Device, library: Any, shape: tuple[int, ...]) -> None:
+    t = library.full(shape, 2.5)
     x = wg.from_dlpack(t, device)
-    check_same(x.numpy(), t.numpy())
-    check_same(torch.from_dlpack(x).numpy(), t.numpy())
+    check_same(x.numpy(), np.asarray(t))
+    check_same(np.asarray(library.from_dlpack(x)), np.asarray(t))
 
 
-def test_booleans(device: wg.Device) -> None:
-    t = torch.tensor([True, False, True])
+def test_booleans(device: wg.Device, library: Any) -> None:
+    t = library.asarray([True, False, True])
     check_same(wg.from_dlpack(t, device)[::-1].numpy(), np.array([True, False, True]))
-    assert torch.from_dlpack(wg.asarray(np.array([True, False]), device)).tolist() == [True, False]
+    assert library.from_dlpack(wg.asarray(np.array([True, False]), device)).tolist() == [True, False]
 
 
-def test_what_comes_out_is_a_copy(device: wg.Device) -> None:
+def test_what_comes_out_is_a_copy(device: wg.Device, library: Any) -> None:
     x = wg.asarray(np.arange(4, dtype=np.int32), device)
-    t = torch.from_dlpack(x)
+    t = library.from_dlpack(x)
     x[:] = 9
     assert t.tolist() == [0, 1, 2, 3]
-    t[0] = 7  # and writable
-    assert x.numpy().tolist() == [9, 9, 9, 9]
 
 
-def test_what_goes_in_is_a_copy(device: wg.Device) -> None:
-    t = torch.arange(4)
+@pytest.mark.torch
+def test_what_comes_out_is_writable(device: wg.Device) -> None:
+    import torch
+
+    x = wg.asarray(np.arange(4, dtype=np.int32), device)
+    t = torch.from_dlpack(x)
+    t[0] = 7
+    assert t.tolist() == [7, 1, 2, 3]
+    assert x.numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_what_goes_in_is_a_copy(device: wg.Device, library: Any) -> None:
+    t = library.arange(4)
     x = wg.from_dlpack(t, device)
     t[:] = 9
     assert x.numpy().tolist() == [0, 1, 2, 3]
     assert wg.from_dlpack(x) is x
 
 
+@pytest.mark.torch
 def test_bfloat16_goes_as_integers(device: wg.Device) -> None:
+    import torch
+
     t = torch.tensor([1.5, -2.0, float("inf")], dtype=torch.bfloat16)
     with pytest.raises(BufferError, match=r"from_dlpack: .*view\(\) it as integers of the same width"):
         wg.from_dlpack(t, device)
@@ -87,6 +94,12 @@ def test_bfloat16_goes_as_integers(device: wg.Device) -> None:
         torch.from_dlpack(x)
     back = torch.from_dlpack(x[::-1].view(np.uint16)).view(torch.bfloat16)
     assert torch.equal(back, t.flip(0))
+
+
+def test_a_dtype_that_dlpack_lacks_is_refused(device: wg.Device) -> None:
+    x = wg.asarray(np.array([1.5, -2.0], ml_dtypes.bfloat16), device)
+    with pytest.raises(BufferError, match=r"__dlpack__: dtype bfloat16: .*view\(\) it as integers"):
+        np.from_dlpack(x)
 
 
 def test_a_view_of_another_width_is_refused(device: wg.Device) -> None:
@@ -99,9 +112,15 @@ def test_a_view_of_another_width_is_refused(device: wg.Device) -> None:
         x.view(object)
 
 
-def test_gradients_and_what_knows_no_dlpack_are_refused(device: wg.Device) -> None:
+@pytest.mark.torch
+def test_gradients_are_refused(device: wg.Device) -> None:
+    import torch
+
     with pytest.raises(BufferError, match=r"from_dlpack: .*require gradient"):
         wg.from_dlpack(torch.ones(3, requires_grad=True), device)
+
+
+def test_what_knows_no_dlpack_is_refused(device: wg.Device) -> None:
     with pytest.raises(TypeError, match="from_dlpack: x is of type list: must have __dlpack__"):
         wg.from_dlpack([1, 2], device)
 

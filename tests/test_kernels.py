@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from helpers import (
     check_bytes,
     copied,
     make_buffer,
+    on_one_adapter,
     random_bytes,
     read_buffer,
     whole_words,
@@ -307,23 +309,52 @@ def test_each_kernel_at_the_edges_of_its_conditions(
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """Run a kernel on all that its conditions list, against NumPy and its twin."""
     limits = replace(device.limits, profile=profile)
+    runs, expected = [], []
     for number, (width, source_layout, target_layout) in enumerate(CONDITIONS[kernel]):
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
         bindings = Span(0, source.size // 16 * 16), Span(0, target.size // 16 * 16)  # room to go wrong
         step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced")
         plan = Plan(0, width, width, source_layout, target_layout, (step,))
-        expected = copied(source, source_layout, target, target_layout, width)
-        assert not np.array_equal(expected, target)
-        check_bytes(run_on_gpu(device, plan, source, target), expected)
+        expected.append(copied(source, source_layout, target, target_layout, width))
+        assert not np.array_equal(expected[-1], target)
         twin_result = target.copy()
         run_plan(plan, source, twin_result)
-        check_bytes(twin_result, expected)
+        check_bytes(twin_result, expected[-1])
+        runs.append((plan, source, target))
+    check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
+
+
+def run_side_by_side(device: wg.Device, runs: list[tuple[Plan, Bytes, Bytes]]) -> Bytes:
+    """Run plans on parts of one source and one target, in one submission, which takes a third of the time."""
+    plans, *sides = zip(*runs, strict=True)
+    (source, source_places), (target, target_places) = (side_by_side(device, parts) for parts in sides)
+    source_buffer, target_buffer = make_buffer(device, source), make_buffer(device, target)
+    encoder = device.wgpu_device.create_command_encoder()
+    recorder = Recorder(device, encoder)
+    for plan, source_place, target_place in zip(plans, source_places, target_places, strict=True):
+        places = Place(source_buffer, source_place), Place(target_buffer, target_place)
+        recorder.add(plan, device.pipelines.prepare(plan), places)
+    recorder.end()
+    device.wgpu_device.queue.submit([encoder.finish()])
+    return read_buffer(target_buffer)
+
+
+def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list[int]]:
+    """All parts, each from where a binding may begin, with known bytes between them; and where they begin."""
+    alignment = device.limits.binding_alignment_nbytes
+    ends = itertools.accumulate(-(-part.size // alignment) * alignment for part in parts)
+    places = [0, *ends]
+    whole = random_bytes(places.pop(), len(parts))
+    for place, part in zip(places, parts, strict=True):
+        whole[place : place + part.size] = part
+    return whole, places
 
 
 @pytest.mark.parametrize(
     "kernel", [kernel for kernel in CONDITIONS if kernel is not Kernel.SLICE1], ids=lambda k: k.value
 )
+@on_one_adapter  # adapters differ in what they read there, but none does in what is clamped
 def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:

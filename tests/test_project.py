@@ -1,4 +1,4 @@
-"""The project's own files: README, packages, bootstrap, changelog."""
+"""The project's own files: README, packages, changelog."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import readme_programs
+from helpers import LARGE_PACKAGES
 from PIL import Image
 
 import wgslice as wg
@@ -45,18 +44,40 @@ def test_the_readmes_python_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
 PROGRAMS = blocks("py")  # each a program of its own, in turns one before the change and one after it
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
-def test_the_readmes_programs_run(device: wg.Device, tmp_path: Path, program: str) -> None:
+def marked(programs: list[str]) -> list[Any]:
+    """Programs as parameters, each marked with the large packages that it imports."""
+    found = []
+    for program in programs:
+        imported = set(re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE))
+        marks = [getattr(pytest.mark, name) for name in LARGE_PACKAGES if name in imported]
+        found.append(pytest.param(program, marks=marks, id=str(PROGRAMS.index(program))))
+    return found
+
+
+def run_program(program: str, tmp_path: Path, **variables: str) -> None:
     done = subprocess.run(
         [sys.executable, readme_programs.__file__],
         input=program,
-        env={**os.environ, "WGSLICE_ADAPTER": device.adapter.backend},
+        env={**os.environ, **variables},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("program", marked(PROGRAMS[::2]))
+def test_the_readmes_programs_run_before_the_change(tmp_path: Path, program: str) -> None:
+    """None of them knows our adapters."""
+    assert "wgslice" not in program
+    run_program(program, tmp_path)
+
+
+@pytest.mark.parametrize("program", marked(PROGRAMS[1::2]))
+def test_the_readmes_programs_run(device: wg.Device, tmp_path: Path, program: str) -> None:
+    assert "wgslice" in program
+    run_program(program, tmp_path, WGSLICE_ADAPTER=device.adapter.backend)
 
 
 def test_what_the_readme_changes_is_all_that_changes() -> None:
@@ -156,93 +177,3 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
         assert str(room.relative_to(ROOT / "src")) in packed
         assert str(room.relative_to(ROOT)) in shipped
     assert {"wgslice/py.typed", "wgslice/wgsl/__init__.py"} <= packed
-
-
-@pytest.fixture
-def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The bootstrap as a module, with its folders elsewhere."""
-    loader = SourceFileLoader("run_script", str(ROOT / "run"))
-    spec = spec_from_loader("run_script", loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    loader.exec_module(module)
-    monkeypatch.setattr(module, "UNPACKED", tmp_path / ".adapter")
-    return module
-
-
-def test_the_bootstrap_names_its_verbs() -> None:
-    shown = subprocess.run(
-        [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
-    )
-    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "bench"))
-    helped = subprocess.run(
-        [sys.executable, ROOT / "run", "bench", "--help"], capture_output=True, text=True, check=False
-    )
-    assert "--rivals" in helped.stdout, helped.stderr
-    for arguments in ([], ["polish"], ["demo", "--fast"]):
-        done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
-        assert done.returncode == 2
-
-
-def test_an_unpacked_driver_is_found(run_script: Any, tmp_path: Path) -> None:
-    assert run_script.with_unpacked({"HOME": "/home/me"}) == {"HOME": "/home/me"}
-    libraries = tmp_path / ".adapter/usr/lib/x86_64-linux-gnu"
-    manifests = tmp_path / ".adapter/usr/share/vulkan/icd.d"
-    libraries.mkdir(parents=True)
-    assert "VK_DRIVER_FILES" not in run_script.with_unpacked({}), "would hide the system's drivers"
-    manifests.mkdir(parents=True)
-    (libraries / "libvulkan_lvp.so").touch()
-    manifest = manifests / "lvp_icd.json"
-    manifest.write_text(json.dumps({"ICD": {"library_path": "/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so"}}))
-    run_script.point_to_unpacked(manifest)
-    assert json.loads(manifest.read_text())["ICD"]["library_path"] == str(libraries / "libvulkan_lvp.so")
-    environment = run_script.with_unpacked({"LD_LIBRARY_PATH": "/mine", "HOME": "/home/me"})
-    assert environment["LD_LIBRARY_PATH"] == os.pathsep.join([str(libraries), "/mine"])
-    assert environment["VK_DRIVER_FILES"] == str(manifest)
-    assert environment["HOME"] == "/home/me"
-    assert run_script.with_unpacked({"VK_DRIVER_FILES": "/my.json"})["VK_DRIVER_FILES"] == "/my.json"
-
-
-class Machine:
-    """A machine to run on: its adapters, and what apt would add."""
-
-    def __init__(
-        self, run_script: Any, monkeypatch: pytest.MonkeyPatch, found: list[tuple[str, str]]
-    ) -> None:
-        self.found = found
-        self.installed: list[list[str]] = []
-        self.debian = True
-        monkeypatch.setattr(run_script, "list_adapters", lambda _: self.found)
-        monkeypatch.setattr(run_script, "has_apt", lambda: self.debian)
-        monkeypatch.setattr(run_script, "apt_install", self.install)
-        monkeypatch.setattr(run_script, "call", lambda *_: 1)
-
-    def install(self, packages: list[str]) -> bool:
-        self.installed.append(packages)
-        self.found = [("llvmpipe", "Vulkan"), ("llvmpipe", "OpenGL")]
-        return True
-
-
-def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(run_script, monkeypatch, [("llvmpipe", "OpenGL")])
-    assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "Vulkan; OpenGL"
-    assert machine.installed == [["mesa-vulkan-drivers"]]
-    machine.debian, machine.found = False, [("M3", "Metal"), ("WARP", "D3D12")]
-    assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "M3 via Metal; WARP via D3D12"
-    machine.found = []
-    assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "any"
-
-
-def test_the_demo_takes_any_adapter_and_installs_one_where_there_is_none(
-    run_script: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Machine(run_script, monkeypatch, [("Iris", "OpenGL")])
-    run_script.find_adapters(["Vulkan"], any_will_do=True)
-    assert machine.installed == []
-    machine.found = []
-    run_script.find_adapters(["Vulkan"], any_will_do=True)
-    assert machine.installed == [["mesa-vulkan-drivers"]]
-    machine.found, machine.debian = [], False
-    with pytest.raises(SystemExit, match="1"):
-        run_script.find_adapters(["Vulkan"], any_will_do=True)

@@ -6,13 +6,14 @@ import doctest
 import inspect
 import re
 from importlib.resources import files
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import directml, onnx, pygfx
+from wgslice import directml, onnx
 from wgslice.operators import extract_windows, slice1, slice_grad
 
 NAMES = [
@@ -90,12 +91,14 @@ SIGNATURES = {
     directml.DMLCalcBufferTensorSize: "(dataType, dimensionCount, sizes, strides=None)",
     directml.DMLCreateDevice: "(device, flags=<DML_CREATE_DEVICE_FLAGS.NONE: 0>)",
     directml.IDMLCommandRecorder.RecordDispatch: "(self, commandList, dispatchable, bindings)",
-    pygfx.device: "()",
-    pygfx.to_texture: "(x, *, dim=2, colorspace='srgb')",
-    pygfx.to_buffer: "(x)",
-    pygfx.update: "(resource, x)",
     wg.CompiledOperator.__call__: "(self, x, out=None, *, offsets=None)",
     wg.CompiledOperator.record: "(self, encoder, *, input, output, offsets=None)",
+}
+PYGFX_SIGNATURES = {  # by name: their module imports pygfx
+    "device": "()",
+    "to_texture": "(x, *, dim=2, colorspace='srgb')",
+    "to_buffer": "(x)",
+    "update": "(resource, x)",
 }
 ATTRIBUTES = [
     "shape",
@@ -134,6 +137,14 @@ def test_signatures(function: Any) -> None:
     assert bare(inspect.signature(function)) == SIGNATURES[function]
 
 
+@pytest.mark.pygfx
+@pytest.mark.parametrize("name", PYGFX_SIGNATURES)
+def test_signatures_for_pygfx(name: str) -> None:
+    function = resolve_name(f"wgslice.pygfx:{name}")
+    assert bare(inspect.signature(function)) == PYGFX_SIGNATURES[name]
+    check_docstring(function)
+
+
 def test_a_tensor_has_its_attributes() -> None:
     for name in ATTRIBUTES:
         assert hasattr(wg.Tensor, name)
@@ -148,6 +159,11 @@ def test_errors_are_pythons_own_kinds() -> None:
 
 @pytest.mark.parametrize("documented", SIGNATURES, ids=lambda function: function.__qualname__)
 def test_docstrings_name_the_parameters_that_exist(documented: Any) -> None:
+    check_docstring(documented)
+
+
+def check_docstring(documented: Any) -> None:
+    """It names each parameter, in order."""
     docstring = inspect.getdoc(documented) or ""
     signature = inspect.signature(documented).parameters.values()
     stars = inspect.Parameter.VAR_KEYWORD

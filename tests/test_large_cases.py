@@ -1,0 +1,128 @@
+"""Windows of up to 200,000 elements: rows in several pieces of several elements, and folded grids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    DTYPES,
+    GUARD,
+    STORAGE,
+    check_bytes,
+    copied,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+    whole_words,
+)
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from strategies import MOST_OF_LARGE, Case, large_cases
+
+import wgslice as wg
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.steps import Dispatch
+from wgslice.plans.terms import Terms
+from wgslice.shaders.twins import run_plan
+
+PIECES = "several pieces of several elements"
+FOLDED = "such pieces on a folded grid"
+ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows]
+# In the last two, workgroups are so small that grids must fold, and a GPU's invocation takes 4 vectors.
+PROFILES = [
+    CPU,
+    GPU,
+    replace(CPU, name="cpu, small", workgroup_size=1),
+    replace(GPU, name="gpu, small", workgroup_size=1, words_each=16),
+]
+
+profiles = st.sampled_from(PROFILES)
+workgroups = st.sampled_from([60, 260, 65535])  # of a dimension of the grid
+
+
+def traits(plan: Plan) -> set[tuple[Kernel, str]]:
+    """What is large about each dispatch: its kernel, and how it is dealt."""
+    shares = [(step.kernel, step.share) for step in plan.steps if isinstance(step, Dispatch)]
+    dealt = [(kernel, share) for kernel, share in shares if min(share.pieces, share.each) > 1]
+    folded = [kernel for kernel, share in dealt if share.workgroups[1] > 1]
+    return {(kernel, PIECES) for kernel, _ in dealt} | {(kernel, FOLDED) for kernel in folded}
+
+
+def plan_of(case: Case, limits: Limits) -> Plan:
+    return plan_copy(case.source, case.output, case.width, Terms(limits, copy_to=case.copyable))
+
+
+@settings(max_examples=100)
+@given(case=large_cases(), profile=profiles, workgroups=workgroups)
+def test_large_slices_recorded_on_the_callers_buffers(
+    device: wg.Device, case: Case, profile: Profile, workgroups: int
+) -> None:
+    """Every byte of the output, as either kind of adapter deals them, on grids of few workgroups."""
+    limits = replace(device.limits, profile=profile, workgroups=workgroups)
+    for kernel, trait in sorted(traits(plan_of(case, limits)), key=str):
+        event(f"{kernel.value} on {profile.name}: {trait}")
+    dtype, width = DTYPES[case.width], case.width
+    source = random_bytes(whole_words(case.input.stop * width), case.seed)
+    target = random_bytes(whole_words(case.output.stop * width) + GUARD, case.seed + 1)
+    usage = STORAGE | (COPY_SRC | COPY_DST) * case.copyable
+    output = make_buffer(device, target, usage)
+    encoder = device.wgpu_device.create_command_encoder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "limits", limits)
+        operator = device.compile(
+            wg.Slice1(
+                wg.TensorDesc(dtype, case.input.sizes, case.input.strides),
+                wg.TensorDesc(dtype, case.output.sizes, case.output.strides),
+                *case.window[:3],
+            )
+        )
+        operator.record(
+            encoder,
+            input=(make_buffer(device, source, usage), case.input.offset * width),
+            output=(output, case.output.offset * width),
+        )
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(output), copied(source, case.source, target, case.output, width))
+
+
+@settings(max_examples=100)
+@given(case=large_cases(), profile=profiles, workgroups=workgroups)
+def test_large_twins_do_what_numpy_does(case: Case, profile: Profile, workgroups: int) -> None:
+    limits = Limits(2**27, 32, workgroups, profile)
+    source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
+    target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
+    result = target.copy()
+    run_plan(plan_of(case, limits), source, result)
+    check_bytes(result, copied(source, case.source, target, case.output, case.width))
+
+
+def test_what_is_drawn_is_large() -> None:
+    """Each kernel that deals rows, as either kind of adapter deals them, in pieces and on folded grids."""
+    drawn: Counter[tuple[str, Kernel, str]] = Counter()
+    sizes = []
+
+    @settings(max_examples=200, derandomize=True, database=None)
+    @given(case=large_cases(), workgroups=workgroups)
+    def draw(case: Case, workgroups: int) -> None:
+        sizes.append(case.output.size)
+        for profile in PROFILES:
+            limits = Limits(2**27, 32, workgroups, profile)
+            drawn.update((profile.name, *trait) for trait in traits(plan_of(case, limits)))
+
+    draw()
+    assert 1000 < np.median(sizes) < max(sizes) <= MOST_OF_LARGE
+    for kernel in ROW_KERNELS:
+        assert drawn[CPU.name, kernel, PIECES] >= 3, kernel
+        for profile in PROFILES[2:]:
+            for trait in (PIECES, FOLDED):
+                assert drawn[profile.name, kernel, trait] >= 3, (profile.name, kernel, trait)
+    assert drawn[GPU.name, Kernel.ROWS, PIECES] >= 3
+    assert drawn[GPU.name, Kernel.NARROW_ROWS, PIECES] >= 3
