@@ -81,13 +81,17 @@ class Clear:
         return f"a clear of {self.nbytes} bytes: then overwritten in part"
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OnGrid:
     """A step that a kernel takes."""
 
     kernel: Kernel
+    source_binding: Span
+    target_binding: Span
     share: Share
-    reads: Memory
-    writes: Memory
+    reason: str
+    reads: Memory = Memory.INPUT
+    writes: Memory = Memory.OUTPUT
 
     @property
     def memories(self) -> set[Memory]:
@@ -110,16 +114,9 @@ class OnGrid:
 class Dispatch(OnGrid):
     """One dispatch of a kernel. Layouts count elements of `width_nbytes` from the start of their binding."""
 
-    kernel: Kernel
     width_nbytes: int
     source: Layout
     target: Layout
-    source_binding: Span
-    target_binding: Span
-    share: Share
-    reason: str
-    reads: Memory = Memory.INPUT
-    writes: Memory = Memory.OUTPUT
 
     def __str__(self) -> str:
         return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
@@ -155,4 +152,13 @@ def dispatch_of(
     if kernel is Kernel.SHIFTED_ROWS:
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
     share = deal(kernel, target, width_nbytes, limits)
-    return Dispatch(kernel, width_nbytes, source, target, *bindings, share, reason)
+    return Dispatch(
+        width_nbytes,
+        source,
+        target,
+        kernel=kernel,
+        source_binding=bindings[0],
+        target_binding=bindings[1],
+        share=share,
+        reason=reason,
+    )

@@ -9,9 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.dealing import Share
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.steps import Memory, OnGrid, Span, way
+from wgslice.plans.steps import Memory, OnGrid, way
 from wgslice.plans.terms import Table
 
 __all__ = [
@@ -114,12 +113,6 @@ class WindowDispatch(OnGrid):
     target_offset: int  # likewise
     target_window: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
-    source_binding: Span
-    target_binding: Span
-    share: Share
-    reason: str
-    reads: Memory = Memory.INPUT
-    writes: Memory = Memory.OUTPUT
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -143,7 +136,7 @@ class ExtractWindowsDispatch(WindowDispatch):
     dimensions: tuple[ElementDimension, ...]
     segment: int  # elements of the source that are bound; windows read the others in another dispatch
 
-    kernel = Kernel.EXTRACT_WINDOWS
+    kernel: Kernel = Kernel.EXTRACT_WINDOWS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,4 +148,4 @@ class WindowRowsDispatch(WindowDispatch):
     mirrored: bool  # whether some row goes backwards
     ragged: bool  # whether some row begins or ends inside a block
 
-    kernel = Kernel.WINDOW_ROWS
+    kernel: Kernel = Kernel.WINDOW_ROWS
