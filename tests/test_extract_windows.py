@@ -39,7 +39,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.window_rows import deal_blocks, find_row
-from wgslice.plans.window_steps import WindowDispatch, Windows
+from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]

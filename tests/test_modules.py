@@ -15,16 +15,21 @@ from wgslice.plans.kernels import Kernel
 from wgslice.shaders.modules import kernel_module, shared_files
 from wgslice.shaders.twins import twins
 from wgslice.shaders.uniforms import copy_dtype, windows_dtype
-from wgslice.shaders.window_twins import window_twins
+from wgslice.shaders.windows_twins import window_twins
 
-TEXTS = {
-    path.name.removesuffix(".wgsl"): path.read_text("utf-8")
-    for path in files("wgslice.wgsl").iterdir()
-    if path.name.endswith(".wgsl")
-}
+
+def texts(*folder: str) -> dict[str, str]:
+    """The files of a folder of `wgsl/` by their names."""
+    return {
+        path.name.removesuffix(".wgsl"): path.read_text("utf-8")
+        for path in files("wgslice.wgsl").joinpath(*folder).iterdir()
+        if path.name.endswith(".wgsl")
+    }
+
+
 ENTRY_POINT = re.compile(r"@compute @workgroup_size\(workgroup_size\)\s+fn (\w+)")
-KERNELS = {name: text for name, text in TEXTS.items() if "@compute" in text}
-SHARED = {name: text for name, text in TEXTS.items() if name not in KERNELS}
+KERNELS, SHARED = texts(), texts("shared")
+TEXTS = {**KERNELS, **SHARED}
 
 
 def declared(text: str) -> list[str]:
@@ -39,6 +44,8 @@ def declared(text: str) -> list[str]:
 def test_enum_files_entry_points_and_twins_have_one_name() -> None:
     names = {kernel.value for kernel in Kernel}
     assert set(KERNELS) == names
+    assert not any("@compute" in text for text in SHARED.values())
+    assert not set(KERNELS) & set(SHARED)
     all_twins = {**twins, **window_twins}
     assert {twin.__name__ for twin in all_twins.values()} == names
     assert {*CONDITIONS, *window_twins} == set(Kernel)

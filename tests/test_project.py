@@ -170,9 +170,10 @@ def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
     (sdist,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(sdist) as source:
         shipped = {name.partition("/")[2] for name in source.getnames()}
-    for kernel in (ROOT / "wgsl").glob("*.wgsl"):
-        assert f"wgslice/wgsl/{kernel.name}" in packed
-        assert f"wgsl/{kernel.name}" in shipped
+    kernels = [path.relative_to(ROOT).as_posix() for path in (ROOT / "wgsl").rglob("*.wgsl")]
+    assert len(kernels) > 15
+    assert {f"wgslice/{kernel}" for kernel in kernels} <= packed
+    assert set(kernels) <= shipped
     for room in (ROOT / "src").rglob("*.py"):
         assert str(room.relative_to(ROOT / "src")) in packed
         assert str(room.relative_to(ROOT)) in shipped

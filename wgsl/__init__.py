@@ -1,1 +1,1 @@
-"""The kernels: one plain WGSL file each."""
+"""The kernels: a plain WGSL file each, and in `shared` what several of them have."""

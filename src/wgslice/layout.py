@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
 
 __all__ = ["Layout", "check_disjoint", "coalesce"]
 
-MOST_PACKED = 1024  # layouts that are kept, 0.4 KB each
 MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
 
@@ -38,7 +36,8 @@ class Layout:
     @classmethod
     def packed(cls, sizes: Sequence[int], offset: int = 0) -> Layout:
         """Row-major without gaps."""
-        return packed_layout(tuple(sizes), offset)
+        strides = [*accumulate(sizes[:0:-1], mul, initial=1)][::-1] if sizes else []
+        return cls.of(sizes, strides, offset)
 
     @property
     def rank(self) -> int:
@@ -155,13 +154,6 @@ def check_disjoint(layout: Layout) -> None:
             f"output sizes {layout.sizes} with strides {layout.strides}: two elements lie on the same bytes; "
             "an output must give each its own"
         )
-
-
-@lru_cache(maxsize=MOST_PACKED)
-def packed_layout(sizes: tuple[int, ...], offset: int) -> Layout:
-    """`Layout.packed`, of which a program asks again and again for the same ones."""
-    strides = [*accumulate(sizes[:0:-1], mul, initial=1)][::-1] if sizes else []
-    return Layout.of(sizes, strides, offset)
 
 
 def meets(steps: list[tuple[int, int]]) -> bool:

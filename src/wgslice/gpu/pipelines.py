@@ -17,7 +17,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
-from wgslice.plans.window_steps import WindowDispatch, Windows
+from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block, window_block, window_constants
 

@@ -17,10 +17,10 @@ from wgslice.layout import check_disjoint
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.window_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
+from wgslice.operators.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
-from wgslice.plans.window_steps import Windows
+from wgslice.plans.windows_steps import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 

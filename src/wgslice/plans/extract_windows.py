@@ -14,10 +14,10 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner, Step, in_order
 from wgslice.plans.terms import Terms
-from wgslice.plans.window_elements import plan_elements
-from wgslice.plans.window_request import Request
 from wgslice.plans.window_rows import plan_rows
-from wgslice.plans.window_steps import Windows
+from wgslice.plans.windows_elements import plan_elements
+from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import Windows
 
 __all__ = ["extract_windows_planner", "plan_extract_windows"]
 

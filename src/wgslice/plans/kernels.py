@@ -1,4 +1,4 @@
-"""Which kernels exist, and which one a copy takes."""
+"""Which kernels exist, and which one a copy takes; which one windows take, `extract_windows` says."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 from wgslice.layout import Layout
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
-from wgslice.plans.window_steps import WindowDispatch
+from wgslice.plans.windows_steps import WindowDispatch
 
 __all__ = ["LARGEST_BINDING_NBYTES", "Plan", "Planner", "Step", "in_order"]
 

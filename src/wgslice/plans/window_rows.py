@@ -16,8 +16,8 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import Table, span_of
-from wgslice.plans.window_request import Request
-from wgslice.plans.window_steps import Dimension, WindowRowsDispatch, Windows
+from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import Dimension, WindowRowsDispatch, Windows
 
 __all__ = ["Row", "deal_blocks", "find_row", "plan_rows"]
 

@@ -1,4 +1,4 @@
-"""The twin of the kernel that copies rows in blocks of 16 bytes."""
+"""The twin of `shifted_rows`, which copies in blocks of 16 bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The module of each kernel: its file of `wgsl/`, and those that it shares with others."""
+"""The module of each kernel: its file in `wgsl/`, and those in `wgsl/shared/` that it has with others."""
 
 from __future__ import annotations
 
@@ -36,5 +36,6 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
 def kernel_module(kernel: Kernel) -> str:
     """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
     folder = files("wgslice.wgsl")
-    names = kernel.value, *shared_files[kernel]
-    return "\n".join(folder.joinpath(f"{name}.wgsl").read_text("utf-8") for name in names)
+    paths = [folder.joinpath(f"{kernel.value}.wgsl")]
+    paths += [folder.joinpath("shared", f"{name}.wgsl") for name in shared_files[kernel]]
+    return "\n".join(path.read_text("utf-8") for path in paths)

@@ -14,12 +14,12 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.window_steps import WindowDispatch
+from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.block_twins import shifted_rows
+from wgslice.shaders.copy_twins import narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
 from wgslice.shaders.memory import Bytes, Writes, bound, store
-from wgslice.shaders.row_twins import narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
-from wgslice.shaders.window_twins import run_windows
+from wgslice.shaders.windows_twins import run_windows
 
 __all__ = ["run_plan", "twins"]
 

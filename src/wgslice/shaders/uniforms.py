@@ -10,7 +10,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.window_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 
 __all__ = [
     "copy_dtype",

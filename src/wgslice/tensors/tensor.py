@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from wgslice.gpu.transfer import download
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped, squeezed
 from wgslice.tensors.dlpack import CPU_DEVICE, exported
 from wgslice.tensors.placed import Placed
@@ -229,7 +231,11 @@ def read_into(tensor: Tensor, data: NDArray[np.uint8]) -> None:
     download(device, copied.buffer, 0, data, encoder)
 
 
+# A program makes tensors of the same sizes again and again.
+packed_layout = lru_cache(maxsize=MOST_PLANS)(Layout.packed)
+
+
 def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
     """Make a packed tensor of zeros in a buffer of its own: WebGPU's new buffers are zero."""
-    layout = Layout.packed(sizes)
+    layout = packed_layout(tuple(sizes))
     return Tensor(device, device.create_buffer(layout.size * dtype.itemsize), dtype, layout)

@@ -1,4 +1,4 @@
-"""The twins of the kernels that copy element by element, or words put together of elements."""
+"""The twins of `slice1`, `rows`, `wide_rows`, `narrow_rows`, `narrow_runs` and `tiles`."""
 
 from __future__ import annotations
 

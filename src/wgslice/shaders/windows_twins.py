@@ -1,4 +1,4 @@
-"""Dispatches of windows run on NumPy: each twin computes what the kernel of its name computes."""
+"""The twins of `extract_windows` and `window_rows`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.window_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 from wgslice.shaders.blocks import (
     block_after,
     block_at,
@@ -22,9 +22,9 @@ from wgslice.shaders.blocks import (
     merge_edge,
     turn,
 )
+from wgslice.shaders.copy_twins import WORD_NBYTES, write_elements
 from wgslice.shaders.memory import Bytes, Flags, Words, Writes, bound, store
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, invocation_numbers, taken
-from wgslice.shaders.row_twins import WORD_NBYTES, write_elements
 from wgslice.shaders.uniforms import window_block, windows_dtype
 
 __all__ = ["run_windows", "window_twins"]

@@ -11,8 +11,8 @@ from wgslice.layout import Layout
 from wgslice.plans.dealing import Share
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
-from wgslice.plans.window_request import Request
-from wgslice.plans.window_steps import ElementDimension, ExtractWindowsDispatch
+from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import ElementDimension, ExtractWindowsDispatch
 
 __all__ = ["plan_elements"]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, integers
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError
-from wgslice.plans.window_steps import Windows
+from wgslice.plans.windows_steps import Windows
 from wgslice.tensors.writing import as_assigned
 
 __all__ = ["integer_dtype", "repeated_bytes", "windows_of", "windows_on_gpu"]

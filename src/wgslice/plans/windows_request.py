@@ -10,7 +10,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.plan import LARGEST_BINDING_NBYTES
 from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Terms
-from wgslice.plans.window_steps import Windows
+from wgslice.plans.windows_steps import Windows
 
 __all__ = ["Request"]
 

@@ -1,4 +1,4 @@
-"""Windows of one tensor, and the dispatch that copies many, with all that it needs but the buffers."""
+"""Records: windows of one tensor, and the dispatches that copy many, with all but the buffers."""
 
 from __future__ import annotations
 
