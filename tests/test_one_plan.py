@@ -21,7 +21,7 @@ from wgslice.operators import compiled
 from wgslice.plans import aside, copy, slice_grad, terms
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, Limits
+from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, MOST_STAGING, Limits
 from wgslice.plans.steps import BufferCopies, Memory
 from wgslice.plans.terms import Terms
 
@@ -444,6 +444,15 @@ def test_full_caches_of_a_device_give_up_one_entry(
         check_bytes(read_buffer(target)[:600], np.ascontiguousarray(window).ravel())
     assert operator.plan_for(input=x, output=target) is aligned
     assert operator._other_way.cache_info().currsize == 2
+
+
+def test_few_staging_buffers_are_kept(device: wg.Device) -> None:
+    staging = wg.Device.request(device.adapter).staging
+    taken = [staging.take() for _ in range(MOST_STAGING + 1)]
+    for buffer in taken:
+        staging.give_back(buffer)
+    assert staging.kept == taken[:MOST_STAGING]
+    assert staging.take() is taken[MOST_STAGING - 1]
 
 
 def test_threads_compile_and_slice_together(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

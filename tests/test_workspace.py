@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from helpers import check_same
@@ -164,3 +166,26 @@ def test_what_a_name_stands_for_is_mapped_and_walked() -> None:
     for given_value, kind in ((None, "NoneType"), (nested, "list")):
         with pytest.raises(TypeError, match=f"input 3 is of type {kind}: must be a tensor"):
             as_value(3, given_value)
+
+
+def test_kernels_of_a_chain_share_a_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reads what the one before has written."""
+    workspace = Workspace(device)
+    array = np.arange(600, dtype=np.uint16).reshape(20, 30)
+    x = workspace.upload(array)
+    for _ in range(5):
+        x = workspace.packed(x.viewed(permuted(x.layout, (1, 0))))
+    workspace.hold(x)
+    encoder = device.create_encoder()
+    passes = []
+
+    def begin() -> Any:
+        passes.append(type(encoder).begin_compute_pass(encoder))
+        return passes[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(encoder, "begin_compute_pass", begin)
+        patch.setattr(device, "create_encoder", lambda: encoder)
+        workspace.submit()
+    assert len(passes) == 1
+    assert np.array_equal(workspace.read(x), array.T)
