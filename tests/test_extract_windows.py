@@ -800,6 +800,27 @@ def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:
     assert len(device.pipelines.tables) == before
 
 
+def test_the_plans_of_an_operator_share_its_tables(device: wg.Device) -> None:
+    array = random_bytes(5000).reshape(50, 100)
+    offsets, steps = [[0, 0], [1, 1]], [[1, 1], [1, -1]]
+    operator = device.compile(
+        wg.ExtractWindows(
+            wg.TensorDesc("u1", (50, 100)), wg.TensorDesc("u1", (2, 5, 70)), offsets, (5, 70), steps
+        )
+    )
+    gc.collect()
+    kept = sum(len(tables) for tables in device.pipelines.tables.values())
+    source, target = make_buffer(device, array), make_buffer(device, random_bytes(2048))
+    for place in (1, 2, 3, 4, 5):
+        encoder = device.wgpu_device.create_command_encoder()
+        operator.record(encoder, input=source, output=(target, place))
+        device.wgpu_device.queue.submit([encoder.finish()])
+        read = read_buffer(target)[place:][:700].reshape(2, 5, 70)
+        check_bytes(read[0], array[:5, :70])
+        check_bytes(read[1], array[1:6, 1:71][:, ::-1])
+    assert sum(len(tables) for tables in device.pipelines.tables.values()) == kept
+
+
 def test_the_oracle_sees_a_wrong_answer() -> None:
     case = photographs(1, 3, 22)
     source, target = case.buffers()

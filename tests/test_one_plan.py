@@ -232,6 +232,25 @@ def test_a_copied_buffer_that_was_destroyed_since_is_refused(device: wg.Device) 
         device.wgpu_device.queue.submit([encoder.finish()])
 
 
+def test_a_callers_own_destroy_still_runs(device: wg.Device) -> None:
+    operator = device.compile(crop(dtype="f4", step=1))
+    buffers = {side: make_buffer(device, random_bytes(2048)) for side in ("input", "output")}
+    ran = []
+
+    def destroy() -> None:
+        ran.append("theirs")
+        type(buffers["input"]).destroy(buffers["input"])
+
+    buffers["input"].destroy = destroy
+    record(device, operator, **buffers)
+    for _ in range(2):
+        buffers["input"].destroy()
+    assert ran == ["theirs", "theirs"]
+    encoder = device.wgpu_device.create_command_encoder()
+    with pytest.raises(ValueError, match="Slice1: input: the buffer has been destroyed"):
+        operator.record(encoder, **buffers)
+
+
 def test_dispatches_that_follow_each_other_share_a_pass(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,6 +463,22 @@ def test_full_caches_of_a_device_give_up_one_entry(
         check_bytes(read_buffer(target)[:600], np.ascontiguousarray(window).ravel())
     assert operator.plan_for(input=x, output=target) is aligned
     assert operator._other_way.cache_info().currsize == 2
+
+
+def test_pipelines_of_living_plans_are_not_compiled_again(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many others a full cache has seen since."""
+    tiny = tiny_device(device, monkeypatch)
+    operator = tiny.compile(crop((7, 100), "u1"))
+    array = random_bytes(700).reshape(7, 100)
+    for key in KEYS:
+        assert np.array_equal(wg.asarray(array, tiny)[key].numpy(), array[key])
+    with counted(monkeypatch, tiny.wgpu_device, ["create_compute_pipeline"]) as made:
+        again = tiny.compile(crop((7, 100), "u1"))
+        assert not made
+        assert np.array_equal(again(wg.asarray(array, tiny)).numpy(), array[1:, ::-1])
+    assert again.plan.steps == operator.plan.steps
 
 
 def test_few_staging_buffers_are_kept(device: wg.Device) -> None:

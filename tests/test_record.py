@@ -204,7 +204,7 @@ def test_a_hostile_handle_raises_and_records_nothing(
     poison = random_bytes(64, 5)
     bystander = make_buffer(device, poison)
     encoder = device.wgpu_device.create_command_encoder()
-    with pytest.raises(error, match=f"^Slice1: ({side}: )?.*{message}"):
+    with pytest.raises(error, match=f"^Slice1: {side}: .*{message}"):
         operator.record(encoder, **{"input": bystander, "output": bystander, side: make(device)})
     device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(bystander), poison)

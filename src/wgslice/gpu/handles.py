@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import MutableSet
+from typing import Any
 
 from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
@@ -90,13 +91,18 @@ def watch(buffer: Buffer, alive: MutableSet[Buffer]) -> None:
     """Count a buffer among those that are alive until it is destroyed."""
     alive.add(buffer)
     reference = weakref.ref(buffer)
+    kind: Any = type(buffer)
+    callers = vars(buffer).get("destroy")  # somebody else's, or this function's
 
     def destroy() -> None:
         known = reference()
-        if known is not None:
-            alive.discard(known)
-            del vars(known)["destroy"]
-            known.destroy()
+        if known is None:
+            return
+        alive.discard(known)
+        if callers is None:
+            kind.destroy(known)
+        else:
+            callers()
 
     buffer.destroy = destroy  # of this object alone
 

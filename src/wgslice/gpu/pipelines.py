@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,8 @@ class Pipelines:
         self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
         )
-        self.tables: WeakKeyDictionary[Windows, Buffer] = WeakKeyDictionary()
+        self.living: WeakValueDictionary[tuple[Kernel, Constants], Pipeline] = WeakValueDictionary()
+        self.tables: WeakKeyDictionary[Windows, dict[bytes, Buffer]] = WeakKeyDictionary()
         self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
 
     def prepare(self, plan: Plan) -> tuple[Command, ...]:
@@ -123,13 +125,14 @@ class Pipelines:
         bindings = list(sides(step))
         picks, offsets = 3, 4
         if step.table is None:
-            table = self._table(step.windows)
+            assert step.windows.offsets is not None
+            table = self._table(step.windows, step.windows.offsets)
             entries.append({"binding": offsets, "resource": whole(table)})
         else:
             bindings.append(Binding.of(offsets, step.table.memory, step.table.span))
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
-            entries.append({"binding": picks, "resource": whole(self._storage(chosen))})
+            entries.append({"binding": picks, "resource": whole(self._table(step.windows, chosen))})
         elif step.table is None:  # a binding must have a buffer, also where nothing is read of it
             entries.append({"binding": picks, "resource": whole(table)})
         else:
@@ -143,29 +146,30 @@ class Pipelines:
             step.share.workgroups,
         )
 
-    def _table(self, windows: Windows) -> Buffer:
-        """The offsets of windows that the host knows."""
-        buffer = self.tables.get(windows)
-        if buffer is None:
-            assert windows.offsets is not None
-            buffer = self._storage(windows.offsets)
-            self.tables[windows] = buffer
-        return buffer
-
-    def _storage(self, values: NDArray[Any]) -> Buffer:
-        return make_buffer(self.wgpu_device, BufferUsage.STORAGE, np.ascontiguousarray(values))
+    def _table(self, windows: Windows, values: NDArray[Any]) -> Buffer:
+        """Values that the host knows of windows, once for all of their plans."""
+        data = np.ascontiguousarray(values)
+        kept = self.tables.setdefault(windows, {})
+        content = blake2b(data.data).digest()
+        if content not in kept:
+            kept[content] = make_buffer(self.wgpu_device, BufferUsage.STORAGE, data)
+        return kept[content]
 
     def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
-        """Compile a kernel with the constants that it needs."""
-        layout = self.windows_layout if kernel.takes_windows else self.layout
-        return self.wgpu_device.create_compute_pipeline(
-            layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
-            compute={
-                "module": self.module(kernel),
-                "entry_point": kernel.value,
-                "constants": dict(constants),
-            },
-        )
+        """Compile a kernel with the constants that it needs, unless a living plan has it."""
+        found = self.living.get((kernel, constants))
+        if found is None:
+            layout = self.windows_layout if kernel.takes_windows else self.layout
+            found = self.wgpu_device.create_compute_pipeline(
+                layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
+                compute={
+                    "module": self.module(kernel),
+                    "entry_point": kernel.value,
+                    "constants": dict(constants),
+                },
+            )
+            self.living[kernel, constants] = found
+        return found
 
 
 def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:

@@ -174,8 +174,19 @@ def record_placed(
             with named(SIDES[memory]):
                 check(device, places[memory].buffer)
     recorder = Recorder(device, encoder)
-    recorder.add(plan, commands, places)
+    try:
+        recorder.add(plan, commands, places)
+    except ValueError:
+        check_sides(device, places)
+        raise
     recorder.end()
+
+
+def check_sides(device: Device, places: Sequence[Place]) -> None:
+    """Say of the first callers' buffer that has been destroyed which it is."""
+    for side, (buffer, _) in zip(SIDES, places, strict=False):
+        with named(side):
+            check_alive(device, buffer)
 
 
 def place(

@@ -55,7 +55,7 @@ class CompiledOperator:
     plan : Plan
         What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST and room for whole
         vectors of 16 bytes, bound at multiples of the device's binding alignment. `plan_for` says it of
-        other bindings.
+        other bindings. A call without `out` leaves out the zeros that a new buffer has already.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class CompiledOperator:
             tensor is not as described; offsets are missing, or given where none are described. Nothing is
             recorded then.
         DeviceLostError
-            The device is gone. Of an operator that only copies buffers, a later record does not notice.
+            The device is gone.
         wgpu.GPUValidationError
             The encoder is finished, or has a pass open; of a pass wgpu may say so only when the encoder is
             finished.
@@ -190,6 +190,8 @@ class CompiledOperator:
         -----
         wgpu aborts the process when a submitted buffer has been destroyed or mapped after it was recorded, or
         when a command buffer is submitted twice. Dropping all references to a buffer is safe at any time.
+        Of buffers that are only copied, a later record notices what their own `destroy()` did since the
+        first, not that the device is gone.
         """
         with named(self.name):
             self._record(encoder, (input, output, offsets), [], check_still_alive)

@@ -9,7 +9,7 @@ from math import inf
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner, Step
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.profiles import MOST_PLANS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Table, Terms
 
@@ -23,40 +23,37 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, t
     Kernels read offsets of windows in one piece, from where a binding can begin.
     """
     apart = terms._replace(shared=False)
+    if terms.shared and target.size:
+        return plan_aside(planner, source, target, itemsize, apart)
+    return plan_packed(planner, source, target, itemsize, apart)
+
+
+def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+    """A planner's plan, after the copy that packs the offsets of windows where they cannot be bound."""
     table = terms.table
     if table is None or table.is_bindable or target.size == 0:
-        plan = planner(source, target, itemsize, apart)
-    else:
-        packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
-        apart = apart._replace(table=packed)
-        plan = after_packing(planner(source, target, itemsize, apart), table, packed, terms.limits)
-    if not terms.shared or target.size == 0:
-        return plan
-    return after_reading_aside(plan, planner, source, target, itemsize, apart)
-
-
-def after_packing(plan: Plan, table: Table, packed: Table, limits: Limits) -> Plan:
-    """The plan for packed offsets, and before it the copy that packs them."""
-    room = Terms(limits, table.copy_from, True, table.room_nbytes)
+        return planner(source, target, itemsize, terms)
+    packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
+    room = Terms(terms.limits, table.copy_from, True, table.room_nbytes)
     copied = plan_copy(table.layout, packed.layout, table.itemsize, room)
     reason = "kernels read offsets in one piece, from a binding of their own"
     packing = [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
+    plan = planner(source, target, itemsize, terms._replace(table=packed))
     scratch = Memory.PACKED_OFFSETS, packed.layout.size * packed.itemsize
     return replace(plan, steps=(*packing, *plan.steps), scratch=(*plan.scratch, scratch))
 
 
-def after_reading_aside(
-    plan: Plan, planner: Planner, source: Layout, target: Layout, itemsize: int, apart: Terms
-) -> Plan:
-    """A plan that reads a copy of its source, each element once, and before it what copies that aside."""
+def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+    """A planner's plan for a copy of its source, each element once, after what copies that aside."""
     once = unrepeated(source)
     room = Layout.packed(once.sizes)
-    copied = plan_copy(once, room, itemsize, apart._replace(copy_to=True, target_room_nbytes=inf, table=None))
+    copied = plan_copy(once, room, itemsize, terms._replace(copy_to=True, target_room_nbytes=inf, table=None))
     reason = "input and output lie in one buffer"
     reading = [redirected(step, Memory.INPUT, Memory.ASIDE, reason) for step in copied.steps]
-    packing = [step for step in plan.steps if not isinstance(step, Clear) and step.reads is Memory.OFFSETS]
     repeated = Layout.of(source.sizes, room.strides)
-    moved = planner(repeated, target, itemsize, apart._replace(copy_from=True, source_room_nbytes=inf))
+    moved = plan_packed(
+        planner, repeated, target, itemsize, terms._replace(copy_from=True, source_room_nbytes=inf)
+    )
     writing = [
         replace(step, reads=Memory.ASIDE)
         if not isinstance(step, Clear) and step.reads is Memory.INPUT
@@ -64,7 +61,14 @@ def after_reading_aside(
         for step in moved.steps
     ]
     scratch = Memory.ASIDE, room.size * itemsize
-    return replace(plan, steps=(*reading, *packing, *writing), scratch=(scratch, *plan.scratch))
+    return replace(
+        moved,
+        width_nbytes=copied.width_nbytes,
+        source=copied.source,
+        target=copied.target,
+        steps=(*reading, *writing),
+        scratch=(scratch, *moved.scratch),
+    )
 
 
 # Equal copies at other places share a plan. Planners that are made for one call and hold much go without:

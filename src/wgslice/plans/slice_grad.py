@@ -29,8 +29,10 @@ def plan_slice_grad(
 ) -> Plan:
     """Copy a source into indices of the target, and zeros everywhere else, unless it is zero already."""
     inside = plan_copy(source, target.select(taken), itemsize, terms)
-    outside = () if zeroed else zeros(taken, target, itemsize, terms)
-    return replace(inside, nbytes=target.size * itemsize, steps=in_order((*outside, *inside.steps)))
+    if zeroed:
+        return inside
+    steps = in_order((*zeros(taken, target, itemsize, terms), *inside.steps))
+    return replace(inside, nbytes=target.size * itemsize, steps=steps)
 
 
 def zeros(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms) -> tuple[Step, ...]:
@@ -40,9 +42,9 @@ def zeros(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms)
     share = prod(map(len, taken)) / target.size
     profile = terms.limits.profile
     clears = target.size * itemsize < profile.cleared_nbytes or share < profile.cleared_share
-    if outsides and clears and terms.buffer_copies and cleared is not None:
+    if outsides and clears and terms.copy_to and cleared is not None:
         return (cleared,)
-    of_pattern = terms._replace(source_room_nbytes=inf)
+    of_pattern = terms._replace(copy_from=True, source_room_nbytes=inf)
     return tuple(
         of_zeros(step)
         for outside in outsides

@@ -195,7 +195,7 @@ def rows_between(request: Request, row: Row, first: int, stop: int) -> list[Wind
 
 def source_groups(request: Request, first: int, stop: int) -> list[tuple[NDArray[np.uint32], Span]] | None:
     """Windows that a binding of the source holds, with it; None where one is too large for any."""
-    numbers = np.arange(first, stop, dtype=np.uint32)
+    numbers = request.windows.numbers[first:stop]
     whole = span_of(request.source, request.itemsize, request.limits)
     if whole.nbytes <= request.most_nbytes:
         return [(numbers, whole)]
@@ -223,7 +223,7 @@ def reaches(request: Request, offsets: NDArray[np.int32]) -> tuple[NDArray[np.in
     highs = lows + 1
     for axis, (size, stride) in enumerate(zip(request.source.sizes, request.source.strides, strict=True)):
         nearest = np.clip(offsets[:, axis].astype(np.int64), 0, size - 1)
-        furthest = np.clip(offsets[:, axis] + np.int64(request.windows.extents[axis] - 1), 0, size - 1)
+        furthest = np.clip(offsets[:, axis].astype(np.int64) + request.windows.extents[axis] - 1, 0, size - 1)
         ends = nearest * stride, furthest * stride
         lows += np.minimum(*ends)
         highs += np.maximum(*ends)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-import numpy as np
-
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share
 from wgslice.plans.steps import Span
@@ -62,7 +60,7 @@ def element_dispatch(
     windows, itemsize = request.windows, request.itemsize
     binding = span_of(target, itemsize, request.limits)
     stride = request.target.strides[0]
-    numbers = np.arange(first, first + share.count, dtype=np.uint32)
+    numbers = windows.numbers[first : first + share.count]
     dimensions = tuple(
         ElementDimension.of(
             windows,

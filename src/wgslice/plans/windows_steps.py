@@ -45,6 +45,11 @@ class Windows:
         return len(self.flips)
 
     @cached_property
+    def numbers(self) -> NDArray[np.uint32]:
+        """Of all windows; plans hold parts of this array."""
+        return np.arange(self.count, dtype=np.uint32)
+
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Elements of a window, dimension by dimension."""
         return tuple(1 + (extent - 1) // step for extent, step in zip(self.extents, self.steps, strict=True))
