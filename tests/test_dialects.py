@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -332,3 +332,36 @@ def test_a_selection_is_an_index(device: wg.Device) -> None:
             _ = x[dialects.Selection((3, 4), items)]
     with pytest.raises(IndexError, match=r"a selection of sizes \(3, 5\) in a tensor of sizes \(3, 4\)"):
         _ = x[dialects.webnn_reverse((3, 5))]
+
+
+def test_a_selections_items_are_checked_when_it_is_made(device: wg.Device) -> None:
+    for item, kind in (
+        ("a", "str"),
+        (1.0, "float"),
+        (slice(None), "slice"),
+        (True, "bool"),
+        (Ellipsis, "ellipsis"),
+    ):
+        with pytest.raises(
+            TypeError, match=rf"items\[0\] = .*: must be an int, a range or None, not {kind}$"
+        ):
+            dialects.Selection((3, 4), (cast("Any", item), 1))
+    with pytest.raises(TypeError, match=r"sizes = 7: must be a sequence of integers"):
+        dialects.Selection(cast("Any", 7), (1,))
+    given = dialects.Selection(cast("Any", [np.int64(3), 4]), cast("Any", [np.int64(1), None, range(1, 3)]))
+    assert given == dialects.Selection((3, 4), (1, None, range(1, 3)))
+    array = numbered((3, 4))
+    check_same(wg.asarray(array, device)[given].numpy(), array[1, None, 1:3])
+
+
+def test_selections_beyond_what_len_counts() -> None:
+    """Python's `len` raises OverflowError from 2**63 on."""
+    endless = dialects.Selection((2**70,), (range(0, 2**70, 2),))
+    assert endless.shape == (2**69,)
+    with pytest.raises(ValueError, match=r"sizes\[0\] = \d+: must be"):
+        _ = endless.window
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 3"):
+        dialects.Selection((3,), (range(2**70),)).check((3,))
+    for size in (2**32, 2**63, 2**64, -1):
+        with pytest.raises(ValueError, match=rf"input_sizes\[1\] = {size}: must be a u32"):
+            dialects.numpy_index((3, size), np.s_[:])

@@ -92,3 +92,13 @@ def test_an_index_is_whatever_has_an_index() -> None:
     assert operator.index(Third()) == 2
     assert numpy_index((3,), Third()).items == (2,)
     assert numpy_index((3,), np.array(2)).items == (2,)
+
+
+@pytest.mark.parametrize("index", [2**31, 2**63 - 1, 2**63, 2**64, -(2**63), -(2**63) - 1])
+def test_an_index_of_any_length_is_out_of_bounds(index: int) -> None:
+    """NumPy's words vary with the length, and its class too: OverflowError at 2**63."""
+    for key in (index, (0, index), (..., index), (index, np.s_[:])):
+        with pytest.raises(IndexError, match=rf"index {index} is out of bounds for axis . with size"):
+            numpy_index((3, 4), key)
+    beyond = slice(-index, None) if index > 0 else slice(index, None)
+    assert numpy_index((3, 4), beyond).items == (range(3), range(4))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, SupportsIndex
 
-from wgslice.arguments import MAX_RANK, checked_shape, one_or_more
+from wgslice.arguments import MAX_RANK, checked_shape, one_or_more, tensor_sizes
 from wgslice.dialects.selection import Selection
 
-__all__ = ["numpy_index", "numpy_shape"]
+__all__ = ["basic_index", "numpy_index", "numpy_shape"]
 
 
 def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
@@ -19,7 +19,7 @@ def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
     Parameters
     ----------
     input_sizes : sequence of int
-        Of the tensor.
+        Of the tensor, each a u32.
     key : int, slice, Ellipsis, None, or a tuple of them
         An int drops its dimension, a slice keeps it, a None adds one.
 
@@ -31,28 +31,33 @@ def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
     Raises
     ------
     IndexError, TypeError, ValueError
-        NumPy's, in its words; also where the result would have a rank above 8.
+        NumPy's, in its words; also where the result would have a rank above 8, or a size is no u32.
     """
+    return basic_index(tensor_sizes(input_sizes), key)
+
+
+def basic_index(sizes: tuple[int, ...], key: Any) -> Selection:
+    """`numpy_index` of a tensor that is there."""
     items = list(key) if isinstance(key, tuple) else [key]
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     indexed = sum(item is not None and item is not Ellipsis for item in items)
-    rank = len(input_sizes)
+    rank = len(sizes)
     if indexed > rank:
         raise IndexError(
             f"too many indices for array: array is {rank}-dimensional, but {indexed} were indexed"
         )
     first, last = (ellipses[0], ellipses[0] + 1) if ellipses else (len(items), len(items))
     items[first:last] = [slice(None)] * (rank - indexed)
-    axes = iter(enumerate(input_sizes))
+    axes = iter(enumerate(sizes))
     selected = tuple(None if item is None else select_axis(item, *next(axes)) for item in items)
     result_rank = sum(not isinstance(item, int) for item in selected)
     if result_rank > max(MAX_RANK, rank):  # windows of rank 8 make a tensor of rank 9
         raise IndexError(
             f"number of dimensions must be within [0, {MAX_RANK}], indexing result would have {result_rank}"
         )
-    return Selection(tuple(input_sizes), selected)
+    return Selection(sizes, selected)
 
 
 def select_axis(item: Any, axis: int, size: int) -> int | range:

@@ -140,7 +140,7 @@ def tensorflow_strided_slice(
             else:
                 check_step("strides", number, step)
                 key.append(slice(None if number in begins else start, None if number in ends else stop, step))
-        return numpy_index(tensor_sizes(input_sizes), tuple(key))
+        return numpy_index(input_sizes, tuple(key))
 
 
 def strided_entries(**columns: Iterable[SupportsIndex] | None) -> list[tuple[int, ...]]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
+from types import NoneType
+from typing import SupportsIndex
 
+from wgslice.arguments import integer, integers
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError
 
 __all__ = ["Selection"]
+
+KINDS = {int, range, NoneType}
 
 
 @dataclass(frozen=True)
@@ -25,10 +31,20 @@ class Selection:
         Of the result.
     window : Window
         The same as offsets, sizes and strides for Slice1, of the tensor's rank.
+
+    Raises
+    ------
+    TypeError
+        An item is of another type.
     """
 
     sizes: tuple[int, ...]
     items: tuple[int | range | None, ...]
+
+    def __post_init__(self) -> None:
+        if not (KINDS.issuperset(map(type, self.items)) and type(self.items) is type(self.sizes) is tuple):
+            object.__setattr__(self, "sizes", integers("sizes", self.sizes))
+            object.__setattr__(self, "items", tuple(map(checked_item, count(), self.items)))
 
     def check(self, sizes: tuple[int, ...]) -> None:
         """Refuse a tensor of other sizes, and items that are none of its: outside, too many or too few."""
@@ -38,7 +54,7 @@ class Selection:
         if len(kept) != len(self.sizes):
             raise IndexError(f"a selection of {len(kept)} dimensions in a tensor of {len(self.sizes)}")
         for axis, (item, size) in enumerate(zip(kept, self.sizes, strict=True)):
-            ends = [item] if isinstance(item, int) else [item[0], item[-1]] if len(item) else []
+            ends = [item] if isinstance(item, int) else [item[0], item[-1]] if item else []
             for index in ends:
                 if not 0 <= index < size:
                     raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
@@ -46,7 +62,7 @@ class Selection:
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the result."""
-        return tuple(1 if item is None else len(item) for item in self.items if not isinstance(item, int))
+        return tuple(1 if item is None else extent(item) for item in self.items if not isinstance(item, int))
 
     @property
     def window(self) -> Window:
@@ -60,10 +76,26 @@ class Selection:
         kept = [item for item in self.items if item is not None]
         ranges = [range(item, item + 1) if isinstance(item, int) else item for item in kept]
         for axis, indices in enumerate(ranges):
-            if len(indices) == 0:
+            if not indices:
                 raise WindowError(f"nothing is selected in dimension {axis}: a window has at least 1 element")
         return Window.of(
             [min(indices[0], indices[-1]) for indices in ranges],
             [abs(indices[-1] - indices[0]) + 1 for indices in ranges],
-            [indices.step if len(indices) > 1 else 1 for indices in ranges],
+            [indices.step if extent(indices) > 1 else 1 for indices in ranges],
         )
+
+
+def checked_item(number: int, item: object) -> int | range | None:
+    """An item of a selection, refused by name where it is none."""
+    if item is None or isinstance(item, range):
+        return item
+    if isinstance(item, bool) or not isinstance(item, SupportsIndex):
+        raise TypeError(
+            f"items[{number}] = {item!r}: must be an int, a range or None, not {type(item).__name__}"
+        )
+    return integer(f"items[{number}]", item)
+
+
+def extent(indices: range) -> int:
+    """How many indices; `len` knows none above 2**63."""
+    return (indices[-1] - indices[0]) // indices.step + 1 if indices else 0

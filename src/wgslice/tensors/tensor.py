@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.dialects.numpy_index import numpy_index, numpy_shape
+from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
@@ -62,7 +62,7 @@ class Tensor(Placed):
         """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
         if isinstance(key, Selection):
             key.check(self.shape)
-        selection = key if isinstance(key, Selection) else numpy_index(self.shape, key)
+        selection = key if isinstance(key, Selection) else basic_index(self.shape, key)
         return viewed(self, self.layout.select(selection.items))
 
     def __setitem__(self, key: Any, value: Any) -> None:
