@@ -25,6 +25,7 @@ from onnx_graphs import Growing, graphs
 import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
+from wgslice.onnx.pads import segments
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
@@ -127,8 +128,9 @@ def test_any_pad_is_numpys(device: wg.Device, mode: str, data: st.DataObject, ra
     x = np.arange(prod(sizes), dtype=np.int16).reshape(sizes) + np.int16(1)
     widths = []
     for size in sizes:
-        before = data.draw(st.integers(1 - size, 9))
-        widths.append((before, data.draw(st.integers(1 - size - min(before, 0), 9))))
+        most = data.draw(st.sampled_from([3, 9, 40]))
+        before = data.draw(st.integers(1 - size, most))
+        widths.append((before, data.draw(st.integers(1 - size - min(before, 0), most))))
     kept = x[tuple(slice(max(-b, 0), s + min(e, 0)) for s, (b, e) in zip(sizes, widths, strict=True))]
     options: dict[str, Any] = {"constant_values": -7} if mode == "constant" else {}
     options |= {"pad_width": [(max(b, 0), max(e, 0)) for b, e in widths], "mode": mode}
@@ -359,6 +361,26 @@ def test_many_pieces_of_a_border_are_copied_axis_by_axis(device: wg.Device) -> N
         pad_node = helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)
         (y,) = backend.run_node(pad_node, [x, np.array([30, 20, 10, 3, 2, 1])], device)
         check_same(y, np.pad(x, [(30, 3), (20, 2), (10, 1)], mode))
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_a_border_takes_few_copies_however_wide(device: wg.Device, mode: Any) -> None:
+    x = np.arange(6, dtype=np.int16).reshape(2, 3)
+    given = [x, np.array([3, 20_000, 5, 30_001])]
+    prepared = backend.prepare(
+        model_of(
+            [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)],
+            {"x": (5, (2, 3)), "pads": (7, (4,))},
+            {"y": 2},
+        ),
+        device,
+    )
+    check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))
+    for size in (1, 2, 3, 7):
+        assert len(segments(mode, size, 10**9, 2**31)) <= 6
+    with pytest.raises((ValueError, MemoryError)):
+        prepared.run([x, np.array([0, 2**31 - 1, 0, 2**31 - 1])])
+    check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))
 
 
 def test_nodes_are_run_as_they_are_called(device: wg.Device) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate, product
+from collections.abc import Iterator, Sequence
+from itertools import chain, product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -48,7 +48,10 @@ def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, 
 
 
 def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], mode: str) -> Value:
-    """A copy of each piece of the border, all at once; one axis after the other where they are too many."""
+    """A copy of each piece of the border, all at once; one axis after the other where they are too many.
+
+    Likewise where the tensor comes again and again, so that no copy has two dimensions of repeats.
+    """
     cropped = x.layout.select(
         [
             range(max(-before, 0), size + min(behind, 0))
@@ -59,7 +62,9 @@ def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]]
         segments(mode, size, max(before, 0), max(behind, 0))
         for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
-    if prod(map(len, segmented)) > max(MOST_PAD_PIECES, *map(len, segmented)):
+    many = prod(map(len, segmented)) > max(MOST_PAD_PIECES, *map(len, segmented))
+    again = any(segment.repeats > 1 for segment in chain(*segmented))
+    if (many or again) and sum(width != (0, 0) for width in widths) > 1:
         for axis, width in enumerate(widths):
             if width != (0, 0):
                 alone = [(0, 0)] * x.ndim
@@ -70,8 +75,20 @@ def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]]
     for piece in product(*segmented):
         source = cropped.select([segment.indices for segment in piece])
         padded = result.layout.select([segment.padded for segment in piece])
+        for axis, (segment, stride) in enumerate(zip(piece, result.layout.strides, strict=True)):
+            if segment.repeats > 1:
+                source = with_dimension(source, axis, 1, 0)
+                padded = with_dimension(padded, axis, segment.repeats, segment.period * stride)
         workspace.copy(x.viewed(source), result.viewed(padded))
     return result
+
+
+def with_dimension(layout: Layout, axis: int, size: int, stride: int) -> Layout:
+    """A layout with a dimension more, before `axis`."""
+    sizes, strides = list(layout.sizes), list(layout.strides)
+    sizes.insert(axis, size)
+    strides.insert(axis, stride)
+    return Layout.of(sizes, strides, layout.offset)
 
 
 def padded_sizes(x: Value, widths: Sequence[tuple[int, int]]) -> list[int]:
@@ -84,27 +101,39 @@ class Segment(NamedTuple):
 
     padded: range
     indices: range
+    repeats: int = 1
+    period: int = 0  # elements of the padded dimension from one repeat to the next
 
 
 def segments(mode: str, size: int, before: int, behind: int) -> list[Segment]:
     """A padded dimension of the result, from its beginning, in parts that are windows of the tensor's."""
     if size == 0:
         raise ValueError(f"mode = {mode!r}: needs an element to repeat, and a dimension has size 0")
-    part_of = MODES[mode] if size > 1 else edge_part
-    taken: list[range] = []
-    counts: list[int] = []
-    position, stop = -before, size + behind
-    while position < stop:
-        indices, count = part_of(position, size)
-        count = min(count, stop - position)
-        taken.append(indices[:count])
-        counts.append(count)
-        position += count
-    ends = list(accumulate(counts))
+    if size == 1:
+        mode = "edge"
+    period = {"edge": ENDLESS, "wrap": size, "reflect": 2 * (size - 1)}[mode]
+    first = -(before // period) * period  # where whole periods begin
+    count = (size + behind - first) // period
+    last = first + count * period
+    if count < 2:
+        return list(runs(mode, size, -before, size + behind, before))
     return [
-        Segment(range(end - count, end), indices)
-        for end, count, indices in zip(ends, counts, taken, strict=True)
+        *runs(mode, size, -before, first, before),
+        *(
+            run._replace(repeats=count, period=period)
+            for run in runs(mode, size, first, first + period, before)
+        ),
+        *runs(mode, size, last, size + behind, before),
     ]
+
+
+def runs(mode: str, size: int, start: int, stop: int, before: int) -> Iterator[Segment]:
+    """What a mode takes from one position to another, counted from the tensor's first element."""
+    while start < stop:
+        indices, count = MODES[mode](start, size)
+        count = min(count, stop - start)
+        yield Segment(range(before + start, before + start + count), indices[:count])
+        start += count
 
 
 ENDLESS = 2**64  # more than any dimension has
