@@ -666,7 +666,96 @@ def test_an_output_that_is_part_of_a_tensor_takes_no_more_than_its_bytes(device:
 
 
 def test_text_is_refused(device: wg.Device) -> None:
-    with pytest.raises(TypeError, match="prepare: input 'x' holds text, which does not live on a GPU"):
+    with pytest.raises(TypeError, match="prepare: input 'x': holds text, which does not live on a GPU"):
         backend.prepare(model_of([node("Identity")], {"x": (8, (1,)), "i0": (1, (1,))}, {"o0": 1}), device)
     with pytest.raises(TypeError, match="Python objects do not live on a GPU"):
         backend.run_node(node("Identity"), [np.array(["a"], object)], device)
+
+
+def initialized(**fields: Any) -> onnx.ModelProto:
+    """A model whose initializer has some fields."""
+    model = model_of([node("Identity")], {"i0": (1, (1,))}, {"o0": 1})
+    model.graph.initializer.append(onnx.TensorProto(name="i0", **fields))
+    return model
+
+
+IDENTITY = model_of([node("Identity")], {"i0": (1, (1,))}, {"o0": 1})
+IMPOSSIBLE: dict[str, tuple[Any, str]] = {
+    "bytes": (b"garbage", "model: 7 bytes: no ONNX model, or a damaged one"),
+    "cut bytes": (IDENTITY.SerializeToString()[:-7], "bytes: no ONNX model, or a damaged one"),
+    "nothing": (b"", "ir_version"),
+    "None": (None, "model is of type NoneType: must be an onnx.ModelProto, a path or bytes"),
+    "an element type": (
+        model_of([node("Identity")], {"i0": (999, (1,))}, {"o0": 1}),
+        r"input 'i0': has elements of type 999: the installed onnx .* knows none such",
+    ),
+    "an initializer's type": (initialized(data_type=999, dims=[1], raw_data=b"1234"), "999"),
+    "text": (
+        initialized(data_type=8, dims=[1], string_data=[b"a"]),
+        "initializer 'i0': holds text, which does not live on a GPU",
+    ),
+    "too few bytes": (initialized(data_type=1, dims=[3], raw_data=b"1234"), "i0|size|reshape"),
+    "a size": (initialized(data_type=1, dims=[-3], raw_data=b"1234"), "i0|negative"),
+    "data elsewhere": (
+        initialized(
+            data_type=1,
+            dims=[1],
+            data_location=1,
+            external_data=[onnx.StringStringEntryProto(key="location", value="none.bin")],
+        ),
+        "none.bin|external",
+    ),
+    "an operator before its opset": (
+        model_of([node("Expand", 2)], {"i0": (1, (1,)), "i1": (7, (1,))}, {"o0": 1}, opset=5),
+        "Expand",
+    ),
+    "opset 0": (model_of([node("Identity")], {"i0": (1, (1,))}, {"o0": 1}, opset=0), "0"),
+    "an attribute": (model_of([node("Identity", speed=11)], {"i0": (1, (1,))}, {"o0": 1}), "speed"),
+    "a name": (model_of([node("Identity")], {"x": (1, (1,))}, {"o0": 1}), "i0"),
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_what_no_model_is_compatible_says_and_prepare_explains(
+    device: wg.Device, tmp_path: Path, what: str
+) -> None:
+    model, words = IMPOSSIBLE[what]
+    assert not backend.is_compatible(model)
+    with pytest.raises((TypeError, ValueError, onnx.checker.ValidationError), match=words):
+        backend.prepare(model, device)
+    if isinstance(model, bytes) and model:
+        path = tmp_path / "model.onnx"
+        path.write_bytes(model)
+        assert not backend.is_compatible(path)
+        with pytest.raises(ValueError, match=r"model: '.*model.onnx': no ONNX model, or a damaged one"):
+            backend.prepare(path, device)
+
+
+def test_a_model_that_is_not_there() -> None:
+    for call in (backend.is_compatible, backend.prepare):
+        with pytest.raises(FileNotFoundError):
+            call("nothing-here.onnx")
+
+
+def test_nodes_given_no_tensors(device: wg.Device) -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    endless: list[Any] = []
+    endless.append(endless)
+    for name in ("Transpose", "Flatten", "Squeeze", "Split", "Identity", "Concat"):
+        options = {"Split": {"num_outputs": 1}, "Concat": {"axis": 0}}.get(name, {})
+        for nested in (deep, endless, [[1, 2]]):
+            with pytest.raises(
+                TypeError, match="inputs: 'i0': item 0 is of type list: must be an array or a T"
+            ):
+                backend.run_node(node(name, **options), [nested], device)
+        if name != "Identity":
+            for given, kind in ((None, "NoneType"), ([1, 2], "list")):
+                with pytest.raises(TypeError, match=f"input 0 is of type {kind}: must be a tensor"):
+                    backend.run_node(node(name, **options), [given], device)
+    no_node: Any = None
+    with pytest.raises(TypeError, match=r"run_node: node is of type NoneType: must be an onnx\.NodeProto"):
+        backend.run_node(no_node, [1], device)
+    with pytest.raises(TypeError, match="opset_version = 'newest': must be an integer"):
+        backend.run_node(node("Identity"), [np.zeros(1)], device, opset_version="newest")

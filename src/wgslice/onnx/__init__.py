@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx
 import onnx.backend.base
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import choose_adapter
 from wgslice.gpu.device import Device, default_device
@@ -51,7 +53,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def is_compatible(cls, model: Model, device: str | Device | GPUDevice = DEFAULT, **kwargs: Any) -> bool:
-        """Whether all operators of a model run here.
+        """Whether a model is one by ONNX's rules, and all of its operators run here.
 
         Parameters
         ----------
@@ -64,8 +66,8 @@ class Backend(onnx.backend.base.Backend):
         """
         check_no_options("is_compatible", kwargs)
         try:
-            read_model(loaded(model))
-        except (TypeError, ValueError):  # what prepare would refuse
+            read_model(checked(model))
+        except (TypeError, ValueError, onnx.checker.ValidationError):  # what prepare would refuse
             return False
         return cls.supports_device(device)
 
@@ -93,17 +95,16 @@ class Backend(onnx.backend.base.Backend):
         ------
         UnsupportedOperatorError
             The graph has other operators; a `NotImplementedError` and a `ValueError` that names them.
-        onnx.checker.ValidationError
-            The model is none by ONNX's rules.
+        onnx.checker.ValidationError, TypeError, ValueError
+            The model is none by ONNX's rules, or holds what does not live on a GPU.
+        OSError
+            The model's file cannot be read.
         NoAdapterError
             No adapter fits `device`.
         """
         check_no_options("prepare", kwargs)
         with named("prepare"):
-            read = loaded(model)
-            check_supported(read.graph.node)
-            super().prepare(read)
-            return PreparedModel(read_model(read), find_device(device))
+            return PreparedModel(read_model(checked(model)), find_device(device))
 
     @classmethod
     def run_model(
@@ -165,9 +166,12 @@ class Backend(onnx.backend.base.Backend):
         UnsupportedOperatorError, onnx.checker.ValidationError, TypeError, ValueError
             As for `prepare` and `PreparedModel.run`.
         """
-        opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
+        opset: Any = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         check_no_options("run_node", kwargs)
         with named("run_node"):
+            opset = integer("opset_version", opset)
+            if not isinstance(node, onnx.NodeProto):
+                raise TypeError(f"node is of type {type(node).__name__}: must be an onnx.NodeProto")
             check_supported([node])
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
             given = [name for name in node.input if name]
@@ -206,14 +210,26 @@ finding = threading.Lock()
 found_devices: dict[str, Device] = {}  # by the name that asked for them
 
 
+def checked(model: Model) -> onnx.ModelProto:
+    """A model, read from where it is, of operators that run here, and by ONNX's rules."""
+    read = loaded(model)
+    check_supported(read.graph.node)
+    onnx.checker.check_model(read)
+    return read
+
+
 def loaded(model: Model) -> onnx.ModelProto:
     """A model, read from where it is."""
-    if isinstance(model, onnx.ModelProto):
-        return model
-    if isinstance(model, bytes):
-        return onnx.load_model_from_string(model)
-    if isinstance(model, str | PathLike):
-        return onnx.load(model)
+    try:
+        if isinstance(model, onnx.ModelProto):
+            return model
+        if isinstance(model, bytes):
+            return onnx.load_model_from_string(model)
+        if isinstance(model, str | PathLike):
+            return onnx.load(model)
+    except DecodeError as error:
+        given = f"{len(model)} bytes" if isinstance(model, bytes) else repr(str(model))
+        raise ValueError(f"model: {given}: no ONNX model, or a damaged one: {error}") from None
     raise TypeError(f"model is of type {type(model).__name__}: must be an onnx.ModelProto, a path or bytes")
 
 

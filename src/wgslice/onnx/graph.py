@@ -89,12 +89,19 @@ def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
     for problem, wrong in (("unknown", given.keys() - dtypes), ("missing", set(needed) - given.keys())):
         if wrong:
             raise ValueError(f"{min(wrong)!r} is {problem}: the graph's inputs are {', '.join(names)}")
-    return {name: normalized(value, dtypes[name]) for name, value in given.items()}
+    found: dict[str, Given] = {}
+    for name, value in given.items():
+        with named(repr(name)):
+            found[name] = normalized(value, dtypes[name])
+    return found
 
 
 def normalized(value: Any, dtype: DType | None) -> Given:
     """An input as an array, a tensor, a list of such for a sequence, which has no dtype, or None."""
     if isinstance(value, list) and dtype is None:
+        for number, item in enumerate(value):
+            if isinstance(item, list):
+                raise TypeError(f"item {number} is of type list: must be an array or a Tensor")
         return [normalized(item, dtype) for item in value]
     if value is None or isinstance(value, Tensor):
         return value

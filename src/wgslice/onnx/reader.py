@@ -10,6 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import defs, helper, numpy_helper
 
+from wgslice.errors import named
 from wgslice.onnx.graph import Graph, Input, Node
 from wgslice.onnx.rules import RULES
 
@@ -51,7 +52,7 @@ def read_model(model: onnx.ModelProto) -> Graph:
         model.graph.node,
         opsets[0],
         inputs=[read_input(value) for value in model.graph.input],
-        constants={tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer},
+        constants={tensor.name: initializer(tensor) for tensor in model.graph.initializer},
         outputs=[value.name for value in model.graph.output],
     )
 
@@ -88,13 +89,30 @@ def read_node(node: onnx.NodeProto, opset: int, number: int) -> Node:
     )
 
 
+def initializer(tensor: onnx.TensorProto) -> NDArray[Any]:
+    """The value of an initializer."""
+    with named(f"initializer {tensor.name!r}"):
+        check_element_type(tensor.data_type)
+        return numpy_helper.to_array(tensor)
+
+
+def check_element_type(number: int) -> None:
+    """Refuse elements that no array of this machine holds."""
+    if number == onnx.TensorProto.STRING:
+        raise TypeError("holds text, which does not live on a GPU")
+    if number not in helper.get_all_tensor_dtypes():
+        raise ValueError(
+            f"has elements of type {number}: the installed onnx {onnx.__version__} knows none such"
+        )
+
+
 def constant(node: onnx.NodeProto) -> NDArray[Any]:
     """The value of a Constant node."""
     (attribute,) = node.attribute
     value = helper.get_attribute_value(attribute)
     match attribute.name:
         case "value":
-            return numpy_helper.to_array(value)
+            return initializer(value)
         case "value_float" | "value_floats":
             return np.asarray(value, np.float32)
         case "value_int" | "value_ints":
@@ -107,8 +125,9 @@ def read_input(value: onnx.ValueInfoProto) -> Input:
     if value.type.WhichOneof("value") != "tensor_type":
         return Input(value.name, None, None)
     declared = value.type.tensor_type
-    if declared.elem_type == onnx.TensorProto.STRING:
-        raise TypeError(f"input {value.name!r} holds text, which does not live on a GPU")
+    if declared.elem_type:
+        with named(f"input {value.name!r}"):
+            check_element_type(declared.elem_type)
     dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else None
     if not declared.HasField("shape"):
         return Input(value.name, dtype, None)
