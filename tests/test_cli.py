@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import wgslice as wg
+from wgslice import cli
 from wgslice.cli import main, parse_key
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
@@ -159,7 +162,35 @@ BAD: list[tuple[list[str], str]] = [
     (["volume", "0", "-o", "o.npy"], "volume: the name must end in .npy"),
     (["photo.png", "0:2", "-o", "o.xyz"], "unknown file extension: .xyz"),
     (["volume.npy", "0:2", "-o", "o.png"], "o.png: int16 of shape (2, 5, 6) is no image; write a .npy file"),
-    (["volume.npy", "0", "-o", "nowhere/o.npy"], "No such file or directory"),
+    (
+        ["volume.npy", "0", "-o", "nowhere/o.npy"],
+        "nowhere/o.npy: there is no folder nowhere to write it to; make it first",
+    ),
+    (["volume.npy", "0", "-o", "text.npy/o.npy"], "there is no folder text.npy"),
+    (["volume.npy", "0", "-o", "folder.npy"], "folder.npy: is a folder; name a file"),
+    (
+        ["volume.npz", "0", "-o", "o.npy"],
+        "volume.npz: an archive of several arrays, .npz, is neither read nor",
+    ),
+    (["volume.npy", "0", "-o", "o.NPZ"], "o.NPZ: an archive of several arrays, .npz, is neither read nor"),
+    (
+        ["archive.npy", "0", "-o", "o.npy"],
+        "archive.npy: cannot be read as a .npy file of numbers: it is an arch",
+    ),
+    (["volume.npy", "0", "-o", "volume.npy"], "volume.npy: is the input itself; name another file"),
+    (
+        ["photo.png", "::2", "-o", "folder.npy/../photo.png"],
+        "photo.png: is the input itself; name another file",
+    ),
+    (
+        ["photo.png", "7", "-o", "o.png"],
+        "o.png: shape (31, 3) is no image: KEY drops axis 0 and keeps the 3 channels",
+    ),
+    (
+        ["photo.png", ":, -1", "-o", "o.png"],
+        "axis 1 and keeps the 3 channels; write 30:31 to keep the axis, or a .npy",
+    ),
+    (["photo.png", "None, 0, 0", "-o", "o.png"], "o.png: shape (1, 3) is no image"),
     (["volume.npy", "0", "-o", "o.npy", "--adapter", "voodoo"], "no adapter has 'voodoo' in its name"),
 ]
 
@@ -171,6 +202,10 @@ def test_a_bad_argument_is_one_line_and_status_1(
     for name in ("text.npy", "text.png"):
         Path(name).write_text("this is text")
     np.save("objects.npy", np.array([object()]), allow_pickle=True)
+    Path("folder.npy").mkdir()
+    with Path("archive.npy").open("wb") as file:
+        np.savez(file, np.zeros(3))
+    Path("volume.npz").write_bytes(Path("archive.npy").read_bytes())
     before = sorted(path.name for path in folder.iterdir())
     assert main(["slice", *arguments]) == 1
     printed = capsys.readouterr()
@@ -179,6 +214,68 @@ def test_a_bad_argument_is_one_line_and_status_1(
     assert line.startswith("wgslice: error: ")
     assert message in line
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def damaged(format: str, count: int) -> Iterator[bytes]:
+    """An image's file, cut, or with some other bytes."""
+    file = io.BytesIO()
+    image = Image.fromarray(np.zeros((64, 64, 3), np.uint8) + np.arange(64, dtype=np.uint8)[:, None])
+    {"SPIDER": image.convert("F")}.get(format, image).save(file, format)
+    rng = np.random.default_rng(7)
+    for _ in range(count):
+        data = bytearray(file.getvalue())
+        for place in rng.integers(0, rng.choice([40, 400, len(data)]), 3):
+            data[min(place, len(data) - 1)] = rng.integers(256)
+        yield bytes(data[: rng.integers(1, 2 * len(data))])
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow's own, of damaged files
+@pytest.mark.parametrize("format", ["PNG", "AVIF", "ICNS", "QOI", "TIFF", "SPIDER"])
+def test_a_damaged_image_is_one_line_and_status_1(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    """Pillow's readers raise SyntaxError, OverflowError, struct.error and others; some still read it."""
+    Image.init()
+    if format not in Image.SAVE:
+        pytest.skip(f"this Pillow was built without {format}")
+    monkeypatch.setattr(cli, "write_array", lambda *_: None)
+    path = folder / "damaged.png"
+    refused = 0
+    for data in damaged(format, 60):
+        path.write_bytes(data)
+        status = main(["slice", str(path), ":1", "-o", "o.npy"])
+        printed = capsys.readouterr().err
+        assert (status, len(printed.splitlines())) in ((0, 0), (1, 1))
+        if status:
+            assert re.search(
+                f"{re.escape(str(path))}: (cannot be read as an image: .|takes more mem)", printed
+            )
+        refused += status
+    assert refused >= 20
+
+
+@pytest.mark.parametrize("error", [SyntaxError("broken PNG file"), OverflowError(), RecursionError("deep")])
+def test_whatever_a_reader_of_images_raises_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def raising(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Image, "open", raising)
+    assert main(["slice", "photo.png", "0", "-o", "o.npy"]) == 1
+    reason = str(error) or type(error).__name__
+    message = f"wgslice: error: photo.png: cannot be read as an image: {reason}\n"
+    assert capsys.readouterr().err == message
+
+
+def test_a_channel_is_a_picture_and_so_is_a_table(folder: Path) -> None:
+    """What is two-dimensional because its channel was taken, or from the start."""
+    assert main(["slice", "photo.png", "..., 1", "-o", "green.png"]) == 0
+    np.save("table.npy", PHOTO[0])
+    assert main(["slice", "table.npy", "::2", "-o", "table.png"]) == 0
+    for name, expected in (("green.png", PHOTO[..., 1]), ("table.png", PHOTO[0, ::2])):
+        with Image.open(name) as image:
+            check_same(np.asarray(image), np.ascontiguousarray(expected))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wgslice as wg
+from wgslice.dialects.numpy_index import numpy_index
+from wgslice.dialects.selection import Selection
 from wgslice.gpu.adapter import choose_adapter
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders.modules import kernel_module
 
 __all__ = ["main", "parse_key"]
+
+CHANNELS = 4  # that a picture has at most
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,13 +94,43 @@ def print_kernel(arguments: argparse.Namespace) -> None:
 
 def slice_file(arguments: argparse.Namespace) -> None:
     """`wgslice slice`: read, slice on the GPU, write."""
-    for path in (arguments.input, arguments.output):
-        if not path.suffix:
-            raise ValueError(f"{path}: the name must end in .npy or an image format such as .png")
+    check_paths(arguments.input, arguments.output)
     key = parse_key(arguments.key)
     array = read_array(arguments.input)
+    if arguments.output.suffix.lower() != ".npy":
+        check_picture(arguments.output, numpy_index(array.shape, key), array.shape)
     device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
     write_array(arguments.output, wg.asarray(array, device)[key].numpy())
+
+
+def check_paths(source: Path, target: Path) -> None:
+    """Refuse names without a format, an output that has no folder, and one that is the input."""
+    for path in (source, target):
+        if not path.suffix:
+            raise ValueError(f"{path}: the name must end in .npy or an image format such as .png")
+        if path.suffix.lower() == ".npz":
+            raise ValueError(
+                f"{path}: an archive of several arrays, .npz, is neither read nor written; use .npy"
+            )
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent} to write it to; make it first")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target}: is a folder; name a file")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise ValueError(f"{target}: is the input itself; name another file")
+
+
+def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> None:
+    """Refuse colours that would become a picture's columns: rows or columns were dropped, and they stay."""
+    kept = [item for item in selection.items if item is not None]
+    dropped = {axis: item for axis, item in enumerate(kept) if isinstance(item, int)}
+    coloured = len(sizes) == 3 and sizes[2] <= CHANNELS and 2 not in dropped
+    if coloured and len(selection.shape) == 2:
+        axis, index = next(iter(dropped.items()))
+        raise ValueError(
+            f"{path}: shape {selection.shape} is no image: KEY drops axis {axis} and keeps the {sizes[2]} "
+            f"channels; write {index}:{index + 1} to keep the axis, or a .npy file"
+        )
 
 
 def parse_key(text: str) -> tuple[Any, ...]:
@@ -128,8 +163,26 @@ def parse_part(part: str, text: str) -> int | slice | Any:
 def read_array(path: Path) -> NDArray[Any]:
     """A .npy file or an image as an array."""
     if path.suffix.lower() == ".npy":
-        return load_npy(path)
-    with pillow().open(path) as image:
+        return parsed(path, "a .npy file of numbers", load_npy)
+    return parsed(path, "an image", partial(load_image, pillow()))
+
+
+def parsed(path: Path, kind: str, parse: Callable[[Path], NDArray[Any]]) -> NDArray[Any]:
+    """What a parser of files makes of one; whatever it meets in a damaged file is refused by the path."""
+    try:
+        return parse(path)
+    except MemoryError:
+        raise MemoryError(f"{path}: takes more memory than there is") from None
+    except Exception as error:  # parsers of images raise what they please, SyntaxError among it
+        if isinstance(error, OSError) and error.filename is not None:  # not there, or not to be read
+            raise
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path}: cannot be read as {kind}: {reason}") from None
+
+
+def load_image(pillow: Any, path: Path) -> NDArray[Any]:
+    """An image's pixels."""
+    with pillow.open(path) as image:
         if image.mode in ("P", "PA"):  # colours by number
             image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
         elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):  # no array says which of these it holds
@@ -139,14 +192,9 @@ def read_array(path: Path) -> NDArray[Any]:
 
 def load_npy(path: Path) -> NDArray[Any]:
     """An array of numbers from a .npy file."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except OSError:
-        raise
-    except Exception as error:  # whatever NumPy's parsers meet in a damaged file
-        raise ValueError(f"{path}: cannot be read as a .npy file of numbers: {error}") from None
+    array = np.load(path, allow_pickle=False)
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path}: is an archive of several arrays, not a .npy file")
+        raise ValueError("it is an archive of several arrays")
     return array
 
 
