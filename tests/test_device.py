@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,8 @@ from helpers import check_same
 import wgslice as wg
 from wgslice.gpu import usages
 from wgslice.gpu.adapter import choose_adapter, install_advice
+from wgslice.gpu.device import LEAST_LIMITS
+from wgslice.plans.profiles import CPU, GPU
 
 DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
 DISCRETE_GL = wg.Adapter("Radeon", "OpenGL", "DiscreteGPU", "Mesa")
@@ -194,9 +197,28 @@ def test_devices_of_little_are_refused_or_planned_for(device: wg.Device) -> None
     small = wg.Device.wrap(handle.request_device_sync(required_limits=few))
     assert small.limits.workgroups == 4
     check_same(wg.asarray(x, small)[::-3].numpy(), x[::-3].copy())
-    too_little = handle.request_device_sync(required_limits={"max-storage-buffer-binding-size": 512})
-    with pytest.raises(wg.NoAdapterError, match="bindings of 512 bytes: at least 1 and 1024 are needed"):
+
+
+@pytest.mark.parametrize("name", LEAST_LIMITS)
+def test_a_limit_too_small_for_the_kernels_is_named(device: wg.Device, name: str) -> None:
+    too_little = device.adapter.handle.request_device_sync(required_limits={name: LEAST_LIMITS[name] - 1})
+    message = f"has {name} = {LEAST_LIMITS[name] - 1}: at least {LEAST_LIMITS[name]} are needed"
+    with pytest.raises(wg.NoAdapterError, match=message):
         wg.Device.wrap(too_little)
+
+
+def test_the_least_limits_are_enough(device: wg.Device) -> None:
+    least = wg.Device.wrap(device.adapter.handle.request_device_sync(required_limits=LEAST_LIMITS))
+    assert {name: least.wgpu_device.limits[name] for name in LEAST_LIMITS} == LEAST_LIMITS
+    x = np.arange(600, dtype=np.int16).reshape(20, 30)
+    check_same(wg.asarray(x, least)[1:, ::-2].numpy(), x[1:, ::-2].copy())
+    offsets, fields = [[0, 1], [2, 2]], [[1, 1], [1, -1]]
+    windows = wg.extract_windows(wg.asarray(x, least), offsets, (4, 8), fields)
+    check_same(windows.numpy(), np.stack([x[:4, 1:9], x[2:6, 2:10][:, ::-1]]))
+    for profile in (CPU, GPU):
+        least.limits = replace(least.limits, profile=profile)
+        turned = wg.asarray(np.arange(4096, dtype=np.float32).reshape(64, 64), least)
+        assert np.array_equal(turned.T.numpy(), turned.numpy().T)
 
 
 def test_compiling_compiles(device: wg.Device) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -15,11 +16,25 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
-from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits
+from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, STAGING_NBYTES, TILE_NBYTES, Limits
+from wgslice.shaders.uniforms import copy_dtype, windows_dtype
 
 __all__ = ["Device", "default_device"]
 
-LEAST_BINDING_NBYTES = 1024  # holds any element from any aligned offset; WebGPU promises 128 MiB
+# What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
+LEAST_LIMITS = {
+    "max-bind-groups": 1,
+    "max-bindings-per-bind-group": 5,
+    "max-buffer-size": STAGING_NBYTES,
+    "max-compute-invocations-per-workgroup": max(CPU.workgroup_size, GPU.workgroup_size),
+    "max-compute-workgroup-size-x": max(CPU.workgroup_size, GPU.workgroup_size),
+    "max-compute-workgroup-storage-size": TILE_NBYTES**2 // 4,  # of elements of 4 bytes
+    "max-compute-workgroups-per-dimension": 1,
+    "max-storage-buffer-binding-size": 1024,  # holds any element from any aligned offset
+    "max-storage-buffers-per-shader-stage": 4,
+    "max-uniform-buffer-binding-size": max(copy_dtype.itemsize, windows_dtype.itemsize),
+    "max-uniform-buffers-per-shader-stage": 1,
+}
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
@@ -55,6 +70,7 @@ class Device:
         self.queue: Queue = wgpu_device.queue
         self.adapter = describe_adapter(wgpu_device.adapter)
         limits = wgpu_device.limits
+        check_limits(self.adapter, limits)
         self.largest_buffer_nbytes: int = limits["max-buffer-size"]
         self.limits = Limits(
             binding_nbytes=limits["max-storage-buffer-binding-size"],
@@ -62,11 +78,6 @@ class Device:
             workgroups=limits["max-compute-workgroups-per-dimension"],
             profile=CPU if self.adapter.software else GPU,
         )
-        if self.limits.workgroups == 0 or self.limits.binding_nbytes < LEAST_BINDING_NBYTES:
-            raise NoAdapterError(
-                f"{self.adapter} allows {self.limits.workgroups} workgroups and bindings of "
-                f"{self.limits.binding_nbytes} bytes: at least 1 and {LEAST_BINDING_NBYTES} are needed"
-            )
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
@@ -119,6 +130,8 @@ class Device:
             It is no wgpu.GPUDevice.
         DeviceLostError
             It is lost.
+        NoAdapterError
+            Its limits are too small for the kernels; the message names the limit.
         """
         import wgpu
 
@@ -203,6 +216,16 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
+
+
+def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
+    """Refuse a device that the kernels cannot run on."""
+    for name, least in LEAST_LIMITS.items():
+        if limits[name] < least:
+            raise NoAdapterError(
+                f"the device on {adapter} has {name} = {limits[name]}: at least {least} are needed; "
+                "ask for them in required_limits, or use another adapter"
+            )
 
 
 def default_device() -> Device:
