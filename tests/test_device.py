@@ -129,6 +129,51 @@ print(wg.default_device().adapter)
     assert "NoAdapterError: no adapter has 'voodoo' in its name or backend" in refused.stderr
 
 
+def test_nothing_is_printed_where_no_runtime_folder_is_named(device: wg.Device) -> None:
+    """In containers, where drivers would complain up to four times; and the environment stays as it was."""
+    code = """
+import os
+os.environ.pop("XDG_RUNTIME_DIR", None)
+import wgslice as wg
+print(wg.asarray([1, 2, 3])[::-1].numpy(), len(wg.adapters()) > 0, "XDG_RUNTIME_DIR" in os.environ)
+"""
+    done = run_python(code, WGSLICE_ADAPTER=str(device.adapter))
+    assert (done.stdout, done.stderr) == ("[3 2 1] True False\n", "")
+
+
+def test_a_hidden_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(wg.NoAdapterError, match=r"no WebGPU adapter: (?!.*hides)"):
+        choose_adapter([])
+    for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
+        monkeypatch.setenv(name, "/gone.json")
+        with pytest.raises(
+            wg.NoAdapterError, match=f"{name}=/gone.json hides all other Vulkan drivers, correct or"
+        ):
+            choose_adapter([])
+        monkeypatch.delenv(name)
+
+
+def test_a_fall_from_vulkan_to_opengl_is_a_warning(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    opengl = replace(device.adapter, backend="OpenGL")
+    monkeypatch.setattr("wgslice.gpu.device.adapters", lambda: [opengl])
+    monkeypatch.setenv("VK_DRIVER_FILES", "/gone.json")
+    for wanted in ("OpenGL", "opengl", str(opengl), opengl):
+        wg.Device.request(wanted)
+    assert not recwarn.list
+    for query in (None, "", opengl.name):
+        with pytest.warns(
+            RuntimeWarning, match=r"no Vulkan driver fits, so .* via OpenGL is used: VK_DRIVER_FILES="
+        ):
+            wg.Device.request(query)
+    monkeypatch.setattr("wgslice.gpu.device.adapters", lambda: [opengl, replace(opengl, backend="Vulkan")])
+    wg.Device.request()
+    assert not [one for one in recwarn.list if one.category is RuntimeWarning]
+
+
 def test_wrap_takes_devices_only() -> None:
     with pytest.raises(TypeError, match=r"Device.wrap takes a wgpu.GPUDevice, not str"):
         wg.Device.wrap(cast("Any", "device"))

@@ -663,7 +663,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"strides": (1,)}, ValueError, r"strides have shape \(1,\): must be \(2,\) or \(2, 2\)"),
     ({"strides": (1.0, 1.0)}, TypeError, "strides have dtype float64: must be integers"),
     ({"fill": [1, 2]}, TypeError, r"fill has shape \(2,\): must be a scalar"),
-    ({"fill": "none"}, ValueError, "could not convert"),
+    (
+        {"fill": "edge"},
+        TypeError,
+        "fill = 'edge': must be a number, which is taken for all that lies outside",
+    ),
     ({"x": "bytes", "fill": 300}, OverflowError, "300 out of bounds for uint8"),
     (
         {"offsets": np.zeros((0, 2), int), "strides": (0, 1)},

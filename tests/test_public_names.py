@@ -190,3 +190,8 @@ def test_versions_agree() -> None:
 
     assert version("wgslice") == wg.__version__
     assert np.dtype(np.uint8).itemsize == 1
+
+
+def test_tab_shows_public_names_only() -> None:
+    assert [name for name in dir(wg) if not name.startswith("_")] == sorted(wg.__all__)
+    assert {name for name in dir(wg) if name.startswith("_")} == {"__all__", "__doc__", "__version__"}

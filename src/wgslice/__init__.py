@@ -17,6 +17,11 @@ from wgslice.tensors.writing import copyto
 
 __version__ = "0.1.0"
 
+
+def __dir__() -> list[str]:
+    return [*__all__, "__all__", "__doc__", "__version__"]  # not the modules that happen to be loaded
+
+
 __all__ = [
     "Adapter",
     "CompiledOperator",

@@ -29,7 +29,6 @@ CHANNELS = 4  # that a picture has at most
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status: 0, 1 for a refusal, 2 for wrong usage."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # graphics drivers warn where it is unset
     words = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args([guarded(word) for word in words])
     try:

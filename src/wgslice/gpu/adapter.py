@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,10 @@ from typing import Any
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.protocols import GPUAdapter
 
-__all__ = ["Adapter", "choose_adapter", "describe_adapter", "install_advice"]
+__all__ = ["Adapter", "choose_adapter", "describe_adapter", "install_advice", "redirected"]
 
 KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # all that wgpu tells apart
+DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
 
 
@@ -63,7 +65,7 @@ def describe_adapter(handle: GPUAdapter) -> Adapter:
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
     """The best of `adapters`; with a query the best whose name or backend contains it, case ignored."""
     if not adapters:
-        raise NoAdapterError(f"this machine has no WebGPU adapter: {install_advice()}")
+        raise NoAdapterError(f"this machine has no WebGPU adapter: {redirected()}{install_advice()}")
     wanted = (query or "").strip().lower()
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if not fitting:
@@ -77,6 +79,12 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
 def rank(adapter: Adapter) -> tuple[int, bool]:
     """Real GPUs before software, native interfaces before OpenGL."""
     return KIND_ORDER.index(adapter.kind), adapter.backend not in NATIVE_BACKENDS
+
+
+def redirected() -> str:
+    """What the environment tells the Vulkan loader, which finds no other drivers then."""
+    told = [f"{name}={os.environ[name]}" for name in DRIVER_VARIABLES if name in os.environ]
+    return f"{' and '.join(told)} hides all other Vulkan drivers, correct or unset that; else " * bool(told)
 
 
 def install_advice() -> str:

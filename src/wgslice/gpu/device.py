@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError, NoAdapterError
-from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter
+from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, process_lock
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
@@ -101,7 +102,14 @@ class Device:
             `adapter` is neither a string nor one of `adapters()`.
         """
         if adapter is None or isinstance(adapter, str):
-            adapter = choose_adapter(adapters(), adapter)
+            query, adapter = adapter, choose_adapter(adapters(), adapter)
+            if adapter.backend == "OpenGL" and "gl" not in (query or "").lower():
+                warnings.warn(
+                    f"no Vulkan driver fits, so {adapter} is used: {redirected()}"
+                    f"{install_advice()}; adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL says that it is wanted",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         handle = getattr(adapter, "handle", None)
         if handle is None:
             raise TypeError(f"Device.request: adapter = {adapter!r}: must be a name or one of adapters()")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from wgslice.gpu.adapter import Adapter, describe_adapter
 
 __all__ = ["adapters", "check_process", "process_lock"]
+
+RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 
 # Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and their devices,
 # used in two threads, abort the process (wgpu-native 29, "BadAccess").
@@ -34,8 +40,22 @@ def adapters() -> list[Adapter]:
     check_process()
     with process_lock:
         if not found_adapters:
-            found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
+            with runtime_folder():
+                found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
         return list(found_adapters)
+
+
+@contextmanager
+def runtime_folder() -> Iterator[None]:
+    """Name one for a moment where there is none, in containers: drivers complain on stderr otherwise."""
+    if RUNTIME_FOLDER in os.environ or platform.system() != "Linux":
+        yield
+        return
+    os.environ[RUNTIME_FOLDER] = tempfile.gettempdir()
+    try:
+        yield
+    finally:
+        del os.environ[RUNTIME_FOLDER]
 
 
 def check_process() -> None:

@@ -19,6 +19,8 @@ __all__ = ["integer_dtype", "repeated_bytes", "windows_of", "windows_on_gpu"]
 
 def repeated_bytes(fill: Any, dtype: DType) -> bytes:
     """A scalar as 16 bytes of elements."""
+    if isinstance(fill, str | bytes):
+        raise TypeError(f"fill = {fill!r}: must be a number, which is taken for all that lies outside")
     if np.ndim(fill) != 0:
         raise TypeError(f"fill has shape {np.shape(fill)}: must be a scalar")
     return np.full(16 // dtype.itemsize, as_assigned(fill, dtype)).tobytes()

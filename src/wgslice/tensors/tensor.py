@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, SupportsIndex, cast
+from typing import Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -179,6 +179,20 @@ class Tensor(Placed):
             if array.size:
                 read_into(self, array.reshape(-1).view(np.uint8))
             return array
+
+    def __copy__(self) -> Tensor:
+        with named("copy.copy"):
+            return packed_copy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        with named("copy.deepcopy"):
+            return packed_copy(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Tensor cannot be pickled, since its elements are on a device: pickle x.numpy(), and make a "
+            "tensor of that with asarray"
+        )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
