@@ -13,6 +13,7 @@ from helpers import (
     COPY_SRC,
     STORAGE,
     check_bytes,
+    check_same,
     make_buffer,
     random_bytes,
     read_buffer,
@@ -237,6 +238,66 @@ def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
         TypeError, match=r"^from_buffer: gpu_buffer: of type bytes: must be a wgpu\.GPUBuffer"
     ):
         wg.from_buffer(cast("Any", b"12345678"), 8, np.uint8)
+
+
+def test_a_padded_output_must_be_given(device: wg.Device) -> None:
+    """A new one would take all of the padding: 32 MB for a row of a cache."""
+    cache = wg.zeros((2, 4096, 1000), np.float16, device)
+    row = cache[:, 7:8, :]
+    descriptor = wg.Slice1(
+        wg.TensorDesc("f2", (2, 1, 1000)),
+        wg.TensorDesc("f2", row.shape, row.strides),
+        *([0, 0, 0], [2, 1, 1000], [1, 1, 1]),
+    )
+    operator = device.compile(descriptor)
+    x = wg.asarray(np.ones((2, 1, 1000), np.float16), device)
+    message = (
+        r"Slice1: out is missing: the output is padded, and strides .* take 8194000 bytes for 4000 of elem"
+    )
+    with pytest.raises(ValueError, match=message):
+        operator(x)
+    assert operator(x, out=row) is row
+    read = cache.numpy()
+    assert read[:, 7].all()
+    assert np.count_nonzero(read) == 2000
+    turned = wg.Slice1(
+        wg.TensorDesc("f2", (3, 4)), wg.TensorDesc("f2", (3, 4), (1, 3)), *([0, 0], [3, 4], [1, -1])
+    )
+    array = np.arange(12, dtype=np.float16).reshape(3, 4)
+    check_same(device.compile(turned)(wg.asarray(array, device)).numpy(), array[:, ::-1].copy())
+
+
+def test_strides_that_were_not_described_get_a_remedy_that_helps(device: wg.Device) -> None:
+    sides = wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (4, 3))
+    window = [0, 0], [4, 6], [1, 2]
+    operator = device.compile(wg.Slice1(*sides, *window))
+    x, out = wg.zeros((6, 4), np.float32, device), wg.zeros((4, 6), np.float32, device)
+    with pytest.raises(
+        ValueError, match=r"input: strides \(1, 4\): .*; copy\(\) the tensor, or describe its strides$"
+    ):
+        operator(x.T)
+    with pytest.raises(
+        ValueError, match=r"output: strides \(6, 2\): .*; give a tensor of strides \(3, 1\), or desc"
+    ):
+        operator(out, out[:, ::2])
+    with pytest.raises(
+        ValueError, match=r"output: strides \(6, -2\): .*; give a tensor of strides \(3, 1\)$"
+    ):
+        operator(out, out[:, ::-2])
+    padded = device.compile(wg.Slice1(wg.TensorDesc("f4", (4, 6), (8, 1)), sides[1], *window))
+    with pytest.raises(
+        ValueError, match=r"input: strides \(6, 1\): .*; give a tensor of strides \(8, 1\), or desc"
+    ):
+        padded(out)
+
+
+def test_a_compiled_operator_says_what_it_is(device: wg.Device) -> None:
+    operator = device.compile(
+        wg.Slice1(wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (4, 3)), [0, 0], [4, 6], [1, 2])
+    )
+    assert repr(operator) == (
+        f"CompiledOperator(Slice1: float32 (4, 6) -> (4, 3); {operator.plan.summary}; {device})"
+    )
 
 
 def test_one_buffer_on_both_sides(device: wg.Device, operator: wg.CompiledOperator) -> None:

@@ -52,6 +52,12 @@ class CompiledOperator:
     ----------
     device : Device
         Where it runs.
+    name : str
+        Of the operator, as errors begin with it.
+    input, output : TensorDesc
+        What it takes and gives.
+    offsets : TensorDesc or None
+        Of windows, where they are bound when it runs.
     plan : Plan
         What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST and room for whole
         vectors of 16 bytes, bound at multiples of the device's binding alignment. `plan_for` says it of
@@ -125,7 +131,7 @@ class CompiledOperator:
             Of the described dtype, sizes and strides, at any offset.
         out : Tensor, optional
             As described too; it may lie in the buffer of `x`, which is read before anything is written. A new
-            one by default.
+            one by default, unless the output is padded.
         offsets : Tensor, optional
             As described, for windows whose descriptor describes offsets.
 
@@ -137,7 +143,8 @@ class CompiledOperator:
         Raises
         ------
         TypeError, ValueError
-            A tensor is not as described, not on this device, destroyed or mapped.
+            A tensor is not as described, not on this device, destroyed or mapped; or there is no `out`, and
+            the output is padded, so that a new one would take the padding's bytes too.
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the output, or is gone.
         """
@@ -145,6 +152,7 @@ class CompiledOperator:
             check_tensor("x", x)
             made = [Memory.OUTPUT] if out is None else []
             if out is None:
+                self._check_unpadded()
                 buffer = self.device.create_buffer(self.output.nbytes)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
@@ -195,6 +203,20 @@ class CompiledOperator:
         """
         with named(self.name):
             self._record(encoder, (input, output, offsets), [], check_still_alive)
+
+    def __repr__(self) -> str:
+        sides = f"{self.input.dtype} {self.input.sizes} -> {self.output.sizes}"
+        return f"CompiledOperator({self.name}: {sides}; {self.plan.summary}; {self.device})"
+
+    def _check_unpadded(self) -> None:
+        """Refuse to make an output that is padded."""
+        layout, dtype = self.output.layout, self.output.dtype
+        if layout.stop > layout.size:
+            raise ValueError(
+                f"out is missing: the output is padded, and strides {layout.strides} take "
+                f"{self.output.nbytes} bytes for {layout.size * dtype.itemsize} of elements; give out, a "
+                "view on the buffer that it is for, or describe no strides"
+            )
 
     def _record(
         self,

@@ -54,7 +54,7 @@ class Socket:
         """A binding, refused where it is not what the descriptor says."""
         with named(self.side):
             if isinstance(binding, Tensor):
-                check_described(self.desc, binding)
+                check_described(self.desc, binding, self.side)
                 buffer, start = binding.buffer, binding.layout.offset
             else:
                 buffer, start = checked_pair(binding, self.itemsize)
@@ -80,12 +80,14 @@ def checked_pair(binding: Buffer | tuple[Buffer, SupportsIndex], itemsize: int) 
     return buffer, checked_offset(pair[1], itemsize)
 
 
-def check_described(desc: TensorDesc, tensor: Tensor) -> None:
+def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
     """Refuse a tensor that is not what the operator was compiled for."""
     if tensor.dtype != desc.dtype:
         raise TypeError(f"dtype {tensor.dtype}: compiled for {desc.dtype}")
     if tensor.shape != desc.sizes:
         raise ValueError(f"sizes {tensor.shape}: compiled for {desc.sizes}")
     if tensor.strides != desc.strides:
-        remedy = "copy() the tensor" + ", or describe its strides" * (min(tensor.strides) >= 0)
+        copied = side != "output" and desc.layout.is_packed
+        remedy = "copy() the tensor" if copied else f"give a tensor of strides {desc.strides}"
+        remedy += ", or describe its strides" * (min(tensor.strides) >= 0)
         raise ValueError(f"strides {tensor.strides}: compiled for {desc.strides}; {remedy}")
