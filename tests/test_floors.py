@@ -110,7 +110,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     extras = {
         "cli": {"PIL"},
         "demo": {"matplotlib"},
-        "onnx": {"onnx"},
+        "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.reader": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
