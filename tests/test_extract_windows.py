@@ -794,6 +794,20 @@ def test_a_descriptor_has_the_functions_rules() -> None:
         wg.ExtractWindows(input, wg.TensorDesc("f8", (2, 2, 3)), [[0, 0], [1, 1]], (2, 3))
 
 
+def test_a_plan_of_windows_does_not_contradict_itself() -> None:
+    """Its layouts count items, however many bytes a row's kernel takes at a time."""
+    for dtype, channels in (("u1", 3), ("f4", 4)):
+        sizes, out = (50, 100, channels), (2, 5, 70, channels)
+        windows = wg.ExtractWindows(
+            wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, out), [[0, 0, 0], [1, 1, 0]], out[1:]
+        )
+        nbytes, itemsize = prod(out) * np.dtype(dtype).itemsize, np.dtype(dtype).itemsize
+        first, *_, step = str(wg.default_device().compile(windows).plan).splitlines()
+        assert first == f"copy of {nbytes} bytes, items of {itemsize}, planned in elements of {itemsize}"
+        assert "window_rows" in step
+        assert "blocks of 16 bytes" in step
+
+
 def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:
     x = wg.asarray(np.zeros((50, 100), np.uint8), device)
     gc.collect()

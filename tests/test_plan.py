@@ -440,7 +440,7 @@ def test_nothing_to_copy_is_no_step() -> None:
 def test_a_plan_says_what_runs_and_why() -> None:
     crop = plan(Layout.of((20, 8), (100, 1), 205))
     assert str(crop).splitlines() == [
-        "copy of 640 bytes, items of 4, moved 4 at a time",
+        "copy of 640 bytes, items of 4, planned in elements of 4",
         "  merged sizes (20, 8)",
         "  source strides (100, 1) from 205",
         "  target strides (8, 1) from 0",

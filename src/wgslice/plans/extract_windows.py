@@ -53,8 +53,7 @@ def plan_extract_windows(
         steps = (step for pair in pairs for step in plan_copy(*pair, itemsize, terms).steps)
     else:
         steps = chain(rows, plan_elements(request, left))
-    width_nbytes = rows[0].element_nbytes if rows else itemsize
-    return Plan(nbytes, itemsize, width_nbytes, source, target, in_order(steps))
+    return Plan(nbytes, itemsize, itemsize, source, target, in_order(steps))
 
 
 def one_is_too_large(request: Request) -> bool:

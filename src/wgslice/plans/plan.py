@@ -65,8 +65,9 @@ class Plan:
         return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
 
     def __str__(self) -> str:
+        width = self.width_nbytes
         lines = [
-            f"copy of {self.nbytes} bytes, items of {self.itemsize}, moved {self.width_nbytes} at a time",
+            f"copy of {self.nbytes} bytes, items of {self.itemsize}, planned in elements of {width}",
             f"  merged sizes {self.target.sizes}",
             f"  source strides {self.source.strides} from {self.source.offset}",
             f"  target strides {self.target.strides} from {self.target.offset}",
