@@ -251,20 +251,36 @@ def test_a_padded_output_must_be_given(device: wg.Device) -> None:
     )
     operator = device.compile(descriptor)
     x = wg.asarray(np.ones((2, 1, 1000), np.float16), device)
-    message = (
-        r"Slice1: out is missing: the output is padded, and strides .* take 8194000 bytes for 4000 of elem"
-    )
+    message = r"Slice1: out is missing: the output's strides .* take 8194000 bytes for 4000 of elem"
     with pytest.raises(ValueError, match=message):
         operator(x)
     assert operator(x, out=row) is row
     read = cache.numpy()
     assert read[:, 7].all()
     assert np.count_nonzero(read) == 2000
-    turned = wg.Slice1(
-        wg.TensorDesc("f2", (3, 4)), wg.TensorDesc("f2", (3, 4), (1, 3)), *([0, 0], [3, 4], [1, -1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "stride", "asked"),
+    [(2, 2**15 - 1, False), (2, 2**15, True), (2**9, 2**8, False), (2**9, 2**8 + 1, True)],
+    ids=["64 KiB", "more than 64 KiB", "half of it padding", "more than half"],
+)
+def test_a_new_output_holds_some_padding(device: wg.Device, rows: int, stride: int, asked: bool) -> None:
+    width = 2**7 if rows > 2 else 1
+    window = [0, 0], [rows, width], [1, -1]
+    strides = stride, 1
+    operator = device.compile(
+        wg.Slice1(wg.TensorDesc("f2", (rows, width)), wg.TensorDesc("f2", (rows, width), strides), *window)
     )
-    array = np.arange(12, dtype=np.float16).reshape(3, 4)
-    check_same(device.compile(turned)(wg.asarray(array, device)).numpy(), array[:, ::-1].copy())
+    array = np.arange(rows * width).astype(np.uint16).view(np.float16).reshape(rows, width)
+    x = wg.asarray(array, device)
+    if asked:
+        with pytest.raises(ValueError, match="Slice1: out is missing: the output's strides"):
+            operator(x)
+    else:
+        made = operator(x)
+        assert made.strides == strides
+        check_same(made.numpy().view(np.uint16), array[:, ::-1].copy().view(np.uint16))
 
 
 def test_strides_that_were_not_described_get_a_remedy_that_helps(device: wg.Device) -> None:

@@ -18,7 +18,7 @@ from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.profiles import MOST_PLACES
+from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES
 from wgslice.plans.steps import Memory
 from wgslice.plans.terms import Table, Terms
 from wgslice.tensors.placed import check_tensor
@@ -131,7 +131,7 @@ class CompiledOperator:
             Of the described dtype, sizes and strides, at any offset.
         out : Tensor, optional
             As described too; it may lie in the buffer of `x`, which is read before anything is written. A new
-            one by default, unless the output is padded.
+            one by default, unless most of the output is padding, and more than 64 KiB.
         offsets : Tensor, optional
             As described, for windows whose descriptor describes offsets.
 
@@ -144,7 +144,7 @@ class CompiledOperator:
         ------
         TypeError, ValueError
             A tensor is not as described, not on this device, destroyed or mapped; or there is no `out`, and
-            the output is padded, so that a new one would take the padding's bytes too.
+            most of the output is padding.
         OutOfDeviceMemory, DeviceLostError
             The device has no memory left for the output, or is gone.
         """
@@ -209,13 +209,13 @@ class CompiledOperator:
         return f"CompiledOperator({self.name}: {sides}; {self.plan.summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
-        """Refuse to make an output that is padded."""
-        layout, dtype = self.output.layout, self.output.dtype
-        if layout.stop > layout.size:
+        """Refuse to make an output that is padding for the most part."""
+        elements_nbytes = self.output.layout.size * self.output.dtype.itemsize
+        if self.output.nbytes > max(2 * elements_nbytes, SMALL_NBYTES):
             raise ValueError(
-                f"out is missing: the output is padded, and strides {layout.strides} take "
-                f"{self.output.nbytes} bytes for {layout.size * dtype.itemsize} of elements; give out, a "
-                "view on the buffer that it is for, or describe no strides"
+                f"out is missing: the output's strides {self.output.strides} take {self.output.nbytes} bytes "
+                f"for {elements_nbytes} of elements; give out, a view on the buffer that it is for, or "
+                "describe no strides"
             )
 
     def _record(

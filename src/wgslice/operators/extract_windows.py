@@ -57,6 +57,15 @@ class ExtractWindows:
         A window breaks one of these rules.
     TypeError, ValueError
         The dtypes or sizes differ, or the output's layout places two elements on the same bytes.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> sides = wg.TensorDesc("int64", (10,)), wg.TensorDesc("int64", (2, 3))
+    >>> operator = wg.default_device().compile(wg.ExtractWindows(*sides, offsets=[[2], [7]], sizes=[3]))
+    >>> operator(wg.asarray(np.arange(10))).numpy()
+    array([[2, 3, 4],
+           [7, 8, 9]])
     """
 
     input: TensorDesc

@@ -63,6 +63,18 @@ class Slice1(Sliced):
     Notes
     -----
     Semantics: `DML_SLICE1_OPERATOR_DESC`; its formula for the most elements uses the stride's magnitude.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> sides = wg.TensorDesc("int64", (3, 4)), wg.TensorDesc("int64", (2, 2))
+    >>> device = wg.default_device()
+    >>> operator = device.compile(wg.Slice1(*sides, offsets=(1, 0), sizes=(2, 4), strides=(1, -2)))
+    >>> operator(wg.asarray(np.arange(12).reshape(3, 4), device)).numpy()
+    array([[ 7,  5],
+           [11,  9]])
+    >>> operator.plan.summary
+    'merged (2, 2) x 8 bytes, rows'
     """
 
     def __init__(
@@ -106,6 +118,14 @@ class Slice(Sliced):
     -----
     Semantics: `DML_SLICE_OPERATOR_DESC`, of which Slice1 is the later form: there `sizes` are the extent of
     the window, here the sizes of the output.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> sides = wg.TensorDesc("int64", (10,)), wg.TensorDesc("int64", (3,))
+    >>> operator = wg.default_device().compile(wg.Slice(*sides, offsets=[1], sizes=[3], strides=[2]))
+    >>> operator(wg.asarray(np.arange(10))).numpy()
+    array([1, 3, 5])
     """
 
     def __init__(

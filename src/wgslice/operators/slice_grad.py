@@ -47,6 +47,14 @@ class SliceGrad(WindowDescriptor):
     Notes
     -----
     Semantics: `DML_SLICE_GRAD_OPERATOR_DESC`.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> sides = wg.TensorDesc("int64", (3,)), wg.TensorDesc("int64", (7,))
+    >>> operator = wg.default_device().compile(wg.SliceGrad(*sides, offsets=[0], sizes=[6], strides=[-2]))
+    >>> operator(wg.asarray([1, 2, 3])).numpy()
+    array([0, 3, 0, 2, 0, 1, 0])
     """
 
     def __init__(

@@ -38,6 +38,14 @@ class TensorDesc:
     Notes
     -----
     Descriptors of the same dtype that place the same indices on the same elements are equal.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> wg.TensorDesc("float32", (2, 3))
+    TensorDesc('float32', (2, 3), (3, 1))
+    >>> wg.TensorDesc("float32", (2, 3), (8, 1)).nbytes  # rows padded to 8 elements
+    44
     """
 
     dtype: DType

@@ -160,7 +160,7 @@ MOST_UNIFORM_BUFFERS = 1024  # likewise
 
 # A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
 # needed: to make one takes 5 to 9 us, to touch fresh memory 1.1 us a KiB (77 ms for 64 MiB on lavapipe).
-SMALL_NBYTES = 2**16
+SMALL_NBYTES = 2**16  # and padding of a new output that nobody needs to be asked about
 
 # Copies that a padded border may take at once, three an axis; beyond, one axis after the other takes
 # fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3

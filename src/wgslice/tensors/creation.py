@@ -48,6 +48,14 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
         The rank is above 8, or the bytes are more than the device's largest buffer.
     OutOfDeviceMemory
         The device has no memory left.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(12).reshape(3, 4))
+    >>> x[1:, ::-2].numpy()
+    array([[ 7,  5],
+           [11,  9]])
     """
     if isinstance(array, Tensor):
         if device in (None, array.device):
@@ -86,6 +94,13 @@ def empty(
         The shape or dtype is none, or the bytes are more than the device's largest buffer.
     OutOfDeviceMemory
         The device has no memory left.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> out = wg.empty((2, 3), np.float16)
+    >>> wg.slice1(wg.asarray(np.ones((4, 3), np.float16)), [1, 0], [2, 3], out=out) is out
+    True
     """
     with named("empty"):
         return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
@@ -114,6 +129,14 @@ def zeros(
     ------
     TypeError, ValueError, OutOfDeviceMemory
         As `empty`.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.zeros(5, np.uint8)
+    >>> x[1::2] = 7
+    >>> x.numpy()
+    array([0, 7, 0, 7, 0], dtype=uint8)
     """
     with named("zeros"):
         return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
@@ -159,6 +182,14 @@ def from_buffer(
         number.
     DeviceLostError
         The buffer's device is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> buffer = wg.asarray(np.arange(8, dtype=np.int16)).buffer  # or one of your program's
+    >>> wg.from_buffer(buffer, (2, 3), np.int16, offset=2, strides=(4, 1)).numpy()
+    array([[1, 2, 3],
+           [5, 6, 7]], dtype=int16)
     """
     with named("from_buffer"):
         with named("gpu_buffer"):
@@ -202,6 +233,12 @@ def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
         its dtype (bfloat16): view it as integers of the same width first, and the result with `Tensor.view`.
     ValueError, OutOfDeviceMemory
         As `asarray`.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.from_dlpack(np.arange(4.0))[::-1].numpy()  # as well: an array of PyTorch's
+    array([3., 2., 1., 0.])
     """
     if isinstance(x, Tensor):
         return asarray(x, device)

@@ -34,6 +34,13 @@ def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = No
         `x` is no tensor, or an axis is no integer.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`) or named twice.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.reverse(wg.asarray([[1, 2], [3, 4]]), axes=1).numpy()
+    array([[2, 1],
+           [4, 3]])
     """
     with named("reverse"):
         check_tensor("x", x)
@@ -62,6 +69,12 @@ def permute(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
         `x` is no tensor, or an axis is no integer.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`), named twice or missing.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.permute(wg.asarray(np.zeros((2, 3, 4))), (2, 0, 1)).shape
+    (4, 2, 3)
     """
     with named("permute"):
         check_tensor("x", x)
@@ -89,6 +102,14 @@ def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> T
         `x` is no tensor, or a size is no integer.
     ValueError
         `shape` does not fit that of `x`, or its rank is above 8.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.broadcast_to(wg.asarray([1, 2]), (3, 2)).numpy()
+    array([[1, 2],
+           [1, 2],
+           [1, 2]])
     """
     with named("broadcast_to"):
         check_tensor("x", x)
@@ -117,6 +138,13 @@ def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor
     ValueError
         The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy is
         needed: `x.copy()` makes one that takes any shape.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.reshape(wg.asarray(np.arange(6)), (2, -1)).numpy()
+    array([[0, 1, 2],
+           [3, 4, 5]])
     """
     check_tensor("reshape: x", x)
     return x.reshape(shape)
@@ -143,6 +171,12 @@ def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = No
         `x` is no tensor, or an axis is no integer.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.squeeze(wg.asarray(np.zeros((1, 3, 1)))).shape
+    (3,)
     """
     check_tensor("squeeze: x", x)
     return x.squeeze(axis)

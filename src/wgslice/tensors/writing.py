@@ -49,6 +49,14 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
         `src` is a Python integer that `dst`'s dtype does not hold.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left to read `src` aside, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(6))
+    >>> wg.copyto(x[::2], x[:3])  # read before anything is written
+    >>> x.numpy()
+    array([0, 1, 1, 3, 2, 5])
     """
     with named("copyto"):
         check_tensor("dst", dst)
