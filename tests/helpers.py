@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,3 +127,12 @@ def elements_of(layout: Layout) -> NDArray[np.int64]:
 
 def packed_strides(sizes: Sequence[int]) -> list[int]:
     return [int(np.prod(sizes[axis + 1 :], dtype=int)) for axis in range(len(sizes))]
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    """Do work in four threads at once, each with its number, and wait for all."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

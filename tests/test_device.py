@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 import weakref
 from dataclasses import replace
 from typing import Any, cast
@@ -14,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from helpers import check_same
+from helpers import check_same, in_threads
 
 import wgslice as wg
 from wgslice.gpu import usages
@@ -340,11 +339,7 @@ def test_threads_may_share_a_device(device: wg.Device) -> None:
             if not np.array_equal(tensor[key].numpy(), x[key]):
                 failures.append(start)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert not failures
 
 

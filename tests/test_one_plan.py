@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import COPY_DST, COPY_SRC, STORAGE, check_bytes, make_buffer, random_bytes, read_buffer
+from helpers import (
+    COPY_DST,
+    COPY_SRC,
+    STORAGE,
+    check_bytes,
+    in_threads,
+    make_buffer,
+    random_bytes,
+    read_buffer,
+)
 
 import wgslice as wg
 from wgslice.dialects.window import Window
@@ -514,11 +523,7 @@ def test_threads_compile_and_slice_together(device: wg.Device, monkeypatch: pyte
         except Exception as error:  # a thread's own is lost
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert failures == []
 
 

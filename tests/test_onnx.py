@@ -668,6 +668,13 @@ def test_an_output_that_is_part_of_a_tensor_takes_no_more_than_its_bytes(device:
 def test_text_is_refused(device: wg.Device) -> None:
     with pytest.raises(TypeError, match="prepare: input 'x': holds text, which does not live on a GPU"):
         backend.prepare(model_of([node("Identity")], {"x": (8, (1,)), "i0": (1, (1,))}, {"o0": 1}), device)
+    text = helper.make_node(
+        "Constant", [], ["o0"], "words", value=numpy_helper.from_array(np.array(["a"], object))
+    )
+    with pytest.raises(
+        TypeError, match="prepare: Constant node 'words': holds text, which does not live on a GPU"
+    ):
+        backend.prepare(model_of([text], {"i0": (1, (1,))}, {"o0": 1}), device)
     with pytest.raises(TypeError, match="Python objects do not live on a GPU"):
         backend.run_node(node("Identity"), [np.array(["a"], object)], device)
 

@@ -52,7 +52,10 @@ def read_model(model: onnx.ModelProto) -> Graph:
         model.graph.node,
         opsets[0],
         inputs=[read_input(value) for value in model.graph.input],
-        constants={tensor.name: initializer(tensor) for tensor in model.graph.initializer},
+        constants={
+            tensor.name: read_tensor(f"initializer {tensor.name!r}", tensor)
+            for tensor in model.graph.initializer
+        },
         outputs=[value.name for value in model.graph.output],
     )
 
@@ -89,9 +92,9 @@ def read_node(node: onnx.NodeProto, opset: int, number: int) -> Node:
     )
 
 
-def initializer(tensor: onnx.TensorProto) -> NDArray[Any]:
-    """The value of an initializer."""
-    with named(f"initializer {tensor.name!r}"):
+def read_tensor(what: str, tensor: onnx.TensorProto) -> NDArray[Any]:
+    """The value of an initializer or a Constant node, which errors call `what`."""
+    with named(what):
         check_element_type(tensor.data_type)
         return numpy_helper.to_array(tensor)
 
@@ -112,7 +115,7 @@ def constant(node: onnx.NodeProto) -> NDArray[Any]:
     value = helper.get_attribute_value(attribute)
     match attribute.name:
         case "value":
-            return initializer(value)
+            return read_tensor(f"Constant node {node.name!r}", value)
         case "value_float" | "value_floats":
             return np.asarray(value, np.float32)
         case "value_int" | "value_ints":
