@@ -38,7 +38,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.terms import Table, Terms
-from wgslice.plans.window_rows import deal_blocks, find_row
+from wgslice.plans.window_rows import deal_blocks, longest_row
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 
@@ -469,8 +469,8 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
     """Wherever a row begins it has `each` whole blocks, and the pieces together have all of them."""
     windows = Windows((2, row_nbytes), (1, 1), np.zeros(3, np.uint32), None, 4, True, None)
     source, target = Layout.packed((9, 9000)), Layout.packed((3, 2, row_nbytes), skip)
-    row = find_row(windows, source, target, 1, profile)
-    assert row is not None
+    row = longest_row(windows, source, target, 1)
+    assert row.hindrance(profile) is None
     pieces, each = deal_blocks(row, profile)
     starts = [skip + number * row_nbytes for number in range(6)]
     blocks = [(start + row_nbytes) // 16 - (start + 15) // 16 for start in starts]

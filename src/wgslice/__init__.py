@@ -6,6 +6,7 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.process import adapters
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
@@ -43,6 +44,7 @@ __all__ = [
     "default_device",
     "dialects",
     "empty",
+    "explain",
     "extract_windows",
     "from_buffer",
     "from_dlpack",

@@ -9,33 +9,18 @@ from typing import NamedTuple
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
-from wgslice.gpu.pipelines import Command, Place
+from wgslice.gpu.pipelines import Command
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import Placed, check_bindable, record_placed
-from wgslice.gpu.usages import BufferUsage
-from wgslice.layout import Layout
-from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
-from wgslice.operators.tensor_desc import TensorDesc
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.plan import Plan, Planner
+from wgslice.operators.planned import PlannedOperator, Seating
+from wgslice.operators.sockets import Binding
+from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES
 from wgslice.plans.steps import Memory
-from wgslice.plans.terms import Table, Terms
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["CompiledOperator"]
-
-
-class Seating(NamedTuple):
-    """All that is bound for an operator, as far as plans differ by it."""
-
-    source: Seated
-    target: Seated
-    offsets: Seated | None = None
-    shared: bool = False  # whether input and output lie in one buffer
-    offsets_in_output: bool = False
-    zeroed: bool = False  # whether the output is zero already
 
 
 class Way(NamedTuple):
@@ -64,35 +49,16 @@ class CompiledOperator:
         other bindings. A call without `out` leaves out the zeros that a new buffer has already.
     """
 
-    def __init__(
-        self,
-        device: Device,
-        name: str,
-        input: TensorDesc,
-        output: TensorDesc,
-        source: Layout,
-        planner: Planner,
-        *,
-        planner_on_zeros: Planner | None = None,
-        offsets: TensorDesc | None = None,
-    ) -> None:
-        self.device = device
-        self.name = name
-        self.input = input
-        self.output = output
-        self.offsets = offsets  # of windows, where they are bound when it runs
-        self._planner = planner
-        self._planner_on_zeros = planner_on_zeros  # where that differs
-        with named(name):
-            copy_from, copy_to = BufferUsage.COPY_SRC, BufferUsage.COPY_DST
-            self._source = Socket(device, "input", input, source, copy_from)
-            self._target = Socket(device, "output", output, output.layout, copy_to)
-            self._table = None
-            if offsets is not None:
-                self._table = Socket(device, "offsets", offsets, offsets.layout, copy_from)
-            self._aligned = Seating(ALIGNED, ALIGNED, ALIGNED if offsets else None)
-            self._aligned_way = self._make_way(self._aligned)
-            self._other_way = lru_cache(maxsize=MOST_PLACES)(self._make_way)
+    def __init__(self, planned: PlannedOperator) -> None:
+        self.device = planned.device
+        self.name = planned.name
+        self.input = planned.input
+        self.output = planned.output
+        self.offsets = planned.offsets
+        self._planned = planned
+        with named(self.name):
+            self._aligned_way = self._make_way(planned.aligned)
+        self._other_way = lru_cache(maxsize=MOST_PLACES)(self._make_way)
 
     @property
     def plan(self) -> Plan:
@@ -119,7 +85,7 @@ class CompiledOperator:
             A binding is too small, misaligned, or not as described.
         """
         with named(self.name):
-            _, seating = self._seat(input, output, offsets)
+            _, seating = self._planned.seat(input, output, offsets)
             return self._way(seating).plan
 
     def __call__(self, x: Tensor, out: Tensor | None = None, *, offsets: Tensor | None = None) -> Tensor:
@@ -226,46 +192,19 @@ class CompiledOperator:
         check: Callable[[Device, Buffer], None],
     ) -> None:
         """Record what runs on bindings, of which the memories `made` were made a moment ago."""
-        places, seating = self._seat(*bindings)
+        places, seating = self._planned.seat(*bindings)
         check_encoder(self.device, encoder)
         check_bindable(self.device, [place.buffer for place in places], made)
-        if made and self._planner_on_zeros is not None:  # a new buffer is zero
+        if made and self._planned.planner_on_zeros is not None:  # a new buffer is zero
             seating = seating._replace(zeroed=True)
         plan, commands = self._way(seating)
         record_placed(self.device, encoder, Placed(plan, places), commands, made, check)
 
-    def _seat(self, input: Binding, output: Binding, offsets: Binding | None) -> tuple[list[Place], Seating]:
-        """Bindings, refused where they are not as described."""
-        source, read = self._source.bound(input)
-        target, written = self._target.bound(output)
-        shared = source.buffer is target.buffer
-        if offsets is None and self._table is None:
-            return [source, target], Seating(read, written, None, shared)
-        if offsets is None or self._table is None:
-            described = "has them already" if self._table is None else f"describes {self.offsets}"
-            given = "given" if offsets is not None else "missing"
-            raise ValueError(f"offsets are {given}: the descriptor {described}")
-        table, held = self._table.bound(offsets)
-        in_output = table.buffer is target.buffer
-        return [source, target, table], Seating(read, written, held, shared, in_output)
-
     def _way(self, seating: Seating) -> Way:
         """What runs on a seating, made the first time."""
-        return self._aligned_way if seating == self._aligned else self._other_way(seating)
+        return self._aligned_way if seating == self._planned.aligned else self._other_way(seating)
 
     def _make_way(self, seating: Seating) -> Way:
         """Plan, and make pipelines, so that no recording waits for them."""
-        read, written, held, shared, in_output, zeroed = seating
-        table = None
-        if held is not None and self._table is not None:
-            place = self._table.layout(held)
-            table = Table(place, self._table.itemsize, held.copyable, held.room_nbytes, in_output)
-        copies, rooms = (read.copyable, written.copyable), (read.room_nbytes, written.room_nbytes)
-        plan = plan_anew(
-            self._planner_on_zeros if zeroed and self._planner_on_zeros else self._planner,
-            self._source.layout(read),
-            self._target.layout(written),
-            self._source.itemsize,
-            Terms(self.device.limits, *copies, *rooms, shared, table),
-        )
+        plan = self._planned.plan(seating)
         return Way(plan, self.device.pipelines.prepare(plan))

@@ -14,8 +14,9 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
-from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.outputs import output_for
+from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
 from wgslice.plans.aside import plan_anew
@@ -28,7 +29,7 @@ __all__ = ["ExtractWindows", "extract_windows"]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class ExtractWindows:
+class ExtractWindows(Descriptor):
     """Descriptor: copy many windows of `input`, each at offsets and in directions of its own, to `output`.
 
     `output[b]` is what Slice1 gives for `offsets[b]`, `sizes`, `strides[b]`.
@@ -100,10 +101,10 @@ class ExtractWindows:
         object.__setattr__(self, "offsets", offsets if windows.offsets is None else windows.offsets)
         object.__setattr__(self, "windows", windows)
 
-    def compile(self, device: Device) -> CompiledOperator:
-        """What `Device.compile` calls."""
+    def planned(self, device: Device) -> PlannedOperator:
+        """What `explain` calls: plans on `device`, without a pipeline."""
         described = self.offsets if isinstance(self.offsets, TensorDesc) else None
-        return CompiledOperator(
+        return PlannedOperator(
             device,
             "ExtractWindows",
             self.input,

@@ -13,8 +13,8 @@ from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import Operand, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
+from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.copy import plan_copy
@@ -28,10 +28,10 @@ __all__ = ["Slice", "Slice1", "slice", "slice1"]
 class Sliced(WindowDescriptor):
     """A window of `input` that fills `output`."""
 
-    def compile(self, device: Device) -> CompiledOperator:
-        """What `Device.compile` calls."""
+    def planned(self, device: Device) -> PlannedOperator:
+        """What `explain` calls: plans on `device`, without a pipeline."""
         source = self.input.layout.select(self.window.ranges(self.output.sizes))
-        return CompiledOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
+        return PlannedOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
 
 
 @dataclass(frozen=True, init=False)

@@ -11,8 +11,8 @@ from wgslice.dialects.window import Window
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
-from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.outputs import output_for
+from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.slice_grad import slice_grad_planner
@@ -71,10 +71,10 @@ class SliceGrad(WindowDescriptor):
             window.check_inside(output.sizes, "output")
             self._hold(input, output, window, filled="input")
 
-    def compile(self, device: Device) -> CompiledOperator:
-        """What `Device.compile` calls."""
+    def planned(self, device: Device) -> PlannedOperator:
+        """What `explain` calls: plans on `device`, without a pipeline."""
         taken = self.window.ranges(self.input.sizes)
-        return CompiledOperator(
+        return PlannedOperator(
             device,
             "SliceGrad",
             self.input,

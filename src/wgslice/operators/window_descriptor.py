@@ -8,13 +8,14 @@ from typing import Literal
 from wgslice.dialects.window import Window, Windowed
 from wgslice.dtypes import check_same_dtype
 from wgslice.layout import check_disjoint
+from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc
 
 __all__ = ["WindowDescriptor"]
 
 
 @dataclass(frozen=True, init=False)
-class WindowDescriptor(Windowed):
+class WindowDescriptor(Descriptor, Windowed):
     """Two tensors, and a window of the one that the other fills."""
 
     input: TensorDesc

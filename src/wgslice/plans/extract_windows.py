@@ -46,13 +46,13 @@ def plan_extract_windows(
             f"at most {limits.binding_nbytes}; extract fewer at a time"
         )
     request = Request(windows, source, target, itemsize, terms)
-    rows, left = plan_rows(request)
+    rows, left, hindrance = plan_rows(request)
     steps: Iterator[Step]
     if not rows and one_is_too_large(request) and windows.offsets is not None and windows.fill is None:
         pairs = one_by_one(request, windows.offsets)
         steps = (step for pair in pairs for step in plan_copy(*pair, itemsize, terms).steps)
     else:
-        steps = chain(rows, plan_elements(request, left))
+        steps = chain(rows, plan_elements(request, left, hindrance))
     return Plan(nbytes, itemsize, itemsize, source, target, in_order(steps))
 
 

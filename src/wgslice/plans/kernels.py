@@ -9,10 +9,12 @@ from wgslice.layout import Layout
 from wgslice.plans.profiles import Limits, Profile
 
 __all__ = [
+    "SHIFTED_STEPS",
     "WIDEST_NBYTES",
     "Kernel",
     "choose_kernel",
     "pairs",
+    "run_nbytes",
     "tile_axis",
     "words_spanned",
 ]

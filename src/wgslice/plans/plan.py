@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from wgslice.layout import Layout
+from wgslice.plans.hindrances import hindrances
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
 from wgslice.plans.windows_steps import WindowDispatch
@@ -22,7 +23,7 @@ LARGEST_BINDING_NBYTES = 2**31
 Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """What one copy runs, step by step, and why. Immutable, and the same for every buffer.
 
@@ -64,6 +65,15 @@ class Plan:
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
         return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
 
+    @property
+    def hindrances(self) -> tuple[str, ...]:
+        """What in the layouts keeps each dispatch from a faster way, a line each."""
+        dispatches = [step for step in self.steps[:STEPS_PRINTED] if isinstance(step, Dispatch)]
+        return tuple(dict.fromkeys(line for step in dispatches for line in hindrances(step)))
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         width = self.width_nbytes
         lines = [
@@ -75,6 +85,7 @@ class Plan:
         lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps like these")
+        lines += [f"  {line}" for line in self.hindrances]
         return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from wgslice.plans.terms import Table, span_of
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Dimension, WindowRowsDispatch, Windows
 
-__all__ = ["Row", "deal_blocks", "find_row", "plan_rows"]
+__all__ = ["Row", "deal_blocks", "longest_row", "plan_rows"]
 
 MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
@@ -51,6 +52,24 @@ class Row:
     def ragged(self) -> bool:
         """Whether some row begins or ends inside a block."""
         return bool(self.target.offset * self.itemsize % WIDEST_NBYTES or self.nbytes % WIDEST_NBYTES)
+
+    def hindrance(self, profile: Profile) -> str | None:
+        """Why `window_rows` does not take it; None where it does."""
+        step, size = self.windows.steps[self.axis], self.source.sizes[self.axis]
+        channels = self.unit * self.itemsize // self.element_nbytes
+        if step != 1:
+            return f"steps of {step} inside of rows"
+        if not beside(self.windows, self.source, self.axis, self.unit):
+            return "neighbours of a window are none in the input"
+        if not self.target.is_packed:
+            return "the output is not packed"
+        if self.nbytes < profile.least_shifted_row_nbytes:
+            return f"rows of {self.nbytes} bytes are too short for blocks of 16 bytes"
+        if self.windows.extents[self.axis] + size > I32_MAX:
+            return f"a dimension of {size} is too long to count from outside of it"
+        if self.mirrored and channels > MOST_CHANNELS:
+            return f"{channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
+        return None
 
     def dispatch(
         self, picks: NDArray[np.uint32], bindings: tuple[Span, Span], share: Share, table: Table | None
@@ -91,21 +110,15 @@ class Row:
         )
 
 
-def find_row(windows: Windows, source: Layout, target: Layout, itemsize: int, profile: Profile) -> Row | None:
-    """The longest row of the windows that lies in one piece in source and target, if it holds a block."""
+def longest_row(windows: Windows, source: Layout, target: Layout, itemsize: int) -> Row:
+    """The most dimensions of the windows, from the last one on, of which the source has every index."""
     axis, unit = source.rank - 1, 1
     while axis > 0 and joins(windows, source, axis, unit, itemsize):
         unit *= source.sizes[axis]
         axis -= 1
     places = source.offset, target.offset, unit, *source.strides[:axis]
     element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
-    mirrored = windows.goes_backwards(axis)
-    row = Row(windows, source, target, itemsize, axis, unit, element_nbytes, mirrored)
-    in_one_piece = beside(windows, source, axis, unit) and target.is_packed
-    long = row.nbytes >= profile.least_shifted_row_nbytes
-    countable = windows.extents[axis] + source.sizes[axis] <= I32_MAX
-    few_channels = not mirrored or unit * itemsize // element_nbytes <= MOST_CHANNELS
-    return row if in_one_piece and long and countable and few_channels else None
+    return Row(windows, source, target, itemsize, axis, unit, element_nbytes, windows.goes_backwards(axis))
 
 
 def deal_blocks(row: Row, profile: Profile) -> tuple[int, int]:
@@ -142,28 +155,41 @@ def joins(windows: Windows, source: Layout, axis: int, unit: int, itemsize: int)
     )
 
 
-def plan_rows(request: Request) -> tuple[list[WindowRowsDispatch], int]:
-    """Dispatches of `window_rows`, or none, and the first window that they leave out.
+class Rows(NamedTuple):
+    """The dispatches of `window_rows`, and what they leave out."""
+
+    steps: list[WindowRowsDispatch]
+    left: int  # the first window that is left out
+    hindrance: str  # why it is
+
+
+def plan_rows(request: Request) -> Rows:
+    """Dispatches of `window_rows`, or none.
 
     Windows are left out whose last vector of 16 bytes the output's buffer has no room for.
     """
-    terms = request.terms
-    row = find_row(request.windows, request.source, request.target, request.itemsize, request.limits.profile)
-    bindable = request.source.size and request.source.stop * request.itemsize <= terms.source_room_nbytes
-    if row is None or not bindable:
-        return [], 0
-    window_nbytes = prod(request.windows.sizes) * request.itemsize
+    terms, windows = request.terms, request.windows
+    tight = "the buffer ends inside a vector of 16 bytes"
+    row = longest_row(windows, request.source, request.target, request.itemsize)
+    hindrance = row.hindrance(request.limits.profile)
+    if request.source.size == 0:
+        hindrance = "the input is empty"
+    elif request.source.stop * request.itemsize > terms.source_room_nbytes:
+        hindrance = hindrance or tight
+    if hindrance:
+        return Rows([], 0, hindrance)
+    window_nbytes = prod(windows.sizes) * request.itemsize
     room_nbytes = terms.target_room_nbytes - request.target.offset * request.itemsize
-    stop = request.windows.count
+    stop = windows.count
     if stop * window_nbytes > room_nbytes:
         stop = int(room_nbytes // window_nbytes)
     steps = []
     for first, last in ranges(request, row, window_nbytes, stop):
         found = rows_between(request, row, first, last)
         if found is None:
-            return [], 0
+            return Rows([], 0, "no binding holds what they read")
         steps += found
-    return steps, stop if steps else 0
+    return Rows(steps, stop if steps else 0, tight if stop < windows.count else "no binding holds a window")
 
 
 def ranges(request: Request, row: Row, window_nbytes: int, stop: int) -> Iterator[tuple[int, int]]:

@@ -15,8 +15,9 @@ from wgslice.plans.windows_steps import ElementDimension, ExtractWindowsDispatch
 __all__ = ["plan_elements"]
 
 
-def plan_elements(request: Request, beginning: int) -> Iterator[ExtractWindowsDispatch]:
-    """Dispatches of `extract_windows`, which does everything, for the windows from one on."""
+def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[ExtractWindowsDispatch]:
+    """Dispatches of `extract_windows`, which does everything, for the windows from one on, and why."""
+    reason = f"windows, element by element: {hindrance}"
     alignment = request.limits.binding_alignment_nbytes
     segment_nbytes = request.most_nbytes // alignment * alignment  # where a binding may begin again
     whole = span_of(request.source, request.itemsize, request.limits) if request.source.size else Span(0, 4)
@@ -36,7 +37,7 @@ def plan_elements(request: Request, beginning: int) -> Iterator[ExtractWindowsDi
             piece = layout.select([range(first, first + count), *(range(size) for size in layout.sizes[1:])])
             share = request.share(count, count * elements, 1, 1)
             for segment in segments:
-                yield element_dispatch(request, first, part, piece, segment, share)
+                yield element_dispatch(request, first, part, piece, segment, share, reason)
 
 
 def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
@@ -54,7 +55,13 @@ def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
 
 
 def element_dispatch(
-    request: Request, first: int, part: list[range], target: Layout, segment: Span, share: Share
+    request: Request,
+    first: int,
+    part: list[range],
+    target: Layout,
+    segment: Span,
+    share: Share,
+    reason: str,
 ) -> ExtractWindowsDispatch:
     """One dispatch of `extract_windows`: some windows, a part of each, out of a segment of the source."""
     windows, itemsize = request.windows, request.itemsize
@@ -89,5 +96,5 @@ def element_dispatch(
         source_binding=segment,
         target_binding=binding,
         share=share,
-        reason="windows, element by element",
+        reason=reason,
     )

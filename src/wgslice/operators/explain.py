@@ -1,0 +1,75 @@
+"""What would run, without running or compiling it."""
+
+from __future__ import annotations
+
+from wgslice.errors import named
+from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.usages import BufferUsage
+from wgslice.layout import Layout
+from wgslice.operators.descriptor import Descriptor
+from wgslice.plans.aside import planned
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.plan import Plan
+from wgslice.plans.terms import Terms, seat
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["explain"]
+
+
+def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
+    """Tell what would run, why, and what in the layout keeps it from a faster way.
+
+    Parameters
+    ----------
+    what : Tensor, Slice1, Slice, SliceGrad or ExtractWindows
+        A view, of which `copy()` is explained: what `numpy()` runs as well, unless the view is packed and
+        read as it lies. Or a descriptor, on bindings as `CompiledOperator.plan` has them.
+    device : Device, optional
+        Where a descriptor would be compiled; the default device if there is none given. A tensor has its own.
+
+    Returns
+    -------
+    Plan
+        To print; `summary` is its line, `steps` what runs, `hindrances` what keeps them from a faster way.
+        Nothing is compiled, submitted or allocated on the GPU.
+
+    Raises
+    ------
+    TypeError
+        `what` is neither a tensor nor a descriptor, or `device` is no device.
+    ValueError
+        `device` is not that of the tensor; or the descriptor asks for what `Device.compile` refuses.
+    NoAdapterError
+        A default device is needed, and this machine has none.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.zeros((100, 512), np.float32))
+    >>> wg.explain(x[1:, ::-1]).summary
+    'merged (99, 512) x 4 bytes, shifted_rows'
+    >>> wg.explain(x[1:, ::-1]).hindrances
+    ('in the way of a buffer copy: the input is read backwards',)
+    >>> wg.explain(x[1:]).hindrances
+    ()
+    """
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"explain: device is of type {type(device).__name__}: must be a Device")
+    if isinstance(what, Tensor):
+        if device not in (None, what.device):
+            raise ValueError(f"explain: the tensor is on {what.device}, not on {device}: leave device out")
+        return plan_of_copy(what)
+    if not isinstance(what, Descriptor):
+        raise TypeError(f"explain takes a tensor or a descriptor such as Slice1, not {type(what).__name__}")
+    operator = what.planned(device or default_device())
+    with named(operator.name):
+        return operator.plan(operator.aligned)
+
+
+def plan_of_copy(x: Tensor) -> Plan:
+    """What `copy()` of a tensor runs."""
+    limits, itemsize = x.device.limits, x.dtype.itemsize
+    read = seat(x.layout, itemsize, x.buffer.size, limits)
+    readable = bool(x.buffer.usage & BufferUsage.COPY_SRC)
+    terms = Terms(limits, copy_from=readable, source_room_nbytes=read.room_nbytes)
+    return planned(plan_copy, read.layout, Layout.packed(x.shape), itemsize, terms)
