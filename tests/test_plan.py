@@ -446,7 +446,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  target strides (8, 1) from 0",
         "  step 1: rows on (20, 8), grid 1 x 1 x 1 of 64, 8 each: whole words, row by row",
         "  in the way of a buffer copy: one each for 20 rows of 32 bytes",
-        "  in the way of vectors of 16 bytes: no multiple of 16: first byte 820 of the input",
+        "  in the way of vectors of 16 bytes: no multiple of 16: first byte 20 of the input",
         "  in the way of blocks of 16 bytes from any byte on: rows of 32 bytes are too short",
     ]
     assert crop.summary == "merged (20, 8) x 4 bytes, rows"
