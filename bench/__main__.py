@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.cases import CASES, Case
 from bench.contest import ROOT, Outcome, Process, run_case
-from bench.entries import OURS, RIVALS, entries
+from bench.entries import RIVALS, entries
 from bench.family import run_family
 
 
@@ -25,6 +25,11 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 200)
     if arguments.family:
         run_family(console, arguments, ("windows", "gradients"), "family")
+        return 0
+    if arguments.costs:
+        from bench.costs import measure_costs, show_costs  # loads wgpu
+
+        show_costs(console, measure_costs())
         return 0
     if arguments.graphs:
         run_family(console, arguments, ("graphs",), "graphs")
@@ -70,6 +75,7 @@ def conclude(
 ) -> None:
     """Print what was found; of a whole run, also measure the overheads, and keep everything."""
     from bench.chart import draw  # imported after the contest: they load wgpu and matplotlib
+    from bench.costs import measure_costs, show_costs
     from bench.overheads import measure_overheads, show_overheads
     from bench.report import (
         RESULTS,
@@ -91,10 +97,12 @@ def conclude(
         return
     overheads = measure_overheads()
     show_overheads(console, overheads)
-    ours = processes[names.index(OURS)].description
-    stem = stem_of(ours)
-    write_json(results_json(results, processes, overheads, arguments.rounds), RESULTS / f"{stem}.json")
-    draw(results, names, f"{ours['adapter']}, {ours['driver']}", RESULTS / f"{stem}.png")
+    costs = measure_costs()
+    show_costs(console, costs)
+    kept = results_json(results, processes, overheads, costs, arguments.rounds)
+    stem = stem_of(kept)
+    write_json(kept, RESULTS / f"{stem}.json")
+    draw(kept, RESULTS / f"{stem}.png")
     console.print(f"kept in {(RESULTS / stem).relative_to(ROOT)}.json and .png")
 
 
@@ -115,6 +123,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=0.05, help="seconds of a turn, at least one run")
     parser.add_argument("--family", action="store_true", help="time windows and gradients instead of slices")
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
+    parser.add_argument(
+        "--costs", action="store_true", help="time what comes once, and calls of each size, instead"
+    )
     parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.rivals) - set(RIVALS))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -11,22 +12,32 @@ mpl.use("Agg")  # draws into files
 
 import matplotlib.pyplot as plt
 
+from bench.cases import CASES
 from bench.entries import ALLOCATING, COPY, OURS
-from bench.report import MEBIBYTE, Results, geometric_mean, ratio
+from bench.report import MEBIBYTE, geometric_mean, machine_of
 
 __all__ = ["draw"]
 
 HIGHLIGHT, PLAIN, CEILING = "#0b7a75", "#9aa5b1", "#d7dde3"
 
 
-def draw(results: Results, names: Sequence[str], subtitle: str, path: Path) -> None:
-    """Draw a bar for each contender's geometric mean and a dot for each of its slices."""
+SCALE = {case.name for case in CASES if not case.rivals}  # on which there are no rivals
+
+
+def draw(content: Mapping[str, Any], path: Path) -> None:
+    """Draw kept results: a bar for each contender's geometric mean and a dot for each of its slices."""
     rows = []
-    chosen = [case for case in results if case.nbytes >= MEBIBYTE and case.rivals]
-    for name in names:
-        found = [value for case in chosen if (value := ratio(results[case], name, ALLOCATING)) is not None]
+    chosen = [each for each in content["slices"] if each["nbytes"] >= MEBIBYTE and each["name"] not in SCALE]
+    for name in content["contenders"]:
+        found = [
+            outcomes[name]["best_s"] / outcomes[ALLOCATING]["best_s"]
+            for outcomes in (each["outcomes"] for each in chosen)
+            if "best_s" in outcomes.get(name, {}) and "best_s" in outcomes[ALLOCATING]
+        ]
         if found:
             rows.append((geometric_mean(found), name, found))
+    ours = content["contenders"][OURS]
+    where = f"{ours['adapter']}, {ours['driver']}; {machine_of(content)}"
     rows.sort(key=lambda row: row[0], reverse=True)
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.55 * len(rows)), layout="constrained")
     for place, (mean, name, found) in enumerate(rows):
@@ -50,7 +61,7 @@ def draw(results: Results, names: Sequence[str], subtitle: str, path: Path) -> N
     axes.margins(x=0.12)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("time over NumPy's, left is faster; a dot is a slice, a bar the geometric mean")
-    axes.set_title(f"{len(chosen)} slices with 1 MiB of output and more\n{subtitle}", loc="left", fontsize=10)
+    axes.set_title(f"{len(chosen)} slices with 1 MiB of output and more\n{where}", loc="left", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -78,7 +78,7 @@ def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[
         contest = family_json(kind, results, processes, arguments.rounds)
         kept |= {**contest, "contenders": {**kept.get("contenders", {}), **contest["contenders"]}}
     if whole:
-        path = RESULTS / f"{stem_of(next(iter(kept['contenders'].values())))}-{name}.json"
+        path = RESULTS / f"{stem_of(kept)}-{name}.json"
         write_json(kept, path)
         console.print(f"kept in {path.relative_to(ROOT)}")
     else:

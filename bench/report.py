@@ -25,6 +25,7 @@ __all__ = [
     "Results",
     "about",
     "geometric_mean",
+    "machine_of",
     "ratio",
     "results_json",
     "show_failures",
@@ -134,6 +135,7 @@ def results_json(
     results: Results,
     processes: Sequence[Process],
     overheads: Mapping[str, Any],
+    costs: Mapping[str, Any],
     rounds: int,
 ) -> dict[str, Any]:
     """All that was measured, and where."""
@@ -141,6 +143,7 @@ def results_json(
         **about(processes, rounds),
         "summary": summary(results, [process.entry.name for process in processes]),
         "overheads": dict(overheads),
+        "costs": dict(costs),
         "slices": [
             {
                 "name": case.name,
@@ -155,9 +158,17 @@ def results_json(
     }
 
 
-def stem_of(ours: Mapping[str, str]) -> str:
-    """The name of the files that keep results of a driver."""
-    return re.sub(r"[^a-z0-9]+", "-", (ours["driver"] or ours["adapter"]).lower()).strip("-")
+def stem_of(content: Mapping[str, Any]) -> str:
+    """The name of the files that keep results: each driver on each processor is an adapter of its own."""
+    ours = next(iter(content["contenders"].values()))
+    where = f"{ours['driver'] or ours['adapter']} on {machine_of(content)}"
+    return re.sub(r"[^a-z0-9]+", "-", where.lower()).strip("-")
+
+
+def machine_of(content: Mapping[str, Any]) -> str:
+    """Processor and cores, as figures name them."""
+    machine = content["machine"]
+    return f"{' '.join(re.sub(r'[(](R|TM)[)]', '', machine['processor']).split())}, {machine['cores']} cores"
 
 
 def about(processes: Sequence[Process], rounds: int) -> dict[str, Any]:

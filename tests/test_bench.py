@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,16 @@ import numpy as np
 import pytest
 from helpers import on_one_adapter
 from numpy.typing import NDArray
+from rich.console import Console
 
 import wgslice as wg
 from bench.cases import CASES, Case
 from bench.chart import draw
-from bench.contest import Entry, Outcome, Process, run_case
+from bench.contest import ROOT, Entry, Outcome, Process, run_case
 from bench.entries import ALLOCATING, COPY, OURS, entries, entry_of
 from bench.family import CONTESTS, family_json, ratios
 from bench.graphs import GRAPHS, Focus, GraphTask, Rounds
-from bench.report import geometric_mean, results_json, summary, table, write_json
+from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
 from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
 from bench.worker import Worker
 
@@ -108,13 +111,53 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     assert figures["rival over wgslice, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
     assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
     assert table(results, names).row_count == len(results)
-    draw(results, names, "no adapter", tmp_path / "chart.png")
+    kept = results_json(results, [], {"record": 1.0}, {"once_s": {}, "calls": []}, rounds=1)
+    kept["contenders"] = {name: {"adapter": "some adapter", "driver": "some driver 1.0"} for name in names}
+    draw(kept, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").stat().st_size > 1000
-    kept = results_json(results, [], {"record": 1.0}, rounds=1)
     write_json(kept, tmp_path / "deep" / "results.json")
     read = json.loads((tmp_path / "deep" / "results.json").read_text())
     assert read["slices"][0]["outcomes"][OURS]["best_s"] in (0.1, 0.4)
     assert {outcome.get("failure") for outcome in read["slices"][1]["outcomes"].values()} <= {None, "cannot"}
+
+
+def test_results_name_driver_processor_and_cores() -> None:
+    kept: dict[str, Any] = {
+        "machine": {"processor": "Intel(R) Xeon(R) Gold 6 CPU", "cores": 4},
+        "contenders": {OURS: {"driver": "Mesa 25.0 (LLVM 19)", "adapter": "llvmpipe"}},
+    }
+    assert machine_of(kept) == "Intel Xeon Gold 6 CPU, 4 cores"
+    assert stem_of(kept) == "mesa-25-0-llvm-19-on-intel-xeon-gold-6-cpu-4-cores"
+    found = sorted((ROOT / "bench" / "results").glob("*.json"))
+    assert len(found) >= 9
+    for path in found:
+        assert re.fullmatch(stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs)?", path.stem)
+
+
+@on_one_adapter
+def test_costs_are_measured_from_the_first_import_on(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    costs = importlib.import_module("bench.costs")  # asks for its device when it is imported
+    monkeypatch.setattr(costs, "PROCESSES", 1)
+    monkeypatch.setattr(costs, "ROWS", [1, 64])
+    measured = costs.measure_costs()
+    assert list(measured["once_s"]) == [*costs.NAMES, "first operator, kernel kept by the driver"]
+    assert all(seconds > 0 for seconds in measured["once_s"].values())
+    assert [call["nbytes"] for call in measured["calls"]] == [1024, 65536]
+    assert all(call["wgslice_s"] > 0 < call["numpy_s"] for call in measured["calls"])
+    console = Console(record=True, width=200)
+    costs.show_costs(console, measured)
+    assert "a crop of 64 KiB: " in console.export_text()
+
+
+def test_a_call_pays_where_it_copies_for_longer_than_it_costs() -> None:
+    pays_from = importlib.import_module("bench.costs").pays_from
+    times = [(1024, 5.0, 1.0), (4096, 9.0, 2.0), (16384, 10.0, 11.0), (65536, 30.0, 40.0)]
+    calls = [{"nbytes": nbytes, "wgslice_s": ours, "numpy_s": theirs} for nbytes, ours, theirs in times]
+    assert pays_from({"calls": calls}) == (16384, 16384)
+    assert pays_from({"calls": calls[:2]}) == (4096, None)
 
 
 TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, 16, mirrored=True))
