@@ -37,9 +37,9 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
         if found:
             rows.append((geometric_mean(found), name, found))
     ours = content["contenders"][OURS]
-    where = f"{ours['adapter']}, {ours['driver']}; {machine_of(content)}"
+    where = f"{ours['adapter']}, {ours['driver']}\n{machine_of(content)}"
     rows.sort(key=lambda row: row[0], reverse=True)
-    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.55 * len(rows)), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 1.4 + 0.55 * len(rows)), layout="constrained")
     for place, (mean, name, found) in enumerate(rows):
         color = {OURS: HIGHLIGHT, COPY: CEILING}.get(name, PLAIN)
         axes.barh(place, mean - 1, left=1, color=color, height=0.6, zorder=2)
