@@ -58,7 +58,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "bench"))
+    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "docs", "wheel", "bench"))
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
         assert done.returncode == 2

@@ -18,7 +18,7 @@ from wgslice.tensors.tensor import Tensor
 
 __all__ = ["ALIGNED", "Binding", "Seated", "Socket"]
 
-Binding: TypeAlias = "Tensor | Buffer | tuple[Buffer, SupportsIndex]"
+Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 
 
 class Seated(NamedTuple):

@@ -30,7 +30,7 @@ from wgslice.tensors.writing import as_assigned, write
 __all__ = ["Tensor", "allocate", "viewed"]
 
 
-@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
+@dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
 class Tensor(Placed):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 

@@ -1,0 +1,166 @@
+"""The figures on the pages: each is one that the bench has kept, with the machine it was measured on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import PAGES, README, ROOT
+
+from bench.costs import NAMES, pays_from
+from bench.report import machine_of
+
+HOW_FAST = ROOT / "docs" / "how-fast.md"
+
+
+def results(name: str) -> dict[str, Any]:
+    """Kept results by the end of a link to them."""
+    content: dict[str, Any] = json.loads((ROOT / "bench" / "results" / name).read_text("utf-8"))
+    return content
+
+
+def rows(page: Path, first_cell: str, heading: str = "") -> list[tuple[str, list[str]]]:
+    """The rows of tables whose first cell matches, of a section or of the page."""
+    text = page.read_text("utf-8").partition(heading)[2] if heading else page.read_text("utf-8")
+    section = text.partition("\n## ")[0] if heading else text
+    found = re.findall(rf"^\| ({first_cell}) \| (.*) \|$", section, re.MULTILINE)
+    return [(name, cells.split(" | ")) for name, *_, cells in found]
+
+
+SLICES = r"\[[^]]*\]\([^)]*bench/results/[^)]*\.json\)"  # a row of means links its results
+
+
+@pytest.mark.parametrize(("page", "least"), [(README, 2), (HOW_FAST, 4)], ids=["README", "how-fast"])
+def test_figures_of_slices_are_those_of_the_results_with_their_machine(page: Path, least: int) -> None:
+    found = rows(page, SLICES)
+    assert len(found) >= least
+    for link, (machine, *cells) in found:
+        kept = results(link.rpartition("/")[2].rstrip(")"))
+        assert machine == machine_of(kept)
+        labels = (
+            "wgslice over NumPy, 1 MiB and more",
+            "wgslice over NumPy with its array given, 1 MiB and more",
+            "wgslice over the buffer copy, 1 MiB and more",
+            "slice1.wgsl over wgslice, 1 MiB and more",
+            "tinygrad WebGPU over wgslice, 1 MiB and more",
+            "ONNX Runtime WebGPU over wgslice, 1 MiB and more",
+        )
+        for shown, label in zip(cells, labels, strict=False):
+            named = [
+                value for name, value in kept["summary"].items() if name.startswith(f"{label}, geometric")
+            ]
+            if shown == "-":
+                assert not named, label
+            else:
+                assert float(shown) == round(named[0], len(shown.partition(".")[2])), label
+
+
+def linked(suffix: str) -> dict[str, Any]:
+    """The results that the page links, of a kind."""
+    (name,) = set(re.findall(rf"bench/results/(\S*-{suffix}\.json)\)", HOW_FAST.read_text("utf-8")))
+    kept = results(name)
+    assert machine_of(kept) in HOW_FAST.read_text("utf-8")
+    return kept
+
+
+def test_figures_of_each_slice_are_those_of_the_results() -> None:
+    """One column for each row of the table of means, in its order."""
+    links = [link.rpartition("/")[2].rstrip(")") for link, _ in rows(HOW_FAST, SLICES)]
+    columns = [{each["name"]: each for each in results(name)["slices"]} for name in links]
+    found = rows(HOW_FAST, "|".join(map(re.escape, columns[0])), "## Slices")
+    shown = {name: cells for name, (_, *cells) in found}
+    assert list(shown) == list(columns[0])
+    for name, cells in shown.items():
+        for cell, column in zip(cells, columns, strict=True):
+            outcomes = column[name]["outcomes"]
+            ours, numpy = (outcomes[other].get("best_s") for other in ("wgslice", "NumPy"))
+            assert cell == (f"{ours / numpy:.2f}" if ours and numpy else "-")
+
+
+def test_what_is_said_of_the_cpus_own_is_measured() -> None:
+    summary = results(rows(HOW_FAST, SLICES)[2][0].rpartition("/")[2].rstrip(")"))["summary"]
+    for name in ("PyTorch", "ONNX Runtime"):
+        (value,) = (value for label, value in summary.items() if label.startswith(f"{name} over wgslice, 1"))
+        assert re.search(rf"{name} on the CPU (takes )?{value:.2f}", HOW_FAST.read_text("utf-8"))
+
+
+def test_figures_of_windows_are_those_of_the_results() -> None:
+    windows = linked("family")["windows"]
+    found = rows(HOW_FAST, r"\S[^|]* crops of [^|]*")
+    assert [name for name, _ in found] == [window["name"] for window in windows]
+    for window, (_, cells) in zip(windows, found, strict=True):
+        first, *others = map(float, cells)
+        assert first == round(window["outcomes"]["extract_windows"]["best_s"] * 1e3, 1)
+        over = list(window["over_the_first"].values())[2:]  # after those of extract_windows itself
+        assert others == [round(value, 1) for value in over]
+
+
+def test_figures_of_gradients_are_those_of_the_results() -> None:
+    gradients = {each["name"]: each for each in linked("family")["gradients"]}
+    found = rows(HOW_FAST, "|".join(map(re.escape, gradients)), "## Many windows at once")
+    assert [name for name, _ in found] == list(gradients)
+    for name, (best, *others) in found:
+        assert best == f"{gradients[name]['outcomes']['slice_grad']['best_s'] * 1e3:.1f}"
+        assert others == [f"{value:.1f}" for value in list(gradients[name]["over_the_first"].values())[1:]]
+
+
+def test_figures_of_graphs_are_those_of_the_results() -> None:
+    graphs = linked("graphs")["graphs"]
+    found = rows(HOW_FAST, r"20 operators, [^|]*|focus, [^|]*")
+    assert [name for name, _ in found] == [graph["name"] for graph in graphs]
+    for graph, (_, cells) in zip(graphs, found, strict=True):
+        first, *others = map(float, cells)
+        ours = graph["outcomes"]["wgslice.onnx, tensors"]
+        assert first == round(ours["best_s"] * 1e3, 1)
+        assert others[:3] == [round(value, 1) for value in list(graph["over_the_first"].values())[1:]]
+        nbytes = [int(digits.replace(",", "")) for digits in re.findall(r"([\d,]+) bytes", ours["plan"])]
+        assert others[3:] == [round(value / 2**20, 1) for value in nbytes]
+
+
+def test_costs_are_those_of_the_results() -> None:
+    text = HOW_FAST.read_text("utf-8")
+    section = text[text.index("## What a call costs") :]
+    (name,) = re.findall(r"bench/results/(\S*\.json)\)", section[: section.index("\n## ")])
+    kept = results(name)
+    assert machine_of(kept) in section
+    once = {name: float(cells[0]) for name, cells in rows(HOW_FAST, "|".join(NAMES))}
+    assert once == {name: round(kept["costs"]["once_s"][name], 2) for name in NAMES}
+    shown = {int(name.split()[0]): cells for name, cells in rows(HOW_FAST, r"\d+ KiB")}
+    for call in kept["costs"]["calls"]:
+        ours, theirs = shown[call["nbytes"] // 1024]
+        assert float(ours) == float(f"{call['wgslice_s'] * 1e3:.2g}")
+        assert float(theirs) == float(f"{call['numpy_s'] * 1e3:.2g}")
+    worth, quicker = pays_from(kept["costs"])
+    assert f"from {worth // 1024} KiB on" in section
+    assert ("never quicker than NumPy" in section) == (quicker is None)
+
+
+def test_the_readmes_costs_are_those_of_the_page() -> None:
+    readme = re.sub(r"\s+", " ", README.read_text("utf-8"))
+    (name,) = re.findall(r"bench/results/(\S*\.json)\) \(AMD", HOW_FAST.read_text("utf-8"))
+    kept = results(name)
+    once, calls = kept["costs"]["once_s"], kept["costs"]["calls"]
+    assert f"On {machine_of(kept)}, with lavapipe of Mesa 22.3" in readme
+    assert f"{once['make a device']:.1f} s for its device" in readme
+    assert f"{once['first operator']:.1f} s for its first operator" in readme
+    assert f"takes {min(call['wgslice_s'] for call in calls) * 1e3:.1f} ms" in readme
+    assert f"from {pays_from(kept['costs'])[0] // 1024} KiB on" in readme
+
+
+def test_what_was_not_run_is_said_in_one_place() -> None:
+    heading = "## What has not been run"
+    assert [page for page in PAGES if heading in page.read_text("utf-8")] == [HOW_FAST]
+    section = HOW_FAST.read_text("utf-8").partition(heading)[2].partition("\n## ")[0]
+    for unrun in ("Metal", "D3D12", "GPU"):
+        assert unrun in section
+    measured = {name for kept in (ROOT / "bench" / "results").glob("*.json") for name in kinds_of(kept)}
+    assert measured == {"CPU"}, "a GPU has been measured: say so, and what remains"
+
+
+def kinds_of(path: Path) -> set[str]:
+    """The kinds of adapters that kept results are of."""
+    contenders = json.loads(path.read_text("utf-8"))["contenders"].values()
+    return {each["kind"] for each in contenders if "kind" in each}

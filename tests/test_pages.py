@@ -1,0 +1,219 @@
+"""README and `docs/`: programs and commands run, links lead somewhere, and what people need comes first."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pages
+import pytest
+from helpers import LARGE_PACKAGES, on_one_adapter
+from pages import PAGES, README, ROOT, Block, blocks
+from PIL import Image
+
+import wgslice as wg
+from wgslice.cli import main
+
+TOPICS = {
+    *("slicing", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
+    *("how-it-works", "how-fast", "ci", "contributing"),
+}
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+
+
+def of_page(page: Path) -> str:
+    return page.stem
+
+
+def test_every_topic_has_a_page_that_the_readme_links() -> None:
+    assert {page.stem for page in PAGES if page != README} == TOPICS
+    readme = README.read_text("utf-8")
+    for topic in TOPICS:
+        assert f"](docs/{topic}.md" in readme, topic
+
+
+def test_the_readme_is_short_and_begins_with_what_people_need() -> None:
+    lines = README.read_text("utf-8").splitlines()
+    assert len(lines) <= 200
+    first, second = "\n".join(lines[:36]), lines[:72]
+    for needed in ("any GPU", "NumPy", "CI", "ONNX", "DirectML", "python3 run demo", "python3 run test"):
+        assert needed in first, needed
+    assert any(re.match(r"\|.*\||!\[", line) for line in second)
+
+
+def test_pages_have_lines_of_a_readable_length() -> None:
+    for page in PAGES:
+        for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+            assert len(line) <= 140 or line.startswith(("|", "!", "copy of", "  ")), f"{page.name}:{number}"
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=of_page)
+def test_a_pages_python_runs(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: Path
+) -> None:
+    """One program from top to bottom, and all that it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
+    names: dict[str, Any] = {}
+    checked, printed = 0, ""
+    for language, text in blocks(page, "python", "text"):
+        if language == "python":
+            assert not printed, f"{page.name} does not show what is printed: {printed}"
+            compared, printed = pages.run(text, names)
+            checked += compared
+        else:
+            assert as_anywhere(printed, device) == as_anywhere(text, device)
+            printed = ""
+    assert not printed
+    assert checked >= 1
+
+
+def as_anywhere(plan: str, device: wg.Device) -> str:
+    """A printed plan; on a GPU without what differs from software adapters, for which pages show it."""
+    kept = [line for line in plan.splitlines() if device.adapter.software or " in " not in line]
+    return "\n".join(kept)
+
+
+def test_what_pages_show_is_compared(tmp_path: Path) -> None:
+    """The runner itself sees what is wrong."""
+    assert pages.run("x = 3\nx + 1  # -> 4\nprint(x)  # -> 3\nprint(x)", {}) == (2, "3\n")
+    assert pages.run("'a b c'  # -> a … c", {})[0] == 1
+    for wrong in ("1 + 1  # -> 3", "'abc'  # -> b…", "print('x')  # -> y"):
+        with pytest.raises(AssertionError):
+            pages.run(wrong, {})
+
+
+# Each a program of its own, in turns one before the change and one after it.
+PROGRAMS = [(page, program.text) for page in PAGES for program in blocks(page, "py")]
+
+
+def marked(programs: list[tuple[Path, str]]) -> list[Any]:
+    """Programs as parameters, each marked with the large packages that it imports."""
+    found = []
+    for page, program in programs:
+        imported = set(re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE))
+        marks = [getattr(pytest.mark, name) for name in LARGE_PACKAGES if name in imported]
+        found.append(pytest.param(program, marks=marks, id=page.stem))
+    return found
+
+
+def run_program(program: str, tmp_path: Path, **variables: str) -> None:
+    done = subprocess.run(
+        [sys.executable, pages.__file__],
+        input=program,
+        env={**os.environ, **variables},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("program", marked(PROGRAMS[::2]))
+def test_programs_run_before_the_change(tmp_path: Path, program: str) -> None:
+    """None of them knows our adapters."""
+    assert "wgslice" not in program
+    run_program(program, tmp_path)
+
+
+@pytest.mark.parametrize("program", marked(PROGRAMS[1::2]))
+def test_programs_run_after_the_change(device: wg.Device, tmp_path: Path, program: str) -> None:
+    assert "wgslice" in program
+    run_program(program, tmp_path, WGSLICE_ADAPTER=device.adapter.backend)
+
+
+def test_what_pages_change_is_all_that_changes() -> None:
+    """A program before, the lines to change, the program after."""
+    changes = [each.text for page in PAGES for each in blocks(page, "diff")]
+    assert len(changes) == len(PROGRAMS) // 2 >= 3
+    for number, diff in enumerate(changes):
+        (_, changed), (_, after) = PROGRAMS[2 * number : 2 * number + 2]
+        for removed, added in re.findall(r"((?:^-.*\n)*)((?:^\+.*\n)*)", diff, re.MULTILINE):
+            old, new = (re.sub(r"^[-+]", "", lines, flags=re.MULTILINE) for lines in (removed, added))
+            assert old in changed
+            changed = changed.replace(old, new, 1) if old else changed
+        assert changed == after
+
+
+def commands() -> list[list[str]]:
+    """What pages tell people to type."""
+    lines = [
+        line
+        for page in PAGES
+        for block in blocks(page, "console")
+        for line in block.text.splitlines()
+        if line.startswith("$ ")
+    ]
+    return [shlex.split(line[2:], comments=True) for line in lines]
+
+
+@on_one_adapter  # the default one
+def test_the_pages_own_commands_run(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    photo = np.arange(300 * 401 * 3, dtype=np.uint32).astype(np.uint8).reshape(300, 401, 3)
+    Image.fromarray(photo).save("photo.png")
+    np.save("volume.npy", np.zeros((64, 64, 64), np.uint16))
+    own = [command[1:] for command in commands() if command[0] == "wgslice"]
+    assert len(own) >= 5
+    for command in own:
+        assert main(command) == 0
+
+
+def test_every_other_command_is_one_that_is_tested() -> None:
+    """The verbs of `run`, each with an option that it knows, and what installs."""
+    helped: dict[str, str] = {}
+    for verb in ("demo", "test", "lint", "bench", "docs", "wheel"):
+        module = ["-m", "bench"] if verb == "bench" else ["run", verb]
+        shown = subprocess.run(
+            [sys.executable, *module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        helped[verb] = shown.stdout
+    named = set()
+    for command in (command for command in commands() if command[0] != "wgslice"):
+        if command[:2] == ["python3", "run"]:
+            verb, *options = command[2:]
+            named.add(verb)
+            for option in options:
+                pytests = verb == "test" and option in ("-k", "-n")
+                known = pytests or not option.startswith("-") or option in helped[verb]
+                assert known, command
+        else:
+            assert command[0] in ("pip", "sudo", "git", "cd", "export"), command
+    assert named == set(helped)
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+            if target.startswith("https://"):
+                continue
+            path, _, anchor = target.partition("#")
+            found = (page.parent / path).resolve() if path else page
+            assert found.exists(), f"{page.name}: {target}"
+            if anchor:
+                assert anchor in anchors(found), f"{page.name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub makes anchors of them."""
+    without_blocks = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", without_blocks, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_blocks_are_in_languages_that_are_checked() -> None:
+    """Anything else would be a program that nobody runs; `cpp` is DirectML's own, `yaml` is linted."""
+    known = {"python", "py", "text", "console", "diff", "cpp", "yaml"}
+    for page in PAGES:
+        for block in blocks(page):
+            assert isinstance(block, Block)
+            assert block.language in known, f"{page.name}: {block.text[:40]}"

@@ -1,0 +1,55 @@
+"""The API reference that `python3 run docs` builds: every public name is in it, and nothing is warned of."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = ["wgslice", "wgslice.dialects", "wgslice.onnx", "wgslice.directml"]
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built of the modules that need no large package."""
+    loader = SourceFileLoader("run_script", str(ROOT / "run"))
+    spec = spec_from_loader("run_script", loader)
+    assert spec is not None
+    run_script: Any = module_from_spec(spec)
+    loader.exec_module(run_script)
+    assert set(MODULES) - {"wgslice.dialects"} == {
+        name for name in run_script.DOCUMENTED if name[0] != "!" and name != "wgslice.pygfx"
+    }
+    documented = [name for name in run_script.DOCUMENTED if name != "wgslice.pygfx"]
+    folder = tmp_path_factory.mktemp("reference")
+    command = [sys.executable, "-m", "pdoc", *run_script.PDOC_OPTIONS, "--output-directory", str(folder)]
+    done = subprocess.run([*command, *documented], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_in_the_reference(reference: Path, name: str) -> None:
+    page = (reference / f"{name.replace('.', '/')}.html").read_text("utf-8")
+    anchors = set(re.findall(r'<section id="([^"]*)"', page))
+    linked = set(re.findall(r'href="wgslice/(\w+)\.html"', page))
+    public = set(import_module(name).__all__)
+    assert len(public) > 5
+    assert public <= anchors | linked
+
+
+def test_the_reference_shows_docstrings_and_links_types(reference: Path) -> None:
+    page = (reference / "wgslice.html").read_text("utf-8")
+    section = page.partition('<section id="slice1"')[2].partition("</section>")[0]
+    assert "A negative one begins at the end of the window" in section
+    assert 'href="#Tensor"' in section
+    assert "Parameters" in section

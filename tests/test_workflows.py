@@ -1,0 +1,89 @@
+"""GitHub's workflows: their syntax, and what their Linux steps run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+JOBS: dict[str, Any] = {
+    name: job for path in WORKFLOWS for name, job in YAML(typ="safe").load(path)["jobs"].items()
+}
+
+
+def steps(system: str) -> list[str]:
+    """What the jobs of a system run."""
+    jobs = [job for job in JOBS.values() if job["runs-on"].startswith(system)]
+    return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+
+
+def test_three_systems_and_the_packages_are_tested() -> None:
+    assert {job["runs-on"].partition("-")[0] for job in JOBS.values()} == {"ubuntu", "macos", "windows"}
+    assert steps("macos") == ["python3 run test"]
+    assert steps("windows") == ["python run test"]
+    tested = {name: job["steps"][-1].get("env", {}) for name, job in JOBS.items()}
+    assert tested["macos"] == {"WGSLICE_TEST_ADAPTERS": "Metal"}
+    assert tested["windows"] == {"WGSLICE_TEST_ADAPTERS": "D3D12"}
+    assert any(run.startswith("python3 run wheel") for run in steps("ubuntu"))
+
+
+def lint(*command: str) -> subprocess.CompletedProcess[str]:
+    programs = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": os.pathsep.join([programs, os.environ["PATH"]])}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+LINTERS = [
+    ["check-jsonschema", "--builtin-schema", "vendor.github-workflows"],
+    ["zizmor", "--offline", "--no-progress"],
+]
+
+
+@pytest.mark.parametrize("linter", LINTERS, ids=lambda command: command[0])
+def test_workflows_are_linted(linter: list[str], tmp_path: Path) -> None:
+    done = lint(*linter, *map(str, WORKFLOWS))
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = WORKFLOWS[0].read_text("utf-8")
+    broken = tmp_path / "broken.yml"
+    broken.write_text(
+        text.replace("runs-on:", "runs-where:").replace("persist-credentials: false", "fetch-depth: 1")
+    )
+    assert lint(*linter, str(broken)).returncode != 0
+
+
+def test_ci_runs_the_linux_job() -> None:
+    """All that the other jobs run on Linux, the test below does."""
+    of_ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1].removeprefix("exec ")
+    assert steps("ubuntu")[0] == of_ci
+    assert steps("ubuntu")[1:] == ["python3 run wheel", "python3 run docs"]
+
+
+@pytest.mark.pygfx  # which is part of the documented modules; both install what they need
+def test_the_linux_steps_of_packages_run(tmp_path: Path) -> None:
+    """As GitHub runs them: in a new checkout, by bash that ends at the first failure."""
+    checkout = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", ".adapter", ".rivals", ".wheel", ".*cache", "build", "dist", "out", "*.egg-info"
+    )
+    shutil.copytree(ROOT, checkout, ignore=ignored)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    for command in steps("ubuntu")[1:]:
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", command],
+            cwd=checkout,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert {path.suffix for path in (checkout / "dist").iterdir()} == {".whl", ".gz"}
+    assert (checkout / "out" / "docs" / "wgslice.html").exists()
