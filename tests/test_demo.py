@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import on_one_adapter
 from PIL import Image
 
 import wgslice as wg
@@ -28,6 +32,32 @@ def test_the_demo_shows_five_slices_equal_to_numpy(
     with Image.open(sheet) as image:
         assert image.width > 500
         assert len(np.unique(np.asarray(image.convert("L")))) > 100
+
+
+@on_one_adapter
+def test_nothing_is_on_stderr_in_a_bare_container(device: wg.Device, tmp_path: Path) -> None:
+    """No XDG_RUNTIME_DIR, and no home that can be written to."""
+    dropped = ("XDG_", "MPL", "HOME", "PYTEST")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    environment |= {"HOME": "/nonexistent", "WGSLICE_ADAPTER": str(device.adapter)}
+    np.save(tmp_path / "x.npy", np.arange(10))
+    for arguments in (
+        ["wgslice.demo"],
+        ["wgslice.cli", "adapters"],
+        ["wgslice.cli", "slice", "x.npy", "::-2", "-o", "y.npy"],
+        ["wgslice.cli", "kernel", "rows"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+        assert done.stdout or "slice" in arguments
+    assert np.load(tmp_path / "y.npy").tolist() == [9, 7, 5, 3, 1]
 
 
 def test_the_photograph_has_an_odd_width() -> None:

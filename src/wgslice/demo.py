@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -43,6 +44,7 @@ class Outcome(NamedTuple):
 
 def main() -> int:
     """Run the demo; status 1 where a result differs from NumPy's."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # of its caches, which nobody asked about
     device = wg.default_device()
     photo = load_photo()
     print(f"adapter     {device.adapter} ({device.adapter.kind}; {device.adapter.driver})")
