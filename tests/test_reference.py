@@ -31,7 +31,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     documented = [name for name in run_script.DOCUMENTED if name != "wgslice.pygfx"]
     folder = tmp_path_factory.mktemp("reference")
     command = [sys.executable, "-m", "pdoc", *run_script.PDOC_OPTIONS, "--output-directory", str(folder)]
-    done = subprocess.run([*command, *documented], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *documented], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder
@@ -42,9 +42,19 @@ def test_every_public_name_is_in_the_reference(reference: Path, name: str) -> No
     page = (reference / f"{name.replace('.', '/')}.html").read_text("utf-8")
     anchors = set(re.findall(r'<section id="([^"]*)"', page))
     linked = set(re.findall(r'href="wgslice/(\w+)\.html"', page))
+    assert linked == {each.partition(".")[2] for each in MODULES[1:]} or name != "wgslice"
     public = set(import_module(name).__all__)
     assert len(public) > 5
     assert public <= anchors | linked
+
+
+def test_the_reference_shows_what_people_call(reference: Path) -> None:
+    anchors = set(re.findall(r'id="([\w.]*)"', (reference / "wgslice.html").read_text("utf-8")))
+    called = {"__getitem__", "__setitem__", "numpy", "copy", "reshape", "squeeze", "view", "T"}
+    assert {f"Tensor.{name}" for name in called} <= anchors
+    assert {"CompiledOperator.__call__", "CompiledOperator.record", "Slice1.__init__"} <= anchors
+    assert not {"Tensor.__init__", "Device.__init__", "CompiledOperator.__init__"} & anchors
+    assert not {"Device.staging", "Device.alive", "Tensor.__reduce__"} & anchors
 
 
 def test_the_reference_shows_docstrings_and_links_types(reference: Path) -> None:

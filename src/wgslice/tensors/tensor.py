@@ -54,6 +54,10 @@ class Tensor(Placed):
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
         Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
+    ndim, size, nbytes : int
+        Dimensions, elements, and bytes of all elements without gaps.
+    is_packed : bool
+        Whether the elements lie row-major without gaps.
     """
 
     __contains__ = None  # without an elementwise ==, `in` would always be False
