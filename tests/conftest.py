@@ -6,6 +6,7 @@ An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -26,6 +27,12 @@ settings.load_profile("wgslice")
 @pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """pygfx wants to be imported before wgpu's default device is made, by whichever test comes first."""
+    if any(item.get_closest_marker("pygfx") for item in session.items) and find_spec("pygfx") is not None:
+        import_module("pygfx")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -154,10 +154,16 @@ def test_costs_are_measured_from_the_first_import_on(
 
 def test_a_call_pays_where_it_copies_for_longer_than_it_costs() -> None:
     pays_from = importlib.import_module("bench.costs").pays_from
-    times = [(1024, 5.0, 1.0), (4096, 9.0, 2.0), (16384, 10.0, 11.0), (65536, 30.0, 40.0)]
-    calls = [{"nbytes": nbytes, "wgslice_s": ours, "numpy_s": theirs} for nbytes, ours, theirs in times]
-    assert pays_from({"calls": calls}) == (16384, 16384)
-    assert pays_from({"calls": calls[:2]}) == (4096, None)
+
+    def found(*times: tuple[float, float]) -> tuple[int | None, int | None]:
+        pairs = enumerate(times)
+        calls = [{"nbytes": 4**n, "wgslice_s": ours, "numpy_s": theirs} for n, (ours, theirs) in pairs]
+        result: tuple[int | None, int | None] = pays_from({"calls": calls})
+        return result
+
+    assert found((5, 1), (9, 2), (10, 11), (30, 40)) == (16, 16)
+    assert found((5, 1), (9, 2)) == (None, None)
+    assert found((5, 6), (1, 0.2), (1, 2), (3, 4)) == (64, 16)  # a spike, and a size that NumPy lost once
 
 
 TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, 16, mirrored=True))

@@ -64,8 +64,25 @@ def test_an_image_is_sliced_from_and_to_images_and_arrays(folder: Path) -> None:
     assert np.load("pixel.npy").shape == (3,)
 
 
+def test_brackets_are_no_list_of_indices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NumPy would take them for one."""
+    for key in ("[1,2]", "[1]", "[-2:, -1]"):
+        assert main(["slice", "volume.npy", key, "-o", "out.npy"]) == 1
+        assert "no list of indices is taken; write a basic index without" in capsys.readouterr().err
+    assert not Path("out.npy").exists()
+
+
+def test_photographs_are_turned_as_their_cameras_were(folder: Path) -> None:
+    """An array has no place for what EXIF says."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    Image.fromarray(PHOTO).save("turned.png", exif=exif)
+    assert main(["slice", "turned.png", "..., ::-1", "-o", "out.npy"]) == 0
+    check_same(np.load("out.npy"), np.ascontiguousarray(np.rot90(PHOTO, -1)[..., ::-1]))
+
+
 def test_an_index_may_begin_with_a_minus(folder: Path) -> None:
-    for key in ("-2:, -1", "[-2:, -1]"):
+    for key in ("-2:, -1", "(-2:, -1)"):
         assert main(["slice", "volume.npy", key, "-o", "out.npy"]) == 0
         check_same(np.load("out.npy"), np.load("volume.npy")[-2:, -1])
 
@@ -313,7 +330,7 @@ def written(part: Any) -> str:
     return "..." if part is Ellipsis else str(part)
 
 
-@given(st.lists(parts, min_size=1, max_size=5).map(tuple), st.sampled_from(["{}", "[{}]", " [ {} ] "]))
+@given(st.lists(parts, min_size=1, max_size=5).map(tuple), st.sampled_from(["{}", "({})", " ( {} ) "]))
 def test_keys_are_read_back_as_they_are_written(key: tuple[Any, ...], form: str) -> None:
     assert parse_key(form.format(", ".join(map(written, key)))) == key
 

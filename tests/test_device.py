@@ -76,6 +76,9 @@ def test_a_missing_adapter_says_what_there_is_or_what_to_install() -> None:
         choose_adapter([DISCRETE, INTEGRATED], "voodoo")
     with pytest.raises(wg.NoAdapterError, match=r"this machine has no WebGPU adapter: .*(install|driver)"):
         choose_adapter([])
+    only_opengl = Adapter("llvmpipe", "OpenGL", "CPU", "")
+    with pytest.raises(wg.NoAdapterError, match=r"'Vulkan' .* has: llvmpipe via OpenGL; .*(install|driver)"):
+        choose_adapter([only_opengl], "Vulkan")
     with pytest.raises(wg.NoAdapterError, match="'no such adapter'"):
         wg.Device.request("no such adapter")
 
@@ -125,7 +128,9 @@ print(wg.default_device().adapter)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(device.adapter)
     refused = run_python("import wgslice; wgslice.default_device()", WGSLICE_ADAPTER="voodoo")
-    assert "NoAdapterError: no adapter has 'voodoo' in its name or backend" in refused.stderr
+    assert (
+        "NoAdapterError: no adapter has 'voodoo' of WGSLICE_ADAPTER in its name or backend" in refused.stderr
+    )
 
 
 def test_nothing_is_printed_where_no_runtime_folder_is_named(device: wg.Device) -> None:

@@ -8,6 +8,8 @@ import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import wgslice
 
 SOURCE = Path(wgslice.__file__).parent
@@ -143,6 +145,16 @@ def test_an_import_loads_numpy_and_little_else() -> None:
     assert not loaded_by(used) & {"wgpu", *EXTRAS}
     assert not loaded_by("import wgslice as wg\nwg.adapters()") & EXTRAS
     assert "wgpu" in loaded_by("import wgslice as wg\nwg.adapters()")
+
+
+@pytest.mark.parametrize("name", ["onnx", "pygfx"])
+def test_a_missing_extra_is_named(name: str) -> None:
+    program = f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: wgslice.{name} needs the package {name}, the extra `{name}` of wgslice: "
+        f"pip install {name}"
+    )
 
 
 def test_the_bootstrap_needs_the_standard_library_only() -> None:

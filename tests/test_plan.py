@@ -445,9 +445,10 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  source strides (100, 1) from 205",
         "  target strides (8, 1) from 0",
         "  step 1: rows on (20, 8), grid 1 x 1 x 1 of 64, 8 each: whole words, row by row",
-        "  in the way of a buffer copy: one each for 20 rows of 32 bytes",
-        "  in the way of vectors of 16 bytes: no multiple of 16: first byte 20 of the input",
-        "  in the way of blocks of 16 bytes from any byte on: rows of 32 bytes are too short",
+        "  in the way of a buffer copy: it would take 20, one for each row of 32 bytes",
+        "  in the way of wide_rows: not multiples of 16 bytes: their beginning in the input, 4 bytes past "
+        "one",
+        "  in the way of shifted_rows: rows of 32 bytes, at least 64 are needed",
     ]
     assert crop.summary == "merged (20, 8) x 4 bytes, rows"
     assert plan(Layout.packed((8,))).summary == "merged (2,) x 16 bytes, a buffer copy"
@@ -458,7 +459,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
     )
     pieces = plan(Layout.of((1000,), (2,)), limits=replace(SMALL, profile=GPU))
     assert pieces.summary == f"merged (1000,) x 4 bytes, rows in {len(pieces.steps)} steps"
-    assert str(pieces).splitlines()[12] == f"  and {len(pieces.steps) - 8} more steps like these"
+    assert str(pieces).splitlines()[12] == f"  and {len(pieces.steps) - 8} more steps"
 
 
 def test_planning_does_not_import_wgpu() -> None:

@@ -21,6 +21,7 @@ NAMES = [
         "CompiledOperator",
         "Device",
         "ExtractWindows",
+        "Plan",
         "Slice",
         "Slice1",
         "SliceGrad",

@@ -234,10 +234,22 @@ def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
         make, error, message = HOSTILE[handle]
         with pytest.raises(error, match=f"^from_buffer: .*{message}"):
             wg.from_buffer(make(device), 8, np.uint16)
-    with pytest.raises(
-        TypeError, match=r"^from_buffer: gpu_buffer: of type bytes: must be a wgpu\.GPUBuffer"
-    ):
-        wg.from_buffer(cast("Any", b"12345678"), 8, np.uint8)
+    kinds = {"bytes": b"12345678", "Tensor": wg.asarray([1], device), "tuple": (None, 4)}
+    for kind, given in kinds.items():
+        with pytest.raises(
+            TypeError,
+            match=rf"^from_buffer: gpu_buffer: of type {kind}: must be a wgpu\.GPUBuffer; that of a tensor is",
+        ):
+            wg.from_buffer(cast("Any", given), 8, np.uint8)
+
+
+@pytest.mark.parametrize("handle", ["without STORAGE", "destroyed", "mapped"])
+def test_what_cannot_be_recorded_is_not_planned_for(device: wg.Device, handle: str) -> None:
+    make, error, message = HOSTILE[handle]
+    sides = wg.TensorDesc("uint32", (4,)), wg.TensorDesc("uint32", (4,))
+    operator = device.compile(wg.Slice1(*sides, [0], [4]))
+    with pytest.raises(error, match=f"^Slice1: input: .*{message}"):
+        operator.plan_for(input=make(device), output=wg.empty(4, np.uint32, device))
 
 
 def test_a_padded_output_must_be_given(device: wg.Device) -> None:

@@ -75,6 +75,38 @@ def test_the_benchmark_says_its_own_options(
     assert "--rivals" in helped.stdout, helped.stderr
 
 
+def test_the_wheel_that_is_tested_is_the_one_that_was_built(
+    run_script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """pip leaves an older wheel of the same version where it is: its environment begins anew."""
+    dist, wheel, built = tmp_path / "dist", tmp_path / ".wheel", tmp_path / "dist" / "wgslice-1.whl"
+    for folder in (dist, wheel):
+        folder.mkdir()
+    (wheel / "of the wheel before").touch()
+    (dist / "of the build before").touch()
+    monkeypatch.setattr(run_script, "DIST", dist)
+    monkeypatch.setattr(run_script, "WHEEL", wheel)
+    monkeypatch.setattr(run_script, "install", lambda _: None)
+    monkeypatch.setattr(run_script, "find_adapters", lambda *_, **__: {})
+
+    def build(command: list[str], **_: Any) -> Any:
+        assert command[1:3] == ["-m", "build"]
+        dist.mkdir()
+        built.write_bytes(b"wheel")
+        return subprocess.CompletedProcess(command, 0, "")
+
+    def install_into(venv: Path, *arguments: Any) -> bool:
+        assert not venv.exists()
+        assert f"{built}[test]" in arguments[2]
+        return True
+
+    monkeypatch.setattr(run_script.subprocess, "run", build)
+    monkeypatch.setattr(run_script, "install_into", install_into)
+    monkeypatch.setattr(run_script, "call", lambda command, _: 0 if "pytest" in command else 1)
+    assert run_script.wheel([]) == 0
+    assert list(dist.iterdir()) == [built]
+
+
 CHECKS = [["ruff", "check", "--quiet"], ["ruff", "format", "--check", "--quiet"], ["mypy"]]
 UNMARKED = "not onnxruntime and not pygfx and not torch"
 

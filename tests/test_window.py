@@ -119,6 +119,7 @@ def test_an_output_on_itself_is_refused() -> None:
         (("S4", (4,)), TypeError, "text and records"),
         (("i4,i4", (4,)), TypeError, "text and records"),
         (("float32", (4.0,)), TypeError, r"sizes\[0\] = 4.0"),
+        (((4,), "float32"), TypeError, "sizes 'float32': must be integers; the dtype comes before them"),
     ],
 )
 def test_a_tensor_desc_says_what_is_wrong(arguments: Any, error: type[Exception], message: str) -> None:

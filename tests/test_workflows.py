@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import PAGES, blocks
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
@@ -41,22 +42,44 @@ def lint(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-LINTERS = [
-    ["check-jsonschema", "--builtin-schema", "vendor.github-workflows"],
-    ["zizmor", "--offline", "--no-progress"],
-]
+# Each with a mistake that it finds, and what it calls it.
+LINTERS = {
+    "check-jsonschema": (
+        ["--builtin-schema", "vendor.github-workflows"],
+        ("runs-on:", "runs-where:"),
+        "'runs-on' is a required property",
+    ),
+    "zizmor": (
+        ["--offline", "--no-progress"],
+        ("persist-credentials: false", "fetch-depth: 1"),
+        "credential persistence",
+    ),
+}
 
 
-@pytest.mark.parametrize("linter", LINTERS, ids=lambda command: command[0])
-def test_workflows_are_linted(linter: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LINTERS)
+def test_workflows_are_linted(name: str, tmp_path: Path) -> None:
+    options, mistake, found = LINTERS[name]
+    linter = [name, *options]
     done = lint(*linter, *map(str, WORKFLOWS))
     assert done.returncode == 0, done.stdout + done.stderr
     text = WORKFLOWS[0].read_text("utf-8")
     broken = tmp_path / "broken.yml"
-    broken.write_text(
-        text.replace("runs-on:", "runs-where:").replace("persist-credentials: false", "fetch-depth: 1")
-    )
-    assert lint(*linter, str(broken)).returncode != 0
+    broken.write_text(text.replace(*mistake))
+    refused = lint(*linter, str(broken))
+    assert refused.returncode != 0
+    assert found in refused.stdout + refused.stderr
+
+
+def test_the_workflow_that_the_pages_show_is_one(tmp_path: Path) -> None:
+    shown = [block.text for page in PAGES for block in blocks(page, "yaml")]
+    assert len(shown) == 1
+    path = tmp_path / "shown.yml"
+    path.write_text(shown[0])
+    options, mistake, _ = LINTERS["check-jsonschema"]
+    assert lint("check-jsonschema", *options, str(path)).returncode == 0
+    path.write_text(shown[0].replace(*mistake))
+    assert lint("check-jsonschema", *options, str(path)).returncode != 0
 
 
 def test_ci_runs_the_linux_job() -> None:

@@ -11,6 +11,7 @@ from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, zeros
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
@@ -31,6 +32,7 @@ __all__ = [
     "ExtractWindows",
     "NoAdapterError",
     "OutOfDeviceMemory",
+    "Plan",
     "Slice",
     "Slice1",
     "SliceGrad",

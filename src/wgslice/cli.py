@@ -73,8 +73,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def guarded(word: str) -> str:
-    """Bracket an index that begins with a minus sign, which argparse would take for an option."""
-    return f"[{word}]" if re.fullmatch(r"-\d+\s*([:,].*)?", word) else word
+    """Put an index that begins with a minus sign in parentheses, or argparse would take it for an option."""
+    return f"({word})" if re.fullmatch(r"-\d+\s*([:,].*)?", word) else word
 
 
 def list_adapters(_: argparse.Namespace) -> None:
@@ -133,9 +133,11 @@ def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> N
 
 
 def parse_key(text: str) -> tuple[Any, ...]:
-    """Turn the text of a NumPy basic index into the index: "1, ::-2, ..., None", brackets optional."""
+    """Turn the text of a NumPy basic index into the index: "1, ::-2, ..., None", parentheses optional."""
     inner = text.strip()
     if inner.startswith("[") and inner.endswith("]"):
+        raise ValueError(f"KEY {text!r}: no list of indices is taken; write a basic index without brackets")
+    if inner.startswith("(") and inner.endswith(")"):
         inner = inner[1:-1]
     parts = [part.strip() for part in inner.split(",")]
     if len(parts) > 1 and not parts[-1]:
@@ -181,12 +183,20 @@ def parsed(path: Path, kind: str, parse: Callable[[Path], NDArray[Any]]) -> NDAr
 
 def load_image(pillow: Any, path: Path) -> NDArray[Any]:
     """An image's pixels."""
-    with pillow.open(path) as image:
+    with pillow.open(path) as opened:
+        image = turned_upright(opened)
         if image.mode in ("P", "PA"):  # colours by number
             image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
         elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):  # no array says which of these it holds
             image = image.convert("RGB")
         return np.asarray(image)
+
+
+def turned_upright(image: Any) -> Any:
+    """The image as viewers show it: cameras say in EXIF how they were held, and no array does."""
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(image)
 
 
 def load_npy(path: Path) -> NDArray[Any]:

@@ -9,7 +9,12 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import pygfx
+
+try:
+    import pygfx
+except ModuleNotFoundError as error:
+    message = "wgslice.pygfx needs the package pygfx, the extra `pygfx` of wgslice: pip install pygfx"
+    raise ModuleNotFoundError(message, name=error.name) from None
 from pygfx.renderers.wgpu import get_shared
 from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
 

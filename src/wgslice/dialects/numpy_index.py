@@ -71,7 +71,8 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     if index is None or isinstance(item, bool):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
-            f"indices here; axis {axis} got {type(item).__name__}"
+            f"indices here; axis {axis} got {type(item).__name__}; for lists and masks index x.numpy(), and "
+            "for many windows there is extract_windows"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")

@@ -69,9 +69,13 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
     wanted = (query or "").strip().lower()
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if not fitting:
+        told = " of WGSLICE_ADAPTER" * (os.environ.get("WGSLICE_ADAPTER") == query)
+        native = any(wanted in backend.lower() for backend in NATIVE_BACKENDS)
+        advice = f"; {redirected()}{install_advice()}" * native
         raise NoAdapterError(
-            f"no adapter has {query!r} in its name or backend; this machine has: "
+            f"no adapter has {query!r}{told} in its name or backend; this machine has: "
             + "; ".join(map(str, adapters))
+            + advice
         )
     return min(fitting, key=rank)
 

@@ -36,17 +36,14 @@ def describe_buffer(buffer: Buffer) -> str:
 
 def device_of(buffer: Buffer) -> Device:
     """The device that a caller's buffer belongs to."""
-    check_buffer_type(buffer)
+    check_buffer_type(buffer, "that of a tensor is x.buffer, and offset= says where to begin")
     return Device.wrap(owner_of(buffer))
 
 
-def check_buffer_type(buffer: Buffer) -> None:
+def check_buffer_type(buffer: Buffer, remedy: str) -> None:
     """Refuse what is no buffer."""
     if not is_buffer(buffer):
-        raise TypeError(
-            f"of type {type(buffer).__name__}: must be a wgpu.GPUBuffer; a binding may also be a Tensor, or "
-            "a tuple of a buffer and a byte offset"
-        )
+        raise TypeError(f"of type {type(buffer).__name__}: must be a wgpu.GPUBuffer; {remedy}")
 
 
 def check_encoder(device: Device, encoder: CommandEncoder) -> None:

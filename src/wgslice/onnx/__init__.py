@@ -10,8 +10,12 @@ import threading
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import onnx
-import onnx.backend.base
+try:
+    import onnx
+    import onnx.backend.base
+except ModuleNotFoundError as error:
+    message = "wgslice.onnx needs the package onnx, the extra `onnx` of wgslice: pip install onnx"
+    raise ModuleNotFoundError(message, name=error.name) from None
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 

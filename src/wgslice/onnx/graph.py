@@ -122,11 +122,14 @@ def check_input(value: Given, declared: Input, free_sizes: dict[str, int], devic
         raise TypeError(f"has dtype {value.dtype}: must be {declared.dtype}")
     if declared.sizes is None:
         return
+    names = ", ".join("any" if size is None else str(size) for size in declared.sizes)
+    if len(declared.sizes) != len(value.shape):
+        rank = len(declared.sizes)
+        raise ValueError(f"has sizes {tuple(value.shape)}: must have rank {rank}, sizes ({names})")
     expected = [
         free_sizes.setdefault(size, own) if isinstance(size, str) else own if size is None else size
-        for size, own in zip(declared.sizes, value.shape, strict=False)
+        for size, own in zip(declared.sizes, value.shape, strict=True)
     ]
-    if len(declared.sizes) != len(value.shape) or list(value.shape) != expected:
-        names = ", ".join("any" if size is None else str(size) for size in declared.sizes)
+    if list(value.shape) != expected:
         known = "".join(f", where {name} is {size}" for name, size in free_sizes.items() if name in names)
         raise ValueError(f"has sizes {tuple(value.shape)}: must be ({names}){known}")

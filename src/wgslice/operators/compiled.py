@@ -82,10 +82,11 @@ class CompiledOperator:
         Raises
         ------
         TypeError, ValueError
-            A binding is too small, misaligned, or not as described.
+            A binding is too small, misaligned, without STORAGE, or not as described.
         """
         with named(self.name):
-            _, seating = self._planned.seat(input, output, offsets)
+            places, seating = self._planned.seat(input, output, offsets)
+            check_bindable(self.device, [place.buffer for place in places], [])
             return self._way(seating).plan
 
     def __call__(self, x: Tensor, out: Tensor | None = None, *, offsets: Tensor | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
+from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.descriptor import Descriptor
 from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
@@ -23,22 +24,25 @@ def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
     ----------
     what : Tensor, Slice1, Slice, SliceGrad or ExtractWindows
         A view, of which `copy()` is explained: what `numpy()` runs as well, unless the view is packed and
-        read as it lies. Or a descriptor, on bindings as `CompiledOperator.plan` has them.
+        read as it lies. Or a descriptor, on bindings as `CompiledOperator.plan` has them; a write into a
+        window is one with strides of its output.
     device : Device, optional
         Where a descriptor would be compiled; the default device if there is none given. A tensor has its own.
 
     Returns
     -------
     Plan
-        To print; `summary` is its line, `steps` what runs, `hindrances` what keeps them from a faster way.
-        Nothing is compiled, submitted or allocated on the GPU.
+        To print; `summary` is its line, `steps` what runs, `hindrances` what is in the way of a faster way.
+        Nothing is compiled, submitted or allocated on the GPU, so that what only a run finds, such as a
+        destroyed buffer or a lack of memory, is not found.
 
     Raises
     ------
     TypeError
         `what` is neither a tensor nor a descriptor, or `device` is no device.
     ValueError
-        `device` is not that of the tensor; or the descriptor asks for what `Device.compile` refuses.
+        `device` is not that of the tensor; the view has more than 2^32 - 1 elements; or the descriptor asks
+        for what `Device.compile` refuses.
     NoAdapterError
         A default device is needed, and this machine has none.
 
@@ -58,9 +62,12 @@ def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
     if isinstance(what, Tensor):
         if device not in (None, what.device):
             raise ValueError(f"explain: the tensor is on {what.device}, not on {device}: leave device out")
-        return plan_of_copy(what)
+        with named("explain"):
+            return plan_of_copy(what)
     if not isinstance(what, Descriptor):
-        raise TypeError(f"explain takes a tensor or a descriptor such as Slice1, not {type(what).__name__}")
+        given = f"the class {what.__name__}" if isinstance(what, type) else type(what).__name__
+        has_plan = "; print its plan" * isinstance(what, CompiledOperator)
+        raise TypeError(f"explain takes a tensor or a descriptor such as Slice1(...), not {given}{has_plan}")
     operator = what.planned(device or default_device())
     with named(operator.name):
         return operator.plan(operator.aligned)

@@ -76,7 +76,7 @@ def checked_pair(binding: Buffer | tuple[Buffer, SupportsIndex], itemsize: int) 
     if isinstance(binding, tuple) and len(binding) == 2:
         pair = binding
     buffer: Buffer = pair[0]
-    check_buffer_type(buffer)
+    check_buffer_type(buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset")
     return buffer, checked_offset(pair[1], itemsize)
 
 

@@ -58,6 +58,8 @@ class TensorDesc:
         strides: Iterable[SupportsIndex] | None = None,
     ) -> None:
         with named("TensorDesc"):
+            if isinstance(sizes, str):
+                raise TypeError(f"sizes {sizes!r}: must be integers; the dtype comes before them")
             object.__setattr__(self, "dtype", element_dtype(dtype))
             object.__setattr__(self, "layout", described_layout(sizes, strides))
 

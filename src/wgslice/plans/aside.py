@@ -66,6 +66,7 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
         width_nbytes=copied.width_nbytes,
         source=copied.source,
         target=copied.target,
+        terms=copied.terms,
         steps=(*reading, *writing),
         scratch=(scratch, *moved.scratch),
     )

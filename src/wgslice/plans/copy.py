@@ -32,7 +32,7 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Pl
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
     steps = in_order(steps_of(source, target, width_nbytes, terms))
-    return Plan(nbytes, itemsize, width_nbytes, source, target, steps)
+    return Plan(nbytes, itemsize, width_nbytes, source, target, steps, terms=terms)
 
 
 def steps_of(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Iterator[Step]:

@@ -1,50 +1,46 @@
-"""What in the layouts of a copy keeps it from a faster way."""
+"""What in the layouts of a copy, and in its buffers, keeps it from a faster way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import SHIFTED_STEPS, WIDEST_NBYTES, Kernel, run_nbytes, tile_axis
-from wgslice.plans.profiles import CPU, GPU
-from wgslice.plans.steps import Dispatch
+from wgslice.plans.terms import Terms
 
-__all__ = ["hindrances"]
+__all__ = ["Copied"]
 
 WORD_NBYTES = 4
-SHORT_NBYTES = min(profile.least_shifted_row_nbytes for profile in (CPU, GPU))
-
-
-def hindrances(step: Dispatch) -> Iterator[str]:
-    """One line for each way that is faster than a dispatch and not open to it, the fastest first."""
-    copy = Copied.of(step)
-    yield f"in the way of a buffer copy: {copy.against_buffer_copies()}"
-    if step.kernel in (Kernel.WIDE_ROWS, Kernel.TILES):
-        return
-    if copy.in_runs and copy.row_nbytes >= WIDEST_NBYTES:
-        yield f"in the way of vectors of 16 bytes: {copy.uneven(WIDEST_NBYTES)}"
-    if step.kernel is not Kernel.SHIFTED_ROWS:
-        yield f"in the way of blocks of 16 bytes from any byte on: {copy.against_blocks()}"
 
 
 @dataclass(frozen=True)
 class Copied:
-    """What a dispatch copies, in elements of `width_nbytes`; rows are what the last dimension holds."""
+    """A merged copy in elements of `width_nbytes`; its rows are what the last dimension holds."""
 
     source: Layout
     target: Layout
     width_nbytes: int
+    terms: Terms
 
-    @classmethod
-    def of(cls, step: Dispatch) -> Copied:
-        """The step's layouts without the dimension of size 1 that some kernels need."""
-        source, target = step.source, step.target
-        if target.sizes[-1:] == (1,):
-            firsts: list[int | range] = [*map(range, target.sizes[:-1]), 0]
-            source, target = source.select(firsts), target.select(firsts)
-        return cls(source, target, step.width_nbytes)
+    def hindrances(self, kernels: Set[Kernel]) -> Iterator[str]:
+        """A line for each way, called by its name, that would be faster than the kernels that are taken.
+
+        `wide_rows` moves whole vectors of 16 bytes, `shifted_rows` blocks of 16 bytes that may begin
+        anywhere, `tiles` permuted elements through workgroup memory.
+        """
+        if not kernels:
+            return
+        yield f"in the way of a buffer copy: {'; and '.join(self.against_buffer_copies())}"
+        if kernels <= {Kernel.WIDE_ROWS, Kernel.TILES}:
+            return
+        if self.in_runs and self.width_nbytes < WIDEST_NBYTES:
+            yield f"in the way of wide_rows: {self.uneven(WIDEST_NBYTES)}"
+        if Kernel.TILES not in kernels and self.is_permuted and self.terms.limits.profile.least_tile < inf:
+            yield f"in the way of tiles: {self.against_tiles()}"
+        if not kernels <= {Kernel.WIDE_ROWS, Kernel.TILES, Kernel.SHIFTED_ROWS}:
+            yield f"in the way of shifted_rows: {self.against_blocks()}"
 
     @property
     def row_nbytes(self) -> int:
@@ -61,54 +57,86 @@ class Copied:
         """Whether neighbours are neighbours on both sides."""
         return self.steps == (1, 1)
 
-    def against_buffer_copies(self) -> str:
-        """Why a copy of contiguous words is none, or too many."""
+    @property
+    def is_permuted(self) -> bool:
+        """Whether neighbours of the source lie along another dimension."""
+        return self.steps[0] != 0 and tile_axis(self.source, self.target, least=2) is not None
+
+    def against_buffer_copies(self) -> Iterator[str]:
+        """Why copies of contiguous words do not do it."""
+        if not self.terms.copy_from:
+            yield "the input's buffer has no usage COPY_SRC"
+        if not self.terms.copy_to:
+            yield "the output's buffer has no usage COPY_DST"
         if not self.in_runs:
-            return self.apart()
+            yield self.apart()
+            return
+        if self.width_nbytes < WORD_NBYTES:
+            yield self.uneven(WORD_NBYTES)
+        profile = self.terms.limits.profile
         rows = prod(self.target.sizes[:-1])
-        reasons = [self.uneven(WORD_NBYTES)] if self.width_nbytes < WORD_NBYTES else []
-        if rows > 1:
-            reasons.append(f"one each for {rows} rows of {self.row_nbytes} bytes")
-        return "; ".join(reasons) or "a buffer has no usage COPY_SRC or COPY_DST"
+        packed = self.source.is_packed and self.target.is_packed
+        if not packed and rows > profile.few_rows and self.row_nbytes < profile.row_copy_nbytes:
+            yield f"it would take {rows}, one for each row of {counted(self.row_nbytes)}"
 
     def against_blocks(self) -> str:
         """Why blocks of 16 bytes, from any byte on, do not do it."""
+        least = self.terms.limits.profile.least_shifted_row_nbytes
         if abs(self.steps[0]) not in SHIFTED_STEPS or self.steps[1] != 1:
             return self.apart()
         if not self.target.is_nested:
             return "rows of the output interleave"
-        if self.row_nbytes < SHORT_NBYTES:
-            return f"rows of {self.row_nbytes} bytes are too short"
-        return "a buffer ends inside the last of them"
+        if self.row_nbytes < least:
+            return f"rows of {counted(self.row_nbytes)}, at least {least} are needed"
+        rooms = self.terms.source_room_nbytes, self.terms.target_room_nbytes
+        stops = (layout.stop * self.width_nbytes for layout in (self.source, self.target))
+        if any(stop > room for stop, room in zip(stops, rooms, strict=True)):
+            return "a buffer ends inside a vector of 16 bytes"
+        return "pieces that bindings hold are too short for it"
+
+    def against_tiles(self) -> str:
+        """Why tiles of a permuted source do not do it."""
+        least = self.terms.limits.profile.least_tile
+        if self.width_nbytes < WORD_NBYTES:
+            return f"elements of {counted(self.width_nbytes)}, at least {WORD_NBYTES} are needed"
+        return f"dimensions of less than {least} elements"
 
     def apart(self) -> str:
-        """How far neighbours on one side lie from each other on the other."""
-        read, written = (step * self.width_nbytes for step in self.steps)
-        axis = tile_axis(self.source, self.target, least=2)
-        if axis is not None:
-            return (
-                f"permuted, neighbours of the input lie along merged dimension {axis} of {self.target.sizes}"
-            )
+        """How neighbours on one side lie on the other."""
+        read, written = self.steps
+        reasons = []
         if read == 0:
-            return "the input repeats one element along each row"
-        if self.steps == (-1, 1):
-            return "the input is read backwards"
-        backwards = ", backwards" * (read < 0)
-        reasons = {
-            f"neighbours of a row lie {abs(read)} bytes apart in the input{backwards}": self.steps[0] != 1,
-            f"neighbours of a row lie {written} bytes apart in the output": self.steps[1] != 1,
-        }
-        return ", and ".join(reason for reason, holds in reasons.items() if holds)
+            reasons.append("the input repeats one element along each row")
+        elif self.is_permuted:
+            axis = tile_axis(self.source, self.target, least=2)
+            reasons.append(f"permuted, neighbours of the input lie along merged dimension {axis}")
+        elif abs(read) != 1:
+            nbytes = counted(abs(read) * self.width_nbytes)
+            reasons.append(f"elements of a row lie {nbytes} apart in the input")
+        if read < 0 and not self.is_permuted:
+            reasons.append("the input is read backwards")
+        if written != 1:
+            reasons.append(
+                f"elements of a row lie {counted(written * self.width_nbytes)} apart in the output"
+            )
+        return ", and ".join(reasons)
 
     def uneven(self, unit_nbytes: int) -> str:
         """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart."""
-        found = {f"length of rows {self.row_nbytes}": self.row_nbytes}
+        found = []
+        if self.row_nbytes % unit_nbytes:
+            found.append(f"the rows' length, {self.row_nbytes}")
         for side, layout in (("input", self.source), ("output", self.target)):
             begin, *distances = (place * self.width_nbytes for place in (layout.offset, *layout.strides[:-1]))
-            found[f"first byte {begin} of the {side}"] = begin
-            for distance in distances:
-                if distance % self.row_nbytes:
-                    found[f"distance of rows {abs(distance)} in the {side}"] = distance
-        uneven = [what for what, nbytes in found.items() if nbytes % unit_nbytes]
-        whole = f"part of a copy in elements of {self.width_nbytes}"
-        return f"no multiple of {unit_nbytes}: {', '.join(uneven)}" if uneven else whole
+            if begin % unit_nbytes:
+                past = counted(begin % unit_nbytes)
+                found.append(f"their beginning in the {side}, {past} past one")
+            if not layout.is_packed:  # there the rows' length says it
+                uneven = [abs(distance) for distance in distances if distance % unit_nbytes]
+                found += [f"their distance in the {side}, {distance}" for distance in dict.fromkeys(uneven)]
+        return f"not multiples of {unit_nbytes} bytes: {'; '.join(found)}"
+
+
+def counted(nbytes: int) -> str:
+    """Bytes as people say them."""
+    return "1 byte" if nbytes == 1 else f"{nbytes} bytes"

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from wgslice.layout import Layout
-from wgslice.plans.hindrances import hindrances
+from wgslice.plans.hindrances import Copied
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch
 
 __all__ = ["LARGEST_BINDING_NBYTES", "Plan", "Planner", "Step", "in_order"]
 
@@ -25,19 +25,32 @@ Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What one copy runs, step by step, and why. Immutable, and the same for every buffer.
+    """What one copy runs, step by step, and why. Printed, it says so; immutable, the same for every buffer.
 
-    `source` and `target` are the merged layouts, in elements of `width_nbytes` from the bases of the
-    memories.
+    Attributes
+    ----------
+    nbytes : int
+        Useful bytes, those of the target's elements.
+    itemsize, width_nbytes : int
+        Bytes an element of the tensor, and of the copy, which moves several at a time where it can.
+    source, target : Layout
+        Merged sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers.
+    steps : tuple
+        Buffer copies, clears and dispatches, in the order in which they run; `str` of each says why.
+    summary : str
+        Merged sizes, element width and kernels in a line.
+    hindrances : tuple of str
+        What is in the way of something faster, a line for each such way.
     """
 
-    nbytes: int  # useful bytes, those of the target's elements
-    itemsize: int  # bytes an element of the tensor
-    width_nbytes: int  # bytes an element of the copy
+    nbytes: int
+    itemsize: int
+    width_nbytes: int
     source: Layout
     target: Layout
     steps: tuple[Step, ...]
     scratch: tuple[tuple[Memory, int], ...] = ()  # buffers to make for each recording, with their bytes
+    terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
@@ -65,11 +78,16 @@ class Plan:
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
         return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
 
-    @property
+    @cached_property
     def hindrances(self) -> tuple[str, ...]:
-        """What in the layouts keeps each dispatch from a faster way, a line each."""
-        dispatches = [step for step in self.steps[:STEPS_PRINTED] if isinstance(step, Dispatch)]
-        return tuple(dict.fromkeys(line for step in dispatches for line in hindrances(step)))
+        """What in the layouts and the buffers is in the way of something faster, a line for each such way."""
+        reading = [step for step in self.steps if isinstance(step, Dispatch) and step.reads is Memory.INPUT]
+        windows = [step.hindrance for step in self.steps if isinstance(step, ExtractWindowsDispatch)]
+        found = [f"in the way of window_rows: {why}" for why in dict.fromkeys(windows)]
+        if self.terms is not None:
+            copied = Copied(self.source, self.target, self.width_nbytes, self.terms)
+            found += copied.hindrances({step.kernel for step in reading})
+        return tuple(found)
 
     def __repr__(self) -> str:
         return str(self)
@@ -84,7 +102,7 @@ class Plan:
         ]
         lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
-            lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps like these")
+            lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps")
         lines += [f"  {line}" for line in self.hindrances]
         return "\n".join(lines)
 

@@ -31,7 +31,7 @@ def plan_slice_grad(
     inside = plan_copy(source, target.select(taken), itemsize, terms)
     if zeroed:
         return inside
-    steps = in_order((*zeros(taken, target, itemsize, terms), *inside.steps))
+    steps = in_order((*inside.steps, *zeros(taken, target, itemsize, terms)))
     return replace(inside, nbytes=target.size * itemsize, steps=steps)
 
 

@@ -60,11 +60,11 @@ class Row:
         if step != 1:
             return f"steps of {step} inside of rows"
         if not beside(self.windows, self.source, self.axis, self.unit):
-            return "neighbours of a window are none in the input"
+            return "elements of a window's row do not follow each other in the input"
         if not self.target.is_packed:
             return "the output is not packed"
         if self.nbytes < profile.least_shifted_row_nbytes:
-            return f"rows of {self.nbytes} bytes are too short for blocks of 16 bytes"
+            return f"rows of {self.nbytes} bytes, at least {profile.least_shifted_row_nbytes} are needed"
         if self.windows.extents[self.axis] + size > I32_MAX:
             return f"a dimension of {size} is too long to count from outside of it"
         if self.mirrored and channels > MOST_CHANNELS:
@@ -187,7 +187,8 @@ def plan_rows(request: Request) -> Rows:
     for first, last in ranges(request, row, window_nbytes, stop):
         found = rows_between(request, row, first, last)
         if found is None:
-            return Rows([], 0, "no binding holds what they read")
+            ragged = "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
+            return Rows([], 0, ragged if row.ragged else "no binding holds what a window reads")
         steps += found
     return Rows(steps, stop if steps else 0, tight if stop < windows.count else "no binding holds a window")
 

@@ -16,8 +16,7 @@ __all__ = ["plan_elements"]
 
 
 def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[ExtractWindowsDispatch]:
-    """Dispatches of `extract_windows`, which does everything, for the windows from one on, and why."""
-    reason = f"windows, element by element: {hindrance}"
+    """Dispatches of `extract_windows`, which does everything, for the windows from one on."""
     alignment = request.limits.binding_alignment_nbytes
     segment_nbytes = request.most_nbytes // alignment * alignment  # where a binding may begin again
     whole = span_of(request.source, request.itemsize, request.limits) if request.source.size else Span(0, 4)
@@ -37,7 +36,7 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
             piece = layout.select([range(first, first + count), *(range(size) for size in layout.sizes[1:])])
             share = request.share(count, count * elements, 1, 1)
             for segment in segments:
-                yield element_dispatch(request, first, part, piece, segment, share, reason)
+                yield element_dispatch(request, first, part, piece, segment, share, hindrance)
 
 
 def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
@@ -61,7 +60,7 @@ def element_dispatch(
     target: Layout,
     segment: Span,
     share: Share,
-    reason: str,
+    hindrance: str,
 ) -> ExtractWindowsDispatch:
     """One dispatch of `extract_windows`: some windows, a part of each, out of a segment of the source."""
     windows, itemsize = request.windows, request.itemsize
@@ -96,5 +95,6 @@ def element_dispatch(
         source_binding=segment,
         target_binding=binding,
         share=share,
-        reason=reason,
+        reason="windows, element by element",
+        hindrance=hindrance,
     )

@@ -140,6 +140,7 @@ class ExtractWindowsDispatch(WindowDispatch):
 
     dimensions: tuple[ElementDimension, ...]
     segment: int  # elements of the source that are bound; windows read the others in another dispatch
+    hindrance: str  # why `window_rows` does not take them
 
     kernel: Kernel = Kernel.EXTRACT_WINDOWS
 
