@@ -76,7 +76,7 @@ def test_a_missing_adapter_says_what_there_is_or_what_to_install() -> None:
         choose_adapter([DISCRETE, INTEGRATED], "voodoo")
     with pytest.raises(wg.NoAdapterError, match=r"this machine has no WebGPU adapter: .*(install|driver)"):
         choose_adapter([])
-    only_opengl = Adapter("llvmpipe", "OpenGL", "CPU", "")
+    only_opengl = wg.Adapter("llvmpipe", "OpenGL", "CPU", "")
     with pytest.raises(wg.NoAdapterError, match=r"'Vulkan' .* has: llvmpipe via OpenGL; .*(install|driver)"):
         choose_adapter([only_opengl], "Vulkan")
     with pytest.raises(wg.NoAdapterError, match="'no such adapter'"):

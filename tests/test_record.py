@@ -238,12 +238,12 @@ def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
     for kind, given in kinds.items():
         with pytest.raises(
             TypeError,
-            match=rf"^from_buffer: gpu_buffer: of type {kind}: must be a wgpu\.GPUBuffer; that of a tensor is",
+            match=rf"^from_buffer: gpu_buffer: of type {kind}: must be a wgpu\.GPUBuffer; that of a tensor",
         ):
             wg.from_buffer(cast("Any", given), 8, np.uint8)
 
 
-@pytest.mark.parametrize("handle", ["without STORAGE", "destroyed", "mapped"])
+@pytest.mark.parametrize("handle", ["without STORAGE", "mapped"])
 def test_what_cannot_be_recorded_is_not_planned_for(device: wg.Device, handle: str) -> None:
     make, error, message = HOSTILE[handle]
     sides = wg.TensorDesc("uint32", (4,)), wg.TensorDesc("uint32", (4,))
