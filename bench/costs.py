@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ NAMES = ("import wgslice", "make a device", "first upload", "first operator")
 
 def measure_costs() -> dict[str, Any]:
     """Seconds of what comes once, the best of some processes, and of a call by its bytes."""
-    return {"once_s": once(), "calls": calls()}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"date": date, "once_s": once(), "calls": calls()}
 
 
 def once() -> dict[str, float]:
