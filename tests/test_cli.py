@@ -96,6 +96,7 @@ CONSTANTS = {
     "paired": 1,
     "source_step": -2,
     "ragged": 1,
+    "one_row": 1,
     "channels": 3,
     "mirrored": 1,
     "filled": 1,

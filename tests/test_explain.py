@@ -149,6 +149,7 @@ def planned(
 COPY, WIDE, SHIFTED, TILES = (
     f"in the way of {faster}: " for faster in ("a buffer copy", "wide_rows", "shifted_rows", "tiles")
 )
+SHIFTED_GRID = "in the way of shifted_grid: "
 EVEN, WORDS = "not multiples of 16 bytes: ", "not multiples of 4 bytes: "
 BACKWARDS = "the input is read backwards"
 TIGHT = "a buffer ends inside a vector of 16 bytes"
@@ -288,7 +289,7 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
             f"{TILES}elements of 1 byte, at least 4 are needed",
-            f"{SHIFTED}permuted, neighbours of the input lie along merged dimension 0",
+            f"{SHIFTED_GRID}permuted, neighbours of the input lie along merged dimension 0",
         ),
     ),
     "seven columns": (
@@ -296,7 +297,7 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
             f"{TILES}dimensions of less than 8 elements",
-            f"{SHIFTED}permuted, neighbours of the input lie along merged dimension 0",
+            f"{SHIFTED_GRID}permuted, neighbours of the input lie along merged dimension 0",
         ),
     ),
     "rows that interleave": (

@@ -31,7 +31,8 @@ from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.dealing import deal_row
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.grids import Tiling
+from wgslice.plans.kernels import GRIDS, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
@@ -160,6 +161,82 @@ CONDITIONS = {
         (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
         (16, Layout.of((), ()), Layout.packed((), 3)),
         (16, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
+    ],
+    Kernel.WORD_GRID: [
+        *((4, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 64, 512, 1024)),
+        *((4, Layout.of((n, 3), (4, -1), 2), Layout.packed((n, 3), 1)) for n in around(1, 16, 128, 256)),
+        *((4, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 33, 64, 520)),
+        *((4, Layout.of((70, n), (n, 2)), Layout.of((70, n), (n + 1, 1))) for n in (1, 2, 3, 17, 40)),
+        (4, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
+        (4, Layout.of((90, 2, 2), (4, -2, 1), 2), Layout.packed((90, 2, 2), 1)),  # the longest has the rows
+        (4, Layout.of((40, 3), (0, -1), 2), Layout.of((40, 3), (5, 1))),
+        (4, Layout.of((9, 7), (1, 9)), Layout.of((9, 7), (21, 3), 2)),
+        (4, Layout.of((), ()), Layout.packed((), 3)),
+        (4, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+    ],
+    Kernel.PAIR_GRID: [
+        *((8, Layout.of((n,), (3,), 1), Layout.packed((n,), 3)) for n in around(1, 64, 512)),
+        *((8, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 16, 33, 520)),
+        (8, Layout.of((5,), (0,), 3), Layout.of((5,), (2,), 1)),
+        (8, Layout.of((2, 3, 5, 40), (1000, 200, -41, 1), 200), Layout.packed((2, 3, 5, 40))),
+        (8, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+    ],
+    Kernel.WIDE_GRID: [
+        *((16, Layout.of((n,), (2,), 1), Layout.packed((n,), 3)) for n in around(1, 64, 256)),
+        *((16, Layout.of((9, n), (n + 3, -1), n), Layout.packed((9, n))) for n in around(1, 8, 33, 256)),
+        *((16, Layout.of((n, 5), (7, 1), 1), Layout.of((n, 5), (6, 1))) for n in around(8, 32)),
+        (16, Layout.of((2, 3, 5, 20), (500, 100, -21, 1), 100), Layout.packed((2, 3, 5, 20))),
+        (16, Layout.of((2,) * 8, (128, 64, -32, 16, 8, -4, 2, 1), 36), Layout.packed((2,) * 8)),
+        (16, Layout.of((), ()), Layout.packed((), 3)),
+    ],
+    Kernel.SHIFTED_GRID: [
+        # rows of whole blocks: every start within a block of the source, forwards and backwards
+        *(
+            (width, Layout.of((n,), (step,), (n - 1) * (step < 0) + o), Layout.packed((n,), p))
+            for width in (1, 2, 4, 8)
+            for step in (1, -1)
+            for n in (32 // width, 4096 // width, 4112 // width)
+            for o in range(16 // width)
+            for p in (0, 16 // width)
+        ),
+        *(
+            (width, Layout.of((n,), (step,), (n - 1) * 4 * (step < 0) + o), Layout.packed((n,)))
+            for width in (1, 2, 4, 8)
+            for step in (2, -2, 4, -4)
+            for n in (32 // width, 4112 // width)
+            for o in (0, 1, 16 // width - 1)
+        ),
+        # rows apart from each other, whose blocks lie otherwise in each, short and long
+        *(
+            (width, Layout.of((m, n), (n + gap, step), n), Layout.of((m, n), (n + 16 // width, 1)))
+            for width in (1, 4)
+            for m, n in ((70, 32 // width), (9, 144 // width), (3, 4128 // width))
+            for gap in (1, 5)
+            for step in (1, -1)
+        ),
+        (
+            2,
+            Layout.of((2, 3, 5, 40), (2000, 400, -41, 1), 170),
+            Layout.of((2, 3, 5, 40), (720, 240, 48, 1), 8),
+        ),
+        (
+            4,
+            Layout.of((2,) * 7 + (8,), (1280, 640, -320, 160, 80, -40, 20, -1), 408),
+            Layout.packed((2,) * 7 + (8,)),
+        ),
+    ],
+    Kernel.ROW_ENDS: [
+        # rows that are nothing but ends
+        *(
+            (width, Layout.of((n,), (step,), (n - 1) * (step < 0) + o), Layout.packed((n,), p))
+            for width in (1, 2, 4, 8)
+            for step in (1, -1)
+            for n in (16 // width, 30 // width)
+            for o in (0, 1, 16 // width - 1)
+            for p in range(1, 16 // width)
+            if p + n < 32 // width
+        ),
+        *((1, Layout.of((7, 17), (20, 1), 2), Layout.of((7, 17), (17 + gap, 1), 8)) for gap in (31, 32)),
     ],
     Kernel.SHIFTED_ROWS: [
         # one row: every start within a block on either side, forwards and backwards
@@ -424,7 +501,7 @@ def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
 
 
 def test_a_uniform_block_holds_the_step() -> None:
-    limits = Limits(2**27, 32, 65535, replace(GPU, least_pieces=1))
+    limits = Limits(2**27, 32, 65535, replace(GPU, least_pieces=1, grids=False))
     (step,) = plan_copy(Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, Terms(limits)).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
@@ -443,6 +520,24 @@ def test_a_uniform_block_holds_the_step() -> None:
     }
     assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
     assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4
+
+
+def test_a_uniform_block_holds_the_tiles() -> None:
+    limits = Limits(2**27, 32, 65535, GPU)
+    (step,) = plan_copy(Layout.of((70, 600), (700, 3)), Layout.packed((70, 600)), 4, Terms(limits)).steps
+    assert isinstance(step, Dispatch)
+    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    assert step.share.tiling == Tiling(6, 0, 1, 10, 9)
+    assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 10, 9)
+    assert divider(10) == (block["pieces_multiplier"], block["pieces_shift"])
+    assert divider(9) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
+    assert (block["lane_shift"], block["ahead_columns"], block["ahead_rows"]) == (6, 0, 1)
+    assert override_constants(step) == {"workgroup_size": 64}
+
+
+@pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)
+def test_a_kernel_on_a_grid_says_how_much_a_lane_takes(kernel: Kernel) -> None:
+    assert f"const units: u32 = {GRIDS[kernel]}u; // " in kernel_module(kernel)
 
 
 def test_the_oracles_see_a_wrong_answer() -> None:

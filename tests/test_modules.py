@@ -147,8 +147,13 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
         signed = field in ("lowests", "highests")  # bits that the kernel takes as i32
         fields[field] = (np.dtype((dtype.replace("u", "i") if signed else dtype, shape)), offset)
         offset += nbytes
-    assert fields == dict(host.fields or {})
-    assert -(-offset // 16) * 16 == host.itemsize
+    of_host = dict(host.fields or {})
+    if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy
+        assert list(fields)[-1] == "count"
+        of_host = dict(list(of_host.items())[: len(fields)])
+    else:
+        assert -(-offset // 16) * 16 == host.itemsize
+    assert fields == of_host
 
 
 def test_every_field_and_override_says_what_it_counts() -> None:

@@ -312,8 +312,13 @@ def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
     plan = check_tight(device, operator, source.reshape(-1).view(np.uint8), expected)
     assert expected.nbytes % 16
     assert expected.nbytes % 4 == 0
-    assert plan.steps[0].name == Kernel.SHIFTED_ROWS.value == operator.plan.steps[0].name
-    assert len(plan.steps) > 1
+    kernel = Kernel.SHIFTED_ROWS
+    if profile.grids:  # which takes every second word by words
+        kernel = Kernel.SHIFTED_GRID if step == 1 or dtype != "u4" else Kernel.WORD_GRID
+    if step == -1:
+        kernel = Kernel.SHIFTED_GRID if profile.grids else Kernel.SHIFTED_ROWS
+    assert plan.steps[0].name == kernel.value == operator.plan.steps[0].name
+    assert len(plan.steps) > len(operator.plan.steps) or kernel is Kernel.WORD_GRID
 
 
 def test_tight_windows_leave_only_the_last_to_elements(device: wg.Device) -> None:

@@ -17,6 +17,7 @@ from strategies import Case, cases
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.dealing import deal_row
+from wgslice.plans.grids import Tiling
 from wgslice.plans.kernels import Kernel, words_spanned
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
@@ -36,6 +37,10 @@ def only_dispatch(made: Plan) -> Dispatch:
     (step,) = made.steps
     assert isinstance(step, Dispatch)
     return step
+
+
+def kernels_of(made: Plan) -> list[Kernel]:
+    return [step.kernel for step in made.steps if isinstance(step, Dispatch)]
 
 
 @pytest.mark.parametrize(
@@ -206,11 +211,11 @@ def test_of_short_rows_two_dimensions_are_taken_as_one_on_a_cpu(width: int, run:
     ("sizes", "strides", "width", "kernel"),
     [
         ((8, 8), (1, 9), 4, Kernel.TILES),
-        ((7, 8), (1, 9), 4, Kernel.ROWS),
-        ((8, 7), (1, 9), 4, Kernel.ROWS),
-        ((8, 8), (2, 16), 4, Kernel.ROWS),
+        ((7, 8), (1, 9), 4, Kernel.WORD_GRID),
+        ((8, 7), (1, 9), 4, Kernel.WORD_GRID),
+        ((8, 8), (2, 16), 4, Kernel.WORD_GRID),
         ((8, 9), (-1, 9), 16, Kernel.TILES),
-        ((3, 8, 4, 9), (1, 1000, 3, 12), 8, Kernel.ROWS),
+        ((3, 8, 4, 9), (1, 1000, 3, 12), 8, Kernel.PAIR_GRID),
         ((9, 8, 4, 9), (1, 1000, 9, 36), 8, Kernel.TILES),
         ((8, 9), (1, 9), 2, Kernel.NARROW_ROWS),
     ],
@@ -220,7 +225,7 @@ def test_a_permuted_source_goes_through_tiles_on_a_gpu(
 ) -> None:
     source = Layout.of(sizes, strides, 100)
     step = only_dispatch(plan(source, itemsize=width, limits=replace(LIMITS, profile=GPU)))
-    assert step.kernel in ({kernel} if kernel is not Kernel.ROWS else {Kernel.ROWS, Kernel.WIDE_ROWS})
+    assert step.kernel is kernel
     if kernel is Kernel.TILES:
         assert abs(step.source.strides[-2]) == step.target.strides[-1] == 1
     assert only_dispatch(plan(source, itemsize=width)).kernel is not Kernel.TILES
@@ -237,15 +242,18 @@ def test_a_tight_buffer_keeps_its_kernel(width: int, rows: int, side: str, profi
         f"{side}_room_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
     }
     roomy = plan_copy(source, target, width, Terms(limits))
-    assert only_dispatch(roomy).kernel is Kernel.SHIFTED_ROWS
+    of_bulk = [Kernel.SHIFTED_GRID, Kernel.ROW_ENDS] if profile.grids else [Kernel.SHIFTED_ROWS]
+    assert kernels_of(roomy) == of_bulk
     made = plan_copy(source, target, width, Terms(limits, **room))
     if rows * 65 * width < 2**16:
-        assert only_dispatch(made).kernel is (Kernel.ROWS if width == 4 else Kernel.NARROW_ROWS)
+        of_words = Kernel.WORD_GRID if profile.grids else Kernel.ROWS
+        assert only_dispatch(made).kernel is (of_words if width == 4 else Kernel.NARROW_ROWS)
         return
-    bulk, end = made.steps
+    *dispatches, end = made.steps
+    bulk = dispatches[0]
     assert isinstance(bulk, Dispatch)
     assert isinstance(end, BufferCopies | Dispatch)
-    assert bulk.kernel is Kernel.SHIFTED_ROWS
+    assert kernels_of(made)[: len(dispatches)] == of_bulk
     assert bulk.target.sizes == (rows - 1, 65)
     assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
     assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
@@ -275,13 +283,59 @@ def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
 
 
 def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
+    """Where it deals rows and no tiles."""
+    limits = replace(LIMITS, profile=replace(GPU, grids=False))
     for layout, width, kernel in (
         (Layout.of((99, 3), (18, 2)), 4, Kernel.ROWS),
         (Layout.of((99, 2), (18, 2)), 16, Kernel.WIDE_ROWS),
     ):
-        step = only_dispatch(plan(layout, itemsize=width, limits=replace(LIMITS, profile=GPU)))
+        step = only_dispatch(plan(layout, itemsize=width, limits=limits))
         assert step.kernel is kernel
         assert not step.share.paired
+
+
+@pytest.mark.parametrize(
+    ("sizes", "width", "tiling", "count"),
+    [
+        # words: lanes along columns of 4 bytes, 8 ahead of each other; along rows where columns are few
+        ((1, 512), 4, Tiling(6, 64, 0, 1, 1), 1),
+        ((1, 513), 4, Tiling(6, 64, 0, 2, 1), 2),
+        ((8, 64), 4, Tiling(6, 0, 1, 1, 1), 1),
+        ((9, 64), 4, Tiling(6, 0, 1, 1, 2), 2),
+        ((128, 3), 4, Tiling(2, 0, 16, 1, 1), 1),
+        ((129, 3), 4, Tiling(2, 0, 16, 1, 2), 2),
+        # no fewer lanes beside each other than make a line of 128 bytes
+        ((128, 40), 4, Tiling(6, 0, 1, 1, 16), 16),
+        # vectors, 4 of them
+        ((1, 256), 16, Tiling(6, 64, 0, 1, 1), 1),
+        ((4, 64), 16, Tiling(6, 0, 1, 1, 1), 1),
+        ((32, 8), 16, Tiling(3, 0, 8, 1, 1), 1),
+        ((33, 8), 16, Tiling(3, 0, 8, 1, 2), 2),
+    ],
+)
+def test_planes_are_cut_into_tiles(sizes: tuple[int, ...], width: int, tiling: Tiling, count: int) -> None:
+    source = Layout.of(sizes, (3 * sizes[1] + 7, 3))
+    share = only_dispatch(plan(source, itemsize=width, limits=replace(LIMITS, profile=GPU))).share
+    assert (share.tiling, share.count) == (tiling, count)
+
+
+def test_the_longest_dimension_has_the_rows_of_planes() -> None:
+    """And the later of two that are equally good."""
+    limits = replace(LIMITS, profile=GPU)
+    for sizes, rows in (((90, 2, 2), 90), ((2, 70, 3), 70), ((40, 40, 3), 40)):
+        source = Layout.of(sizes, (1000, 100, 7))
+        step = only_dispatch(plan(source, limits=limits))
+        assert step.kernel is Kernel.WORD_GRID
+        assert step.target.sizes[-2:] == (rows, sizes[-1])
+        assert step.source.strides[-2] == (1000 if rows == 90 else 100)
+
+
+@pytest.mark.parametrize(("last", "on_grid"), [(8, True), (7, False)])
+def test_planes_that_leave_most_lanes_idle_are_dealt_row_by_row(last: int, on_grid: bool) -> None:
+    """A lane on a grid takes up to 8 elements; with less than one in 8 of them used, rows are as good."""
+    source = Layout.of((last,) * 4, (90_000, 9_000, 900, 90))
+    kernel = only_dispatch(plan(source, limits=replace(LIMITS, profile=GPU))).kernel
+    assert kernel is (Kernel.WORD_GRID if on_grid else Kernel.ROWS)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +374,7 @@ def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
 
 def test_a_gpu_deals_neighbours_to_neighbours() -> None:
     source = Layout.of((3, 2000), (6003, 3))
-    gpu = only_dispatch(plan(source, limits=replace(LIMITS, profile=GPU))).share
+    gpu = only_dispatch(plan(source, limits=replace(LIMITS, profile=replace(GPU, grids=False)))).share
     cpu = only_dispatch(plan(source)).share
     assert (gpu.contiguous, gpu.pieces, gpu.each) == (False, 500, 4)
     assert (cpu.contiguous, cpu.pieces, cpu.each) == (True, 63, 32)
@@ -353,7 +407,8 @@ def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None
 def test_a_gpus_short_rows_go_to_32_neighbours_before_any_takes_more(
     run: int, pieces: int, each: int
 ) -> None:
-    share = only_dispatch(plan(Layout.of((3, run), (4000, 3)), limits=replace(LIMITS, profile=GPU))).share
+    limits = replace(LIMITS, profile=replace(GPU, grids=False))
+    share = only_dispatch(plan(Layout.of((3, run), (4000, 3)), limits=limits)).share
     assert (share.pieces, share.each) == (pieces, each)
 
 
@@ -458,7 +513,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  step 1: 5 buffer copies of 32 bytes: contiguous words on both sides"
     )
     pieces = plan(Layout.of((1000,), (2,)), limits=replace(SMALL, profile=GPU))
-    assert pieces.summary == f"merged (1000,) x 4 bytes, rows in {len(pieces.steps)} steps"
+    assert pieces.summary == f"merged (1000,) x 4 bytes, word_grid in {len(pieces.steps)} steps"
     assert str(pieces).splitlines()[12] == f"  and {len(pieces.steps) - 8} more steps"
 
 
@@ -475,7 +530,7 @@ assert "wgpu" not in sys.modules, "wgpu was imported"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "merged (81,) x 1 bytes, shifted_rows\n"
+    assert done.stdout == "merged (81,) x 1 bytes, shifted_grid, row_ends in 2 steps\n"
 
 
 def test_a_real_slice_ends_at_few_dimensions() -> None:

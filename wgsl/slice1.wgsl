@@ -10,16 +10,10 @@ struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
     source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32: a negative stride wraps around
     target_strides: array<vec4<u32>, 2>, // elements
-    multipliers: array<vec4<u32>, 2>,    // of each dimension's divisor, for kernels that must not divide
-    shifts: array<vec4<u32>, 2>,         // bits, likewise
     source_offset: u32,                  // elements, from the start of the binding
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // elements
-    pieces: u32,                         // invocations a row, for kernels that deal rows
-    pieces_multiplier: u32,              // of the divisor `pieces`
-    pieces_shift: u32,                   // bits, likewise
-    unused: u32,                         // fills the last 16 bytes
 }
 
 override workgroup_size: u32; // invocations

@@ -4,16 +4,24 @@ struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
     source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32: a negative stride wraps around
     target_strides: array<vec4<u32>, 2>, // elements
-    multipliers: array<vec4<u32>, 2>,    // of each dimension's divisor, for kernels that must not divide
-    shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     source_offset: u32,                  // elements, from the start of the binding
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // elements, rows, words or tiles, as the kernel says
-    pieces: u32,                         // invocations a row, for kernels that deal rows
+    multipliers: array<vec4<u32>, 2>,    // of each dimension's divisor, for kernels that must not divide
+    shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
+    pieces: u32,                         // invocations a row, or tiles beside each other in a plane
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
-    unused: u32,                         // fills the last 16 bytes
+    row_tiles: u32,                      // tiles below each other in a plane
+    row_tiles_multiplier: u32,           // of the divisor `row_tiles`
+    row_tiles_shift: u32,                // bits, for the same divisor
+    lane_shift: u32,                     // 2^lane_shift lanes lie beside each other along a tile's columns
+    ahead_columns: u32,                  // columns from one of a lane's units to its next
+    ahead_rows: u32,                     // rows from one of a lane's units to its next
+    unused_0: u32,                       // fills the last 16 bytes
+    unused_1: u32,                       // fills the last 16 bytes
+    unused_2: u32,                       // fills the last 16 bytes
 }
 
 @group(0) @binding(0) var<uniform> copy: Copy;

@@ -10,7 +10,7 @@ from math import gcd, prod
 from wgslice.arguments import MAX_RANK, U32_MAX
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.dealing import most_groups
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, choose_kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, choose_kernel, is_ragged
 from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Step, in_order
 from wgslice.plans.profiles import LEAST_BULK_NBYTES, MOST_PLANS, PATTERN_NBYTES, Limits
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
@@ -52,14 +52,15 @@ def dispatches(source: Layout, target: Layout, width_nbytes: int, terms: Terms) 
     """
     roomy = has_room(source, target, width_nbytes, terms)
     if not roomy and target.size * width_nbytes >= LEAST_BULK_NBYTES:
-        whole = dispatch(source, target, width_nbytes, terms.limits, whole_vectors=True)
-        parts = cut_end(source, target, width_nbytes, terms) if whole.kernel is Kernel.SHIFTED_ROWS else None
+        (whole, *_) = dispatch(source, target, width_nbytes, terms.limits, whole_vectors=True)
+        shifted = whole.kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
+        parts = cut_end(source, target, width_nbytes, terms) if shifted else None
         if parts is not None:
             bulk, end = parts
             yield from dispatches(*bulk, width_nbytes, terms)
             yield from end_steps(*end, width_nbytes, terms)
             return
-    yield dispatch(source, target, width_nbytes, terms.limits, whole_vectors=roomy)
+    yield from dispatch(source, target, width_nbytes, terms.limits, whole_vectors=roomy)
 
 
 def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
@@ -107,7 +108,11 @@ def end_steps(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -
         steps = [row_copies(source, target, width_nbytes)]
     else:
         pieces = split(source, target, width_nbytes, terms.limits)
-        steps = (dispatch(*piece, width_nbytes, terms.limits, whole_vectors=False) for piece in pieces)
+        steps = (
+            step
+            for piece in pieces
+            for step in dispatch(*piece, width_nbytes, terms.limits, whole_vectors=False)
+        )
     for step in steps:
         yield replace(step, reason=f"{step.reason}; the end, whose buffer ends inside a vector of 16 bytes")
 
@@ -197,15 +202,18 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 
 def dispatch(
     source: Layout, target: Layout, width_nbytes: int, limits: Limits, *, whole_vectors: bool
-) -> Dispatch:
-    """One piece, whose sides fit in a binding each, as a dispatch."""
+) -> Iterator[Dispatch]:
+    """One piece, whose sides fit in a binding each, as a dispatch, and another for the ends of its rows."""
     bindings = span_of(source, width_nbytes, limits), span_of(target, width_nbytes, limits)
     source, target = (
         coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
         for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
     )
     kernel, reason = choose_kernel(source, target, width_nbytes, limits, whole_vectors=whole_vectors)
-    return dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
+    yield dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
+    if kernel is Kernel.SHIFTED_GRID and is_ragged(target, width_nbytes):
+        ends = "the blocks that rows begin and end inside of"
+        yield dispatch_of(Kernel.ROW_ENDS, source, target, width_nbytes, bindings, limits, ends)
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import Kernel, pairs, tile_axis, words_spanned
+from wgslice.plans.grids import Tiling
+from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, tile_axis, words_spanned
 from wgslice.plans.profiles import PIECE_WORDS, TILE_NBYTES, Limits, Profile
 
 __all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
@@ -23,6 +24,7 @@ class Share:
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid
+    tiling: Tiling | None = None  # of planes, for kernels that take tiles of them
 
 
 def count_tiles(target: Layout, axis: int, width_nbytes: int) -> int:
@@ -43,6 +45,8 @@ def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Prof
 def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Deal a copy to the invocations of a kernel."""
     profile = limits.profile
+    if kernel in GRIDS:
+        return deal_tiles(kernel, target, width_nbytes, limits)
     paired = pairs(kernel, target, width_nbytes, profile)
     if kernel.deals_rows:
         *outer, size = target.sizes
@@ -50,6 +54,8 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
             size *= outer.pop()
         count = prod(outer)
         pieces, each = deal_row(kernel, size, width_nbytes, profile)
+        if kernel is Kernel.ROW_ENDS:
+            pieces, each = 1, 1
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes
@@ -62,6 +68,15 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
     groups = -(-invocations // profile.workgroup_size)
     grid = *fold(groups, limits), 1
     return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+
+def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Tiles of the planes of the last two dimensions, one a workgroup."""
+    grid = grid_of(kernel, target, width_nbytes, limits.profile)
+    assert grid.axis == target.rank - 2
+    tiling, size = grid.tiling, limits.profile.workgroup_size
+    workgroups = *fold(grid.count, limits), 1
+    return Share(grid.count, False, tiling.column_tiles, GRIDS[kernel], False, size, workgroups, tiling)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

@@ -8,11 +8,16 @@ from math import inf, prod
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import SHIFTED_STEPS, WIDEST_NBYTES, Kernel, run_nbytes, tile_axis
+from wgslice.plans.profiles import Profile
 from wgslice.plans.terms import Terms
 
 __all__ = ["Copied"]
 
 WORD_NBYTES = 4
+FASTEST = {
+    *(Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES),
+    *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
+}
 
 
 @dataclass(frozen=True)
@@ -33,14 +38,20 @@ class Copied:
         if not kernels:
             return
         yield f"in the way of a buffer copy: {'; and '.join(self.against_buffer_copies())}"
-        if kernels <= {Kernel.WIDE_ROWS, Kernel.TILES}:
+        if kernels <= {Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES}:
             return
+        wide, shifted = ("wide_grid", "shifted_grid") if self.profile.grids else ("wide_rows", "shifted_rows")
         if self.in_runs and self.width_nbytes < WIDEST_NBYTES:
-            yield f"in the way of wide_rows: {self.uneven(WIDEST_NBYTES)}"
-        if Kernel.TILES not in kernels and self.is_permuted and self.terms.limits.profile.least_tile < inf:
+            yield f"in the way of {wide}: {self.uneven(WIDEST_NBYTES)}"
+        if Kernel.TILES not in kernels and self.is_permuted and self.profile.least_tile < inf:
             yield f"in the way of tiles: {self.against_tiles()}"
-        if not kernels <= {Kernel.WIDE_ROWS, Kernel.TILES, Kernel.SHIFTED_ROWS}:
-            yield f"in the way of shifted_rows: {self.against_blocks()}"
+        if not kernels <= FASTEST:
+            yield f"in the way of {shifted}: {self.against_blocks()}"
+
+    @property
+    def profile(self) -> Profile:
+        """Of the device."""
+        return self.terms.limits.profile
 
     @property
     def row_nbytes(self) -> int:
@@ -73,7 +84,7 @@ class Copied:
             return
         if self.width_nbytes < WORD_NBYTES:
             yield self.uneven(WORD_NBYTES)
-        profile = self.terms.limits.profile
+        profile = self.profile
         rows = prod(self.target.sizes[:-1])
         packed = self.source.is_packed and self.target.is_packed
         if not packed and rows > profile.few_rows and self.row_nbytes < profile.row_copy_nbytes:
@@ -81,7 +92,7 @@ class Copied:
 
     def against_blocks(self) -> str:
         """Why blocks of 16 bytes, from any byte on, do not do it."""
-        least = self.terms.limits.profile.least_shifted_row_nbytes
+        least = self.profile.least_shifted_row_nbytes
         if abs(self.steps[0]) not in SHIFTED_STEPS or self.steps[1] != 1:
             return self.apart()
         if not self.target.is_nested:
@@ -96,7 +107,7 @@ class Copied:
 
     def against_tiles(self) -> str:
         """Why tiles of a permuted source do not do it."""
-        least = self.terms.limits.profile.least_tile
+        least = self.profile.least_tile
         if self.width_nbytes < WORD_NBYTES:
             return f"elements of {counted(self.width_nbytes)}, at least {WORD_NBYTES} are needed"
         return f"dimensions of less than {least} elements"

@@ -6,13 +6,18 @@ from enum import Enum
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
+from wgslice.plans.grids import Grid, find_grid
 from wgslice.plans.profiles import Limits, Profile
 
 __all__ = [
+    "GRIDS",
     "SHIFTED_STEPS",
+    "UNIT_GRIDS",
     "WIDEST_NBYTES",
     "Kernel",
     "choose_kernel",
+    "grid_of",
+    "is_ragged",
     "pairs",
     "run_nbytes",
     "tile_axis",
@@ -31,6 +36,11 @@ class Kernel(Enum):
     ROWS = "rows"
     WIDE_ROWS = "wide_rows"
     SHIFTED_ROWS = "shifted_rows"
+    WORD_GRID = "word_grid"
+    PAIR_GRID = "pair_grid"
+    WIDE_GRID = "wide_grid"
+    SHIFTED_GRID = "shifted_grid"
+    ROW_ENDS = "row_ends"
     NARROW_ROWS = "narrow_rows"
     NARROW_RUNS = "narrow_runs"
     TILES = "tiles"
@@ -40,7 +50,8 @@ class Kernel(Enum):
     @property
     def deals_rows(self) -> bool:
         """Whether invocations share out each row of the last dimension, or two; one must exist."""
-        return self in (Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS, Kernel.NARROW_ROWS)
+        dealing = (Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS, Kernel.NARROW_ROWS)
+        return self in dealing or self is Kernel.ROW_ENDS
 
     @property
     def takes_windows(self) -> bool:
@@ -49,9 +60,38 @@ class Kernel(Enum):
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
-        if self in (Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS):
+        if self in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS):
             return WIDEST_NBYTES
         return 4 if self in (Kernel.NARROW_ROWS, Kernel.NARROW_RUNS) else width_nbytes
+
+
+UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
+GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # with the units that a lane takes, as their files say
+
+
+def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
+    """The planes and tiles of a target for a kernel that takes tiles."""
+    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    columns = run_nbytes(target, width_nbytes) // unit_nbytes
+    along = kernel is Kernel.SHIFTED_GRID
+    return find_grid(
+        target.sizes[:-1], columns, unit_nbytes, GRIDS[kernel], profile.workgroup_size, along=along
+    )
+
+
+def fits_grid(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> bool:
+    """Whether a GPU takes a kernel on a grid: with no more workgroups than units one a lane would need."""
+    if not profile.grids:
+        return False
+    units = target.size * width_nbytes // kernel.unit_nbytes(width_nbytes)
+    groups = grid_of(kernel, target, width_nbytes, profile).count
+    return groups <= max(1, -(-units // profile.workgroup_size))
+
+
+def is_ragged(target: Layout, width_nbytes: int) -> bool:
+    """Whether some row begins or ends inside a block of 16 bytes."""
+    places = target.sizes[-1], target.offset, *target.strides[:-1]
+    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 
 
 def choose_kernel(
@@ -64,17 +104,31 @@ def choose_kernel(
     profile = limits.profile
     if width_nbytes >= 4 and tile_axis(source, target, profile.least_tile) is not None:
         return Kernel.TILES, "a permuted source, through workgroup memory"
+    unit_grid = {4: Kernel.WORD_GRID, 8: Kernel.PAIR_GRID, 16: Kernel.WIDE_GRID}.get(width_nbytes)
+    on_grid = (
+        unit_grid is not None and target.rank > 0 and fits_grid(unit_grid, target, width_nbytes, profile)
+    )
     if width_nbytes == WIDEST_NBYTES:
+        if unit_grid and on_grid:
+            return unit_grid, "vectors of 16 bytes, in tiles"
         return Kernel.WIDE_ROWS, "vectors of 16 bytes, row by row"
     close = target.strides[-1:] == (1,) and abs(source.strides[-1]) in SHIFTED_STEPS
     long = run_nbytes(target, width_nbytes) >= profile.least_shifted_row_nbytes
     if close and long and whole_vectors and target.is_nested:
+        by_words = unit_grid is not None and abs(source.strides[-1]) > 1
+        if unit_grid and by_words and on_grid:
+            return unit_grid, "whole words, in tiles"
+        if fits_grid(Kernel.SHIFTED_GRID, target, width_nbytes, profile):
+            step = source.strides[-1]
+            return Kernel.SHIFTED_GRID, f"steps of {step}, in blocks of 16 bytes from any byte, in tiles"
         return (
             Kernel.SHIFTED_ROWS,
             f"steps of {source.strides[-1]}, in blocks of 16 bytes from any byte, row by row",
         )
     if width_nbytes < 4:
         return choose_narrow_kernel(target, width_nbytes, profile)
+    if unit_grid and on_grid:
+        return unit_grid, "whole words, in tiles"
     if pairs(Kernel.ROWS, target, width_nbytes, profile):
         return Kernel.ROWS, "whole words in short runs, two dimensions a row"
     return Kernel.ROWS, "whole words, row by row"

@@ -10,6 +10,7 @@ __all__ = [
     "CPU",
     "GPU",
     "LEAST_BULK_NBYTES",
+    "LINE_NBYTES",
     "MOST_PAD_PIECES",
     "MOST_PIPELINES",
     "MOST_PLACES",
@@ -36,6 +37,7 @@ class Profile:
     workgroup_size: int  # invocations a workgroup
     words_each: int  # most 32-bit words that an invocation writes
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
+    grids: bool  # whether workgroups take tiles of planes, where there is a kernel for that
     least_pieces: int  # invocations a row before they take more than one element each
     least_row_nbytes: int  # of shorter rows, two dimensions are taken as one
     least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
@@ -69,6 +71,7 @@ CPU = Profile(
     workgroup_size=64,
     words_each=32,
     contiguous=True,
+    grids=False,
     least_pieces=1,
     least_row_nbytes=32,
     least_shifted_row_nbytes=64,
@@ -87,6 +90,7 @@ GPU = Profile(
     workgroup_size=64,
     words_each=4,
     contiguous=False,
+    grids=True,
     least_pieces=32,
     least_row_nbytes=0,
     least_shifted_row_nbytes=64,
@@ -123,6 +127,10 @@ PIECE_BLOCKS = 2
 # Blocks that an invocation may take of a row of windows: few choices, since each is a pipeline to compile,
 # 0.1 to 0.4 s on lavapipe.
 BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
+
+# Bytes that a GPU's memory moves at once: lanes beside each other take so many along a row where it has them.
+# 64 to 128 on most GPUs; not measured yet.
+LINE_NBYTES = 128
 
 # Bytes of a tile's side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB. Not
 # measured yet: a GPU's cache lines are 64 to 128 bytes long.

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, deal
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel, tile_axis
+from wgslice.plans.kernels import GRIDS, WIDEST_NBYTES, Kernel, grid_of, tile_axis
 from wgslice.plans.profiles import Limits
 
 __all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
@@ -122,6 +122,12 @@ class Dispatch(OnGrid):
         return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
 
 
+def before_last(layout: Layout, axis: int) -> Layout:
+    """The same places with a dimension moved before the last one."""
+    others = [other for other in range(layout.rank - 1) if other != axis]
+    return layout.permuted([*others, axis, layout.rank - 1])
+
+
 def way(reads: Memory, writes: Memory) -> str:
     """What a printed step says of where it reads and writes: nothing, if that is the input and the output."""
     origin = "" if reads is Memory.INPUT else f" from {reads.phrase}"
@@ -144,12 +150,17 @@ def dispatch_of(
             source.select([*map(range, source.sizes), None]),
             target.select([*map(range, target.sizes), None]),
         )
+    if kernel in GRIDS:
+        if target.rank < 2:
+            units = [None] * (2 - target.rank), [*map(range, target.sizes)]
+            source, target = (layout.select([*units[0], *units[1]]) for layout in (source, target))
+        axis = grid_of(kernel, target, width_nbytes, limits.profile).axis
+        source, target = (before_last(layout, axis) for layout in (source, target))
     if kernel is Kernel.TILES:
-        axis = tile_axis(source, target, least=0)
-        assert axis is not None
-        axes = [other for other in range(target.rank - 1) if other != axis] + [axis, target.rank - 1]
-        source, target = source.permuted(axes), target.permuted(axes)
-    if kernel is Kernel.SHIFTED_ROWS:
+        found = tile_axis(source, target, least=0)
+        assert found is not None
+        source, target = (before_last(layout, found) for layout in (source, target))
+    if kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes:
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
     share = deal(kernel, target, width_nbytes, limits)
     return Dispatch(

@@ -31,7 +31,7 @@ from wgslice.shaders.pieces import (
 )
 from wgslice.shaders.uniforms import override_constants
 
-__all__ = ["shifted_rows"]
+__all__ = ["edge_blocks", "find_row_edges", "find_sources", "read_blocks", "shifted_rows"]
 
 
 def source_step(step: Dispatch) -> int:

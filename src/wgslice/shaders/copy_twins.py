@@ -16,7 +16,16 @@ from wgslice.shaders.pieces import (
     taken,
 )
 
-__all__ = ["narrow_rows", "narrow_runs", "rows", "slice1", "tiles", "wide_rows", "write_elements"]
+__all__ = [
+    "WORD_NBYTES",
+    "narrow_rows",
+    "narrow_runs",
+    "rows",
+    "slice1",
+    "tiles",
+    "wide_rows",
+    "write_elements",
+]
 
 WORD_NBYTES = 4
 

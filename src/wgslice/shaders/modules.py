@@ -16,18 +16,29 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.WIDE_ROWS: ("copy", "invocations", "division", "pieces", "places"),
     Kernel.SHIFTED_ROWS: (
         *("copy", "invocations", "division", "pieces", "places"),
-        *("edges", "blocks", "block_edges"),
+        *("extents", "edges", "blocks", "block_edges", "shifted", "shifted_ends"),
+    ),
+    Kernel.WORD_GRID: ("copy", "invocations", "division", "places", "grid", "unit_grid"),
+    Kernel.PAIR_GRID: ("copy", "invocations", "division", "places", "grid", "unit_grid"),
+    Kernel.WIDE_GRID: ("copy", "invocations", "division", "places", "grid", "unit_grid"),
+    Kernel.SHIFTED_GRID: (
+        *("copy", "invocations", "division", "places", "grid"),
+        *("extents", "blocks", "shifted"),
+    ),
+    Kernel.ROW_ENDS: (
+        *("copy", "invocations", "division", "pieces", "places"),
+        *("extents", "edges", "blocks", "block_edges", "shifted", "shifted_ends"),
     ),
     Kernel.NARROW_ROWS: (
         *("copy", "invocations", "division", "pieces", "places"),
-        *("pairs", "edges", "words", "narrow_elements"),
+        *("pairs", "extents", "edges", "words", "narrow_elements"),
     ),
     Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
     Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
     Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),
     Kernel.WINDOW_ROWS: (
         *("windows", "invocations", "division", "pieces"),
-        *("edges", "blocks", "block_edges"),
+        *("extents", "edges", "blocks", "block_edges"),
     ),
 }
 

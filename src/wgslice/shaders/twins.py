@@ -17,6 +17,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.block_twins import shifted_rows
 from wgslice.shaders.copy_twins import narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
+from wgslice.shaders.grid_twins import pair_grid, row_ends, shifted_grid, wide_grid, word_grid
 from wgslice.shaders.memory import Bytes, Writes, bound, store
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
 from wgslice.shaders.windows_twins import run_windows
@@ -59,6 +60,11 @@ twins: dict[Kernel, Callable[[np.void, Dispatch, Bytes, Bytes], Writes]] = {
     Kernel.ROWS: rows,
     Kernel.WIDE_ROWS: wide_rows,
     Kernel.SHIFTED_ROWS: shifted_rows,
+    Kernel.WORD_GRID: word_grid,
+    Kernel.PAIR_GRID: pair_grid,
+    Kernel.WIDE_GRID: wide_grid,
+    Kernel.SHIFTED_GRID: shifted_grid,
+    Kernel.ROW_ENDS: row_ends,
     Kernel.NARROW_ROWS: narrow_rows,
     Kernel.NARROW_RUNS: narrow_runs,
     Kernel.TILES: tiles,

@@ -8,7 +8,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import GRIDS, UNIT_GRIDS, WIDEST_NBYTES, Kernel, is_ragged
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 
@@ -30,16 +30,24 @@ copy_dtype = np.dtype(
         ("sizes", "<u4", MAX_RANK),  # elements
         ("source_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
         ("target_strides", "<u4", MAX_RANK),  # elements
-        ("multipliers", "<u4", MAX_RANK),  # of each dimension's divisor
-        ("shifts", "<u4", MAX_RANK),  # bits
         ("source_offset", "<u4"),  # elements, from the start of the binding
         ("target_offset", "<u4"),  # elements, from the start of the binding
         ("rank", "<u4"),  # dimensions in use
         ("count", "<u4"),  # elements, rows, words or tiles, as the kernel says
-        ("pieces", "<u4"),  # invocations a row, for kernels that deal rows
+        ("multipliers", "<u4", MAX_RANK),  # of each dimension's divisor
+        ("shifts", "<u4", MAX_RANK),  # bits
+        ("pieces", "<u4"),  # invocations a row, or tiles beside each other in a plane
         ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
         ("pieces_shift", "<u4"),  # bits
-        ("unused", "<u4"),  # fills the last 16 bytes
+        ("row_tiles", "<u4"),  # tiles below each other in a plane
+        ("row_tiles_multiplier", "<u4"),  # of the divisor `row_tiles`
+        ("row_tiles_shift", "<u4"),  # bits
+        ("lane_shift", "<u4"),  # 2**lane_shift lanes lie along a tile's columns
+        ("ahead_columns", "<u4"),  # columns from one of a lane's units to its next
+        ("ahead_rows", "<u4"),  # rows likewise
+        ("unused_0", "<u4"),  # fills the last 16 bytes
+        ("unused_1", "<u4"),
+        ("unused_2", "<u4"),
     ]
 )
 
@@ -95,24 +103,34 @@ def uniform_block(step: Dispatch) -> bytes:
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    if step.share.tiling is not None:
+        tiling = step.share.tiling
+        block["row_tiles"] = tiling.row_tiles
+        block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(tiling.row_tiles)
+        block["lane_shift"] = tiling.lane_shift
+        block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
     return block.tobytes()
 
 
 def override_constants(step: Dispatch) -> dict[str, int]:
     """The constants that the kernel of `step` is compiled with."""
-    constants = {"workgroup_size": step.share.workgroup_size}
-    if step.kernel is not Kernel.WIDE_ROWS:
+    kernel, share = step.kernel, step.share
+    constants = {"workgroup_size": share.workgroup_size}
+    if kernel not in (Kernel.WIDE_ROWS, *UNIT_GRIDS):
         constants["element_nbytes"] = step.width_nbytes
-    if step.kernel is not Kernel.SLICE1:
-        constants["each"] = step.share.each
-    if step.kernel not in (Kernel.SLICE1, Kernel.TILES):
-        constants["contiguous"] = int(step.share.contiguous)
-    if step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS):
-        constants["paired"] = int(step.share.paired)
-    if step.kernel is Kernel.SHIFTED_ROWS:
-        places = step.target.sizes[-1], step.target.offset, *step.target.strides[:-1]
+    if kernel not in (Kernel.SLICE1, *GRIDS):
+        constants["each"] = share.each
+    if kernel not in (Kernel.SLICE1, Kernel.TILES, *GRIDS):
+        constants["contiguous"] = int(share.contiguous)
+    if kernel in (Kernel.ROWS, Kernel.NARROW_ROWS):
+        constants["paired"] = int(share.paired)
+    if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS):
         constants["source_step"] = step.source.strides[-1]
-        constants["ragged"] = int(any(place * step.width_nbytes % WIDEST_NBYTES for place in places))
+    if kernel is Kernel.SHIFTED_ROWS:
+        constants["ragged"] = int(is_ragged(step.target, step.width_nbytes))
+    if kernel is Kernel.SHIFTED_GRID:
+        assert share.tiling is not None
+        constants["one_row"] = int(share.tiling.lanes == share.workgroup_size)
     return constants
 
 

@@ -1,0 +1,82 @@
+"""How a plane of rows and columns is cut into tiles, one a workgroup, for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from wgslice.plans.profiles import LINE_NBYTES, MOST_PLANS
+
+__all__ = ["Grid", "Tiling", "find_grid"]
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The tiles of a plane. A lane takes several units, each some columns or rows ahead of the one before."""
+
+    lane_shift: int  # 2**lane_shift lanes lie beside each other along the columns
+    ahead_columns: int  # from one of a lane's units to its next; one of these is 0
+    ahead_rows: int
+    column_tiles: int  # beside each other in a plane
+    row_tiles: int  # below each other
+
+    @property
+    def lanes(self) -> int:
+        """Beside each other along the columns."""
+        return 1 << self.lane_shift
+
+    @property
+    def count(self) -> int:
+        """Tiles of a plane."""
+        return self.column_tiles * self.row_tiles
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Planes of the last dimension and another, and their tiles."""
+
+    axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
+    tiling: Tiling
+    count: int  # tiles of all planes
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def find_grid(
+    outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
+) -> Grid:
+    """The grid with the fewest workgroups, of those whose lanes touch whole cache lines where they can.
+
+    `along` says that a lane's units must lie along the columns. The later of equally good dimensions is
+    taken, since it is the nearest in memory.
+    """
+    best: Grid | None = None
+    for axis in range(len(outer) - 1, -1, -1) if outer else [-1]:
+        rows = outer[axis] if outer else 1
+        planes = prod(outer) // rows
+        for tiling in tilings(columns, rows, unit_nbytes, each, workgroup_size, along=along):
+            count = planes * tiling.count
+            if best is None or count < best.count:
+                best = Grid(axis, tiling, count)
+    assert best is not None
+    return best
+
+
+def tilings(
+    columns: int, rows: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
+) -> Iterator[Tiling]:
+    """Tiles of a plane, those first that reach furthest along the columns."""
+    most = workgroup_size.bit_length() - 1
+    enough = max(columns - 1, 0).bit_length()  # lanes for all columns
+    least = min(most, enough, (LINE_NBYTES // unit_nbytes).bit_length() - 1)
+    for shift in range(most, least - 1, -1):
+        lanes, below = 1 << shift, workgroup_size >> shift
+        for ahead_columns, ahead_rows in ((lanes, 0), *([] if along else [(0, below)])):
+            width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
+            yield Tiling(shift, ahead_columns, ahead_rows, tiles(columns, width), tiles(rows, height))
+
+
+def tiles(size: int, side: int) -> int:
+    """Tiles that cover a dimension, one at least."""
+    return max(-(-size // side), 1)

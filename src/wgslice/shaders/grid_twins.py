@@ -1,0 +1,108 @@
+"""The twins of `word_grid`, `pair_grid`, `wide_grid`, `shifted_grid` and `row_ends`, which tile planes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from wgslice.plans.dealing import Share
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.steps import Dispatch
+from wgslice.shaders.block_twins import edge_blocks, find_row_edges, find_sources, read_blocks
+from wgslice.shaders.copy_twins import WORD_NBYTES, write_elements
+from wgslice.shaders.memory import Bytes, Words, Writes
+from wgslice.shaders.pieces import divide, find_extents, find_pieces, find_places
+
+__all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "word_grid"]
+
+
+class Lanes(NamedTuple):
+    """Where each lane of each workgroup begins: arrays of the shape (workgroups, lanes)."""
+
+    source_element: Words  # of its plane's first element
+    target_element: Words
+    column: Words
+    row: Words
+
+
+def find_lanes(block: np.void, share: Share) -> Lanes:
+    """The places of all lanes, workgroups beyond the last tile left out."""
+    assert share.tiling is not None
+    group = np.arange(int(block["count"]), dtype=np.uint32)
+    rows_before = divide(group, block["pieces_multiplier"], block["pieces_shift"])
+    planes_before = divide(rows_before, block["row_tiles_multiplier"], block["row_tiles_shift"])
+    lane = np.arange(share.workgroup_size, dtype=np.uint32)
+    below = np.uint32(share.workgroup_size) >> block["lane_shift"]
+    each = np.uint32(share.each)
+    tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["lane_shift"])
+    tile_rows = max(block["ahead_rows"] * each, below)
+    column = (group - rows_before * block["pieces"]) * tile_columns
+    row = (rows_before - planes_before * block["row_tiles"]) * tile_rows
+    source_element, target_element = find_places(block, planes_before, int(block["rank"]) - 2)
+    return Lanes(
+        source_element[:, None] + np.zeros_like(lane),
+        target_element[:, None] + np.zeros_like(lane),
+        column[:, None] + (lane & ((np.uint32(1) << block["lane_shift"]) - np.uint32(1))),
+        row[:, None] + (lane >> block["lane_shift"]),
+    )
+
+
+def copy_units(block: np.void, step: Dispatch, source: Bytes, unit_nbytes: int) -> Writes:
+    """Whole elements of planes, written in units."""
+    lanes = find_lanes(block, step.share)
+    last = int(block["rank"]) - 1
+    k = np.arange(step.share.each, dtype=np.uint32)
+    column = lanes.column[..., None] + k * block["ahead_columns"]
+    row = lanes.row[..., None] + k * block["ahead_rows"]
+    inside = (column < block["sizes"][last]) & (row < block["sizes"][last - 1])
+    source_elements, target_elements = (
+        (first[..., None] + row * block[strides][last - 1] + column * block[strides][last])[inside]
+        for first, strides in (
+            (lanes.source_element, "source_strides"),
+            (lanes.target_element, "target_strides"),
+        )
+    )
+    return write_elements(source, source_elements, target_elements, step.width_nbytes, unit_nbytes)
+
+
+def word_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+    """Twin of `wgsl/word_grid.wgsl`."""
+    return copy_units(block, step, source, WORD_NBYTES)
+
+
+def pair_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+    """Twin of `wgsl/pair_grid.wgsl`."""
+    return copy_units(block, step, source, WORD_NBYTES)
+
+
+def wide_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+    """Twin of `wgsl/wide_grid.wgsl`."""
+    return copy_units(block, step, source, WIDEST_NBYTES)
+
+
+def shifted_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+    """Twin of `wgsl/shifted_grid.wgsl`."""
+    lanes = find_lanes(block, step.share)
+    last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
+    exists = lanes.row < block["sizes"][last - 1]
+    row, column = lanes.row[exists], lanes.column[exists]
+    source_element = lanes.source_element[exists] + row * block["source_strides"][last - 1]
+    target_element = lanes.target_element[exists] + row * block["target_strides"][last - 1]
+    extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    columns = column[:, None] + np.arange(step.share.each, dtype=np.uint32) * block["ahead_columns"]
+    inside = columns < (extents.stop_unit - extents.whole_unit)[:, None]
+    owner = np.broadcast_to(np.arange(len(row))[:, None], inside.shape)[inside]
+    unit = extents.whole_unit[owner] + columns[inside]
+    sources = find_sources(step, source_element[owner], target_element[owner], unit)
+    return Writes(WIDEST_NBYTES, unit, read_blocks(step, source, sources))
+
+
+def row_ends(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Writes:
+    """Twin of `wgsl/row_ends.wgsl`."""
+    last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
+    pieces = find_pieces(block, step.share, int(block["count"]))
+    _, target_element = find_places(block, pieces.row, last)
+    extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
+    owner, edge = find_row_edges(block, step, pieces, extents)
+    return Writes(WIDEST_NBYTES, edge, edge_blocks(block, step, (source, target), pieces.row[owner], edge))

@@ -1,0 +1,63 @@
+// shifted: blocks of a row, of neighbours or of every second or fourth element, read from wherever they begin.
+
+override element_nbytes: u32; // bytes an element: 1, 2, 4 or 8
+override source_step: i32;    // the last source stride, in elements: 1, 2, 4, -1, -2 or -4
+
+// Elements in the order in which the row reads them.
+fn in_order(block: vec4<u32>) -> vec4<u32> {
+    if (source_step > 0) {
+        return block;
+    }
+    return turn(block);
+}
+
+// The lowest source byte of a block of a row.
+fn find_source(place: Place, block: u32) -> u32 {
+    let distance = u32(abs(source_step));
+    let ahead = (block * 16u - place.target_element * element_nbytes) * distance;
+    let source = place.source_element * element_nbytes;
+    return select(source - ahead - (16u - element_nbytes) * distance, source + ahead, source_step > 0);
+}
+
+// Every second element of two neighbours.
+fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
+    if (element_nbytes == 8u) {
+        return vec4(low.xy, high.xy);
+    }
+    if (element_nbytes == 4u) {
+        return vec4(low.xz, high.xz);
+    }
+    var first = vec4(low.xz, high.xz);
+    var second = vec4(low.yw, high.yw);
+    if (element_nbytes == 1u) {
+        first = (first & vec4(0xffu)) | ((first >> vec4(8u)) & vec4(0xff00u));
+        second = (second & vec4(0xffu)) | ((second >> vec4(8u)) & vec4(0xff00u));
+    }
+    return (first & vec4(0xffffu)) | (second << vec4(16u));
+}
+
+// The block of a row whose lowest source byte lies `offset` bytes, 0 to 15, into a block. The last load may lie beyond what
+// is needed, and at an end of a row the first one before the binding, the last of the 2^28 blocks that 32 bits reach; from
+// there the count goes on at block 0.
+fn read_from(block: u32, offset: u32) -> vec4<u32> {
+    let distance = u32(abs(source_step));
+    if (distance == 1u) {
+        let far = source_blocks[(block + u32(offset != 0u)) & 0x0fffffffu];
+        return in_order(join(source_blocks[block & 0x0fffffffu], far, offset));
+    }
+    let block_0 = source_blocks[block & 0x0fffffffu];
+    let block_1 = source_blocks[(block + 1u) & 0x0fffffffu];
+    let block_2 = source_blocks[(block + 2u) & 0x0fffffffu];
+    let pair = halve(join(block_0, block_1, offset), join(block_1, block_2, offset));
+    if (distance == 2u) {
+        return in_order(pair);
+    }
+    let block_3 = source_blocks[(block + 3u) & 0x0fffffffu];
+    let block_4 = source_blocks[(block + 4u) & 0x0fffffffu];
+    return in_order(halve(pair, halve(join(block_2, block_3, offset), join(block_3, block_4, offset))));
+}
+
+// The block of a row whose lowest source byte is `source`.
+fn read_block(source: u32) -> vec4<u32> {
+    return read_from(source / 16u, source % 16u);
+}

@@ -1,0 +1,58 @@
+// shifted_grid: rows of neighbours that the source has beside each other, or 2 or 4 elements apart, forwards or backwards,
+// of any width below 16 bytes, in blocks of 16 bytes that may begin anywhere in the source, on GPUs. Whole blocks only: the
+// ends of rows that begin or end inside of one are for row_ends.
+//
+//   workgroup, lane  ->  one tile of a plane, `units` blocks of it, counted from a row's first whole one; where,
+//                        says grid.wgsl
+//
+// Where all lanes of a workgroup are of one row, how far blocks are shifted is the same for all of them.
+
+override one_row: bool; // whether they are
+
+const units: u32 = 4u; // blocks that a lane takes, all loaded before the first is stored
+
+@compute @workgroup_size(workgroup_size)
+fn shifted_grid(own: Invocation) {
+    let group = group_number(own.group, own.groups);
+    if (group >= copy.count) {
+        return;
+    }
+    let last = copy.rank - 1u;
+    let before = copy.rank - 2u;
+    let size_nbytes = copy.sizes[last / 4u][last % 4u] * element_nbytes;
+    let tile = find_tile(group);
+    var row = tile.row;
+    var column = tile.column + own.lane;
+    if (!one_row) {
+        row += lane_row(own.lane);
+        column = tile.column + lane_column(own.lane);
+    }
+    if (row >= copy.sizes[before / 4u][before % 4u]) {
+        return;
+    }
+    let place = Place(tile.place.source_element + row * copy.source_strides[before / 4u][before % 4u],
+                      tile.place.target_element + row * copy.target_strides[before / 4u][before % 4u]);
+    let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
+    let blocks = extent.stop_unit - extent.whole_unit;
+    let lowest = find_source(place, extent.whole_unit); // byte, of the row's first whole block
+    let offset = lowest % 16u;
+    let ahead = copy.ahead_columns;
+    let step = select(0u - u32(abs(source_step)), u32(abs(source_step)), source_step > 0); // source blocks a block
+    let source_block = lowest / 16u + column * step;
+    let target_block = extent.whole_unit + column;
+    if (one_row && tile.column + tile_columns() <= blocks) {
+        var held: array<vec4<u32>, units>;
+        for (var k = 0u; k < units; k++) {
+            held[k] = read_from(source_block + k * ahead * step, offset);
+        }
+        for (var k = 0u; k < units; k++) {
+            target_blocks[target_block + k * ahead] = held[k];
+        }
+        return;
+    }
+    for (var k = 0u; k < units; k++) {
+        if (column + k * ahead < blocks) {
+            target_blocks[target_block + k * ahead] = read_from(source_block + k * ahead * step, offset);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+// word_grid: elements of 4 bytes at any stride, on GPUs, as 4-byte words.
+//
+//   workgroup, lane  ->  one tile of a plane, `units` elements of it; where, says grid.wgsl
+
+alias Unit = u32;
+
+const units: u32 = 8u; // elements that a lane takes, all loaded before the first is stored
+
+@compute @workgroup_size(workgroup_size)
+fn word_grid(own: Invocation) {
+    copy_tile(group_number(own.group, own.groups), own.lane);
+}
