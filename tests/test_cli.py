@@ -97,6 +97,7 @@ CONSTANTS = {
     "source_step": -2,
     "ragged": 1,
     "one_row": 1,
+    "side": 32,
     "channels": 3,
     "mirrored": 1,
     "filled": 1,

@@ -147,7 +147,7 @@ def planned(
 
 
 COPY, WIDE, SHIFTED, TILES = (
-    f"in the way of {faster}: " for faster in ("a buffer copy", "wide_rows", "shifted_rows", "tiles")
+    f"in the way of {faster}: " for faster in ("a buffer copy", "wide_rows", "shifted_rows", "wide_tiles")
 )
 SHIFTED_GRID = "in the way of shifted_grid: "
 EVEN, WORDS = "not multiples of 16 bytes: ", "not multiples of 4 bytes: "
@@ -275,8 +275,32 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         tuple(f"{way}the input repeats one element along each row" for way in (COPY, SHIFTED)),
     ),
     "permuted": (
-        planned(Layout.of((70, 80, 90), (1, 70, 5600)), profile="gpu"),
+        planned(Layout.of((72, 80, 96), (1, 72, 5760)), profile="gpu"),
         (f"{COPY}permuted, neighbours of the input lie along merged dimension 0",),
+    ),
+    "permuted, at odd places": (
+        planned(Layout.of((70, 80, 90), (1, 70, 5600), 1), profile="gpu"),
+        (
+            f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
+            f"{TILES}{EVEN}the rows' length, 360; their beginning in the input, 4 bytes past one; "
+            "their distance in the input, 280",
+        ),
+    ),
+    "permuted and flipped": (
+        planned(Layout.of((72, 96), (-1, 72), 71), profile="gpu"),
+        (
+            f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
+            f"{TILES}the input is read backwards",
+        ),
+    ),
+    "permuted, no room": (
+        planned(
+            Layout.of((71, 96), (1, 72)), profile="gpu", source_room_nbytes=(95 * 72 + 71) * 4 // 16 * 16
+        ),
+        (
+            f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
+            f"{TILES}{TIGHT}",
+        ),
     ),
     "permuted, on a CPU": (
         planned(Layout.of((70, 80, 90), (1, 70, 5600))),
@@ -288,7 +312,7 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         planned(Layout.of((70, 90), (1, 70)), 1, "gpu"),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
-            f"{TILES}elements of 1 byte, at least 4 are needed",
+            f"{TILES}{EVEN}the rows' length, 90; their distance in the input, 70",
             f"{SHIFTED_GRID}permuted, neighbours of the input lie along merged dimension 0",
         ),
     ),

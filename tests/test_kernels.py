@@ -347,6 +347,30 @@ CONDITIONS = {
             Layout.packed((9,) + (2,) * 6 + (9,)),
         ),
     ],
+    Kernel.WIDE_TILES: [
+        # the shortest rows of whole vectors, and sides just below, at and above a tile's
+        *(
+            (width, Layout.of((m, n), (1, m + -m % lanes + lanes), lanes), Layout.packed((m, n), lanes))
+            for width in WIDTHS
+            for lanes in (16 // width,)
+            for m in (2, 3, 5, 16, 31, 32, 33, 64, 65, 70)
+            for n in (max(lanes, 2), 2 * lanes, 64, 80)
+        ),
+        *(
+            (
+                width,
+                Layout.of((3, 40, 5, 48), (9600, 1, 1920, 40 + -40 % lanes)),
+                Layout.of((3, 40, 5, 48), (20_000, 400, 64, 1), lanes),
+            )
+            for width in WIDTHS
+            for lanes in (16 // width,)
+        ),
+        (
+            4,
+            Layout.of((9,) + (2,) * 6 + (8,), (1, *(12 * 8 * 2**k for k in range(6)), 12)),
+            Layout.packed((9,) + (2,) * 6 + (8,)),
+        ),
+    ],
     Kernel.NARROW_RUNS: [
         *(
             (1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o))

@@ -17,7 +17,15 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
-from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, STAGING_NBYTES, TILE_NBYTES, Limits
+from wgslice.plans.profiles import (
+    CPU,
+    GPU,
+    PATTERN_NBYTES,
+    STAGING_NBYTES,
+    TILE_NBYTES,
+    WIDE_TILE_SIDES,
+    Limits,
+)
 from wgslice.shaders.uniforms import copy_dtype, windows_dtype
 
 __all__ = ["Device", "default_device"]
@@ -29,7 +37,10 @@ LEAST_LIMITS = {
     "max-buffer-size": STAGING_NBYTES,
     "max-compute-invocations-per-workgroup": max(CPU.workgroup_size, GPU.workgroup_size),
     "max-compute-workgroup-size-x": max(CPU.workgroup_size, GPU.workgroup_size),
-    "max-compute-workgroup-storage-size": TILE_NBYTES**2 // 4,  # of elements of 4 bytes
+    "max-compute-workgroup-storage-size": max(
+        TILE_NBYTES**2 // 4,  # of elements of 4 bytes
+        *(side**2 * nbytes for nbytes, side in WIDE_TILE_SIDES.items()),
+    ),
     "max-compute-workgroups-per-dimension": 1,
     "max-storage-buffer-binding-size": 1024,  # holds any element from any aligned offset
     "max-storage-buffers-per-shader-stage": 4,

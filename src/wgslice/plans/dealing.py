@@ -8,7 +8,7 @@ from math import prod
 from wgslice.layout import Layout
 from wgslice.plans.grids import Tiling
 from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, tile_axis, words_spanned
-from wgslice.plans.profiles import PIECE_WORDS, TILE_NBYTES, Limits, Profile
+from wgslice.plans.profiles import PIECE_WORDS, TILE_NBYTES, WIDE_TILE_SIDES, Limits, Profile
 
 __all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
 
@@ -27,19 +27,23 @@ class Share:
     tiling: Tiling | None = None  # of planes, for kernels that take tiles of them
 
 
-def count_tiles(target: Layout, axis: int, width_nbytes: int) -> int:
-    """Tiles of the last dimension and another, over all others."""
-    side = TILE_NBYTES // width_nbytes
+def count_tiles(target: Layout, axis: int, side: int) -> tuple[int, int, int]:
+    """Tiles of the last dimension and another, over all others; along the columns, and down the rows."""
     across, down = -(-target.sizes[-1] // side), -(-target.sizes[axis] // side)
-    return target.size // target.sizes[-1] // target.sizes[axis] * across * down
+    return target.size // target.sizes[-1] // target.sizes[axis] * across * down, across, down
 
 
 def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> int:
     """Workgroups that a copy takes, whatever kernel is chosen for it; maybe fewer."""
-    axis = tile_axis(source, target, profile.least_tile) if width_nbytes >= 4 else None
-    if axis is not None:
-        return count_tiles(target, axis, width_nbytes)
-    return -(-target.size // profile.workgroup_size)
+    plain = -(-target.size // profile.workgroup_size)
+    axis = tile_axis(source, target, profile.least_tile)
+    if axis is None:
+        return plain
+    wide, _, _ = count_tiles(target, axis, WIDE_TILE_SIDES[width_nbytes])
+    if width_nbytes < 4:
+        return max(wide, plain)
+    tiles, _, _ = count_tiles(target, axis, TILE_NBYTES // width_nbytes)
+    return max(wide, tiles)
 
 
 def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
@@ -47,6 +51,8 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
     profile = limits.profile
     if kernel in GRIDS:
         return deal_tiles(kernel, target, width_nbytes, limits)
+    if kernel is Kernel.WIDE_TILES:
+        return deal_wide_tiles(target, width_nbytes, limits)
     paired = pairs(kernel, target, width_nbytes, profile)
     if kernel.deals_rows:
         *outer, size = target.sizes
@@ -59,7 +65,7 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes
-        count = count_tiles(target, target.rank - 2, width_nbytes)
+        count, _, _ = count_tiles(target, target.rank - 2, each)
         invocations = count * profile.workgroup_size
     else:
         count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
@@ -77,6 +83,14 @@ def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits
     tiling, size = grid.tiling, limits.profile.workgroup_size
     workgroups = *fold(grid.count, limits), 1
     return Share(grid.count, False, tiling.column_tiles, GRIDS[kernel], False, size, workgroups, tiling)
+
+
+def deal_wide_tiles(target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Square tiles of the last two dimensions, one a workgroup."""
+    side, size = WIDE_TILE_SIDES[width_nbytes], limits.profile.workgroup_size
+    count, across, down = count_tiles(target, target.rank - 2, side)
+    tiling = Tiling(0, 0, 0, across, down)
+    return Share(count, False, across, side, False, size, (*fold(count, limits), 1), tiling)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

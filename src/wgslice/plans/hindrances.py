@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -15,7 +15,7 @@ __all__ = ["Copied"]
 
 WORD_NBYTES = 4
 FASTEST = {
-    *(Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES),
+    *(Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES, Kernel.WIDE_TILES),
     *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
 }
 
@@ -33,18 +33,18 @@ class Copied:
         """A line for each way, called by its name, that would be faster than the kernels that are taken.
 
         `wide_rows` moves whole vectors of 16 bytes, `shifted_rows` blocks of 16 bytes that may begin
-        anywhere, `tiles` permuted elements through workgroup memory.
+        anywhere, `wide_tiles` vectors of permuted elements through workgroup memory.
         """
         if not kernels:
             return
         yield f"in the way of a buffer copy: {'; and '.join(self.against_buffer_copies())}"
-        if kernels <= {Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES}:
+        if Kernel.WIDE_TILES not in kernels and self.is_permuted and self.profile.least_tile < inf:
+            yield f"in the way of wide_tiles: {self.against_tiles()}"
+        if kernels <= {Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES, Kernel.WIDE_TILES}:
             return
         wide, shifted = ("wide_grid", "shifted_grid") if self.profile.grids else ("wide_rows", "shifted_rows")
         if self.in_runs and self.width_nbytes < WIDEST_NBYTES:
             yield f"in the way of {wide}: {self.uneven(WIDEST_NBYTES)}"
-        if Kernel.TILES not in kernels and self.is_permuted and self.profile.least_tile < inf:
-            yield f"in the way of tiles: {self.against_tiles()}"
         if not kernels <= FASTEST:
             yield f"in the way of {shifted}: {self.against_blocks()}"
 
@@ -106,11 +106,16 @@ class Copied:
         return "pieces that bindings hold are too short for it"
 
     def against_tiles(self) -> str:
-        """Why tiles of a permuted source do not do it."""
+        """Why vectors of a permuted source, through workgroup memory, do not do it."""
         least = self.profile.least_tile
-        if self.width_nbytes < WORD_NBYTES:
-            return f"elements of {counted(self.width_nbytes)}, at least {WORD_NBYTES} are needed"
-        return f"dimensions of less than {least} elements"
+        axis = tile_axis(self.source, self.target, least)
+        if axis is None:
+            return f"dimensions of less than {least} elements"
+        if self.source.strides[axis] < 0:
+            return "the input is read backwards"
+        apart = [stride for other, stride in enumerate(self.source.strides) if other != axis]
+        uneven = self.uneven(WIDEST_NBYTES, apart)
+        return uneven or "a buffer ends inside a vector of 16 bytes"
 
     def apart(self) -> str:
         """How neighbours on one side lie on the other."""
@@ -132,20 +137,26 @@ class Copied:
             )
         return ", and ".join(reasons)
 
-    def uneven(self, unit_nbytes: int) -> str:
-        """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart."""
+    def uneven(self, unit_nbytes: int, apart: Sequence[int] | None = None) -> str:
+        """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart.
+
+        `apart` are the strides of the source that matter, where these are not those of its rows. Empty where
+        all are multiples.
+        """
         found = []
         if self.row_nbytes % unit_nbytes:
             found.append(f"the rows' length, {self.row_nbytes}")
-        for side, layout in (("input", self.source), ("output", self.target)):
-            begin, *distances = (place * self.width_nbytes for place in (layout.offset, *layout.strides[:-1]))
-            if begin % unit_nbytes:
-                past = counted(begin % unit_nbytes)
+        between = self.source.strides[:-1] if apart is None else apart
+        sides = ("input", self.source, between), ("output", self.target, self.target.strides[:-1])
+        for side, layout, strides in sides:
+            if layout.offset * self.width_nbytes % unit_nbytes:
+                past = counted(layout.offset * self.width_nbytes % unit_nbytes)
                 found.append(f"their beginning in the {side}, {past} past one")
             if not layout.is_packed:  # there the rows' length says it
-                uneven = [abs(distance) for distance in distances if distance % unit_nbytes]
+                distances = [abs(stride) * self.width_nbytes for stride in strides]
+                uneven = [distance for distance in distances if distance % unit_nbytes]
                 found += [f"their distance in the {side}, {distance}" for distance in dict.fromkeys(uneven)]
-        return f"not multiples of {unit_nbytes} bytes: {'; '.join(found)}"
+        return f"not multiples of {unit_nbytes} bytes: {'; '.join(found)}" if found else ""
 
 
 def counted(nbytes: int) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "pairs",
     "run_nbytes",
     "tile_axis",
+    "wide_tile_axis",
     "words_spanned",
 ]
 
@@ -44,6 +45,7 @@ class Kernel(Enum):
     NARROW_ROWS = "narrow_rows"
     NARROW_RUNS = "narrow_runs"
     TILES = "tiles"
+    WIDE_TILES = "wide_tiles"
     EXTRACT_WINDOWS = "extract_windows"
     WINDOW_ROWS = "window_rows"
 
@@ -102,36 +104,50 @@ def choose_kernel(
     `whole_vectors` says whether both buffers have room for bindings of whole vectors.
     """
     profile = limits.profile
+    if whole_vectors and wide_tile_axis(source, target, width_nbytes, profile.least_tile) is not None:
+        return Kernel.WIDE_TILES, "a permuted source, through workgroup memory, in vectors of 16 bytes"
     if width_nbytes >= 4 and tile_axis(source, target, profile.least_tile) is not None:
         return Kernel.TILES, "a permuted source, through workgroup memory"
-    unit_grid = {4: Kernel.WORD_GRID, 8: Kernel.PAIR_GRID, 16: Kernel.WIDE_GRID}.get(width_nbytes)
-    on_grid = (
-        unit_grid is not None and target.rank > 0 and fits_grid(unit_grid, target, width_nbytes, profile)
-    )
+    on_grid = unit_grid(target, width_nbytes, profile)
     if width_nbytes == WIDEST_NBYTES:
-        if unit_grid and on_grid:
-            return unit_grid, "vectors of 16 bytes, in tiles"
+        if on_grid:
+            return on_grid, "vectors of 16 bytes, in tiles"
         return Kernel.WIDE_ROWS, "vectors of 16 bytes, row by row"
-    close = target.strides[-1:] == (1,) and abs(source.strides[-1]) in SHIFTED_STEPS
-    long = run_nbytes(target, width_nbytes) >= profile.least_shifted_row_nbytes
-    if close and long and whole_vectors and target.is_nested:
-        by_words = unit_grid is not None and abs(source.strides[-1]) > 1
-        if unit_grid and by_words and on_grid:
-            return unit_grid, "whole words, in tiles"
-        if fits_grid(Kernel.SHIFTED_GRID, target, width_nbytes, profile):
-            step = source.strides[-1]
-            return Kernel.SHIFTED_GRID, f"steps of {step}, in blocks of 16 bytes from any byte, in tiles"
-        return (
-            Kernel.SHIFTED_ROWS,
-            f"steps of {source.strides[-1]}, in blocks of 16 bytes from any byte, row by row",
-        )
+    if whole_vectors and can_shift(source, target, width_nbytes, profile):
+        step = source.strides[-1]
+        if not (on_grid and abs(step) > 1):
+            return choose_shifted_kernel(step, target, width_nbytes, profile)
     if width_nbytes < 4:
         return choose_narrow_kernel(target, width_nbytes, profile)
-    if unit_grid and on_grid:
-        return unit_grid, "whole words, in tiles"
+    if on_grid:
+        return on_grid, "whole words, in tiles"
     if pairs(Kernel.ROWS, target, width_nbytes, profile):
         return Kernel.ROWS, "whole words in short runs, two dimensions a row"
     return Kernel.ROWS, "whole words, row by row"
+
+
+def can_shift(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> bool:
+    """Whether rows go in blocks of 16 bytes that begin anywhere."""
+    close = target.strides[-1:] == (1,) and abs(source.strides[-1]) in SHIFTED_STEPS
+    return close and run_nbytes(target, width_nbytes) >= profile.least_shifted_row_nbytes and target.is_nested
+
+
+def choose_shifted_kernel(
+    step: int, target: Layout, width_nbytes: int, profile: Profile
+) -> tuple[Kernel, str]:
+    """The kernel for such rows, and the reason."""
+    reason = f"steps of {step}, in blocks of 16 bytes from any byte"
+    if fits_grid(Kernel.SHIFTED_GRID, target, width_nbytes, profile):
+        return Kernel.SHIFTED_GRID, f"{reason}, in tiles"
+    return Kernel.SHIFTED_ROWS, f"{reason}, row by row"
+
+
+def unit_grid(target: Layout, width_nbytes: int, profile: Profile) -> Kernel | None:
+    """The kernel that takes elements of a width in tiles of planes, where a GPU does."""
+    kernel = {4: Kernel.WORD_GRID, 8: Kernel.PAIR_GRID, 16: Kernel.WIDE_GRID}.get(width_nbytes)
+    if kernel is None or target.rank == 0 or not fits_grid(kernel, target, width_nbytes, profile):
+        return None
+    return kernel
 
 
 def choose_narrow_kernel(target: Layout, width_nbytes: int, profile: Profile) -> tuple[Kernel, str]:
@@ -179,6 +195,16 @@ def tile_axis(source: Layout, target: Layout, least: float) -> int | None:
         if abs(stride) == 1 and min(size, target.sizes[-1]) >= least
     ]
     return max(sizes)[1] if sizes else None
+
+
+def wide_tile_axis(source: Layout, target: Layout, width_nbytes: int, least: float) -> int | None:
+    """The dimension of the source's neighbours, where both sides are whole vectors of 16 bytes beside it."""
+    axis = tile_axis(source, target, least)
+    if axis is None or source.strides[axis] != 1:
+        return None
+    places = source.offset, target.offset, target.sizes[-1], *target.strides[:-1]
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    return axis if all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart)) else None
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:

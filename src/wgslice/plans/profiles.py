@@ -24,6 +24,7 @@ __all__ = [
     "STAGING_NBYTES",
     "TILE_NBYTES",
     "UPLOAD_CHUNK_NBYTES",
+    "WIDE_TILE_SIDES",
     "Limits",
     "Profile",
 ]
@@ -146,6 +147,11 @@ PATTERN_NBYTES = 2**16
 # the wait, cut and by words: 39 KiB 195 and 178, 67 KiB 195 and 197, 258 KiB 302 and 346, 1 MiB 732 and
 # 915, 16 MiB 9490 and 12270.
 LEAST_BULK_NBYTES = 2**16
+
+# Elements of a side of a tile of `wide_tiles`, by their bytes: vectors for each lane of a workgroup of 64, 64
+# bytes and more along both sides. RADV's inverse throughput for 16 bytes (NAVI21, robust access): 1 byte
+# 184, 2 bytes 200 (64 a side 253), 4 bytes 178 (64 a side 382), 8 bytes 200 (32 a side 243), 16 bytes 168.
+WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}
 
 # Staging buffers that readback goes through. 64 MiB on lavapipe took, in multiples of a warm memcpy, 2.7
 # through 2 buffers of 2 MiB, 2.0 of 4 MiB, 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of

@@ -156,11 +156,11 @@ def dispatch_of(
             source, target = (layout.select([*units[0], *units[1]]) for layout in (source, target))
         axis = grid_of(kernel, target, width_nbytes, limits.profile).axis
         source, target = (before_last(layout, axis) for layout in (source, target))
-    if kernel is Kernel.TILES:
+    if kernel in (Kernel.TILES, Kernel.WIDE_TILES):
         found = tile_axis(source, target, least=0)
         assert found is not None
         source, target = (before_last(layout, found) for layout in (source, target))
-    if kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes:
+    if kernel is Kernel.WIDE_TILES or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes:
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
     share = deal(kernel, target, width_nbytes, limits)
     return Dispatch(

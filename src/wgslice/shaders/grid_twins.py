@@ -1,4 +1,4 @@
-"""The twins of `word_grid`, `pair_grid`, `wide_grid`, `shifted_grid` and `row_ends`, which tile planes."""
+"""The twins of the kernels that tile planes, and of `row_ends`, which completes one of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wgslice.shaders.copy_twins import WORD_NBYTES, write_elements
 from wgslice.shaders.memory import Bytes, Words, Writes
 from wgslice.shaders.pieces import divide, find_extents, find_pieces, find_places
 
-__all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "word_grid"]
+__all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "wide_tiles", "word_grid"]
 
 
 class Lanes(NamedTuple):
@@ -106,3 +106,27 @@ def row_ends(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Wr
     extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
     owner, edge = find_row_edges(block, step, pieces, extents)
     return Writes(WIDEST_NBYTES, edge, edge_blocks(block, step, (source, target), pieces.row[owner], edge))
+
+
+def wide_tiles(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+    """Twin of `wgsl/wide_tiles.wgsl`."""
+    side, width, last = np.uint32(step.share.each), np.uint32(step.width_nbytes), int(block["rank"]) - 1
+    lanes = np.uint32(WIDEST_NBYTES) // width  # elements a vector
+    groups = step.share.workgroups
+    number = np.arange(groups[0] * groups[1], dtype=np.uint32)
+    number = np.minimum(number, block["count"] - np.uint32(1))
+    rows_before = divide(number, block["pieces_multiplier"], block["pieces_shift"])
+    planes_before = divide(rows_before, block["row_tiles_multiplier"], block["row_tiles_shift"])
+    inside = np.arange(side, dtype=np.uint32)
+    column = ((number - rows_before * block["pieces"]) * side)[:, None, None] + inside[::lanes]
+    row = ((rows_before - planes_before * block["row_tiles"]) * side)[:, None, None] + inside[:, None]
+    exists = (row < block["sizes"][last - 1]) & (column < block["sizes"][last])
+    source_element, target_element = (
+        (first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last])[exists]
+        for first, strides in zip(
+            find_places(block, planes_before, last - 1), ("source_strides", "target_strides"), strict=True
+        )
+    )
+    along = np.arange(lanes, dtype=np.uint32) * block["source_strides"][last]
+    values = source.view(f"V{step.width_nbytes}")[source_element[:, None] + along]
+    return Writes(WIDEST_NBYTES, target_element // lanes, values)

@@ -35,6 +35,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     ),
     Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
     Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
+    Kernel.WIDE_TILES: ("copy", "invocations", "division", "places"),
     Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),
     Kernel.WINDOW_ROWS: (
         *("windows", "invocations", "division", "pieces"),

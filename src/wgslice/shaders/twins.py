@@ -17,7 +17,14 @@ from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.block_twins import shifted_rows
 from wgslice.shaders.copy_twins import narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
-from wgslice.shaders.grid_twins import pair_grid, row_ends, shifted_grid, wide_grid, word_grid
+from wgslice.shaders.grid_twins import (
+    pair_grid,
+    row_ends,
+    shifted_grid,
+    wide_grid,
+    wide_tiles,
+    word_grid,
+)
 from wgslice.shaders.memory import Bytes, Writes, bound, store
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
 from wgslice.shaders.windows_twins import run_windows
@@ -68,4 +75,5 @@ twins: dict[Kernel, Callable[[np.void, Dispatch, Bytes, Bytes], Writes]] = {
     Kernel.NARROW_ROWS: narrow_rows,
     Kernel.NARROW_RUNS: narrow_runs,
     Kernel.TILES: tiles,
+    Kernel.WIDE_TILES: wide_tiles,
 }

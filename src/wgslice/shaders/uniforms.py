@@ -118,6 +118,8 @@ def override_constants(step: Dispatch) -> dict[str, int]:
     constants = {"workgroup_size": share.workgroup_size}
     if kernel not in (Kernel.WIDE_ROWS, *UNIT_GRIDS):
         constants["element_nbytes"] = step.width_nbytes
+    if kernel is Kernel.WIDE_TILES:
+        return {**constants, "side": share.each}
     if kernel not in (Kernel.SLICE1, *GRIDS):
         constants["each"] = share.each
     if kernel not in (Kernel.SLICE1, Kernel.TILES, *GRIDS):

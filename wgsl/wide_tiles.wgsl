@@ -1,0 +1,138 @@
+// wide_tiles: elements of 1 to 16 bytes of a permuted source, through workgroup memory, in vectors of 16 bytes on both
+// sides. The last dimension, of columns, is where neighbours of the target lie, the one before it, of rows, where
+// neighbours of the source lie.
+//
+//   workgroup g  ->  one tile of `side` x `side` elements of these two dimensions, of one index of all the others
+//   invocation   ->  every workgroup_size-th vector down a column of the source, then every workgroup_size-th cell, one
+//                    vector of columns wide and as many rows high as a word holds elements
+//
+// Needs vectors that lie at multiples of 16 bytes on both sides, and whole ones in each row of the target.
+
+override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
+override side: u32;           // elements of a tile's side
+
+@group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
+
+// Vectors of a tile, column by column. They have a name because naga 29 panics at a size that is an expression.
+override tile_vectors: u32 = side * side * element_nbytes / 16u;
+
+var<workgroup> tile: array<vec4<u32>, tile_vectors>;
+
+// Elements a vector, and vectors a side.
+fn elements_per_vector() -> u32 {
+    return 16u / element_nbytes;
+}
+
+fn vectors_per_side() -> u32 {
+    return side * element_nbytes / 16u;
+}
+
+// Where a vector of a column is held: neighbouring groups of columns begin in other memory banks.
+fn held_at(column: u32, vector: u32) -> u32 {
+    return column * vectors_per_side() + (vector ^ (column / elements_per_vector()));
+}
+
+fn held_word(column: u32, word: u32) -> u32 {
+    return tile[held_at(column, word / 4u)][word % 4u];
+}
+
+// The words of one row of four columns, out of the same word of each column: 4 x 4 bytes turned.
+fn turned_bytes(words: vec4<u32>) -> vec4<u32> {
+    let even = (words.xz & vec2(0x00ff00ffu)) | ((words.yw & vec2(0x00ff00ffu)) << vec2(8u));
+    let odd = ((words.xz >> vec2(8u)) & vec2(0x00ff00ffu)) | (words.yw & vec2(0xff00ff00u));
+    return vec4((even.x & 0xffffu) | (even.y << 16u), (odd.x & 0xffffu) | (odd.y << 16u),
+                (even.x >> 16u) | (even.y & 0xffff0000u), (odd.x >> 16u) | (odd.y & 0xffff0000u));
+}
+
+fn four_words(column: u32, word: u32) -> vec4<u32> {
+    return vec4(held_word(column, word), held_word(column + 1u, word),
+                held_word(column + 2u, word), held_word(column + 3u, word));
+}
+
+// Two columns' halves of a word, for the two rows that it holds.
+fn turned_halves(column: u32, word: u32) -> vec2<u32> {
+    let left = held_word(column, word);
+    let right = held_word(column + 1u, word);
+    return vec2((left & 0xffffu) | (right << 16u), (left >> 16u) | (right & 0xffff0000u));
+}
+
+struct Corner {
+    target_element: u32, // of the cell's first element
+    row: u32,            // rows before it
+}
+
+fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
+    let before = copy.rank - 2u;
+    if (corner.row + below < copy.sizes[before / 4u][before % 4u]) {
+        let element = corner.target_element + below * copy.target_strides[before / 4u][before % 4u];
+        target_vectors[element / elements_per_vector()] = vector;
+    }
+}
+
+// One cell: a word's rows, and the columns of a vector.
+fn write_cell(corner: Corner, column: u32, word: u32) {
+    if (element_nbytes == 1u) {
+        let first = turned_bytes(four_words(column, word));
+        let second = turned_bytes(four_words(column + 4u, word));
+        let third = turned_bytes(four_words(column + 8u, word));
+        let fourth = turned_bytes(four_words(column + 12u, word));
+        write_row(corner, 0u, vec4(first.x, second.x, third.x, fourth.x));
+        write_row(corner, 1u, vec4(first.y, second.y, third.y, fourth.y));
+        write_row(corner, 2u, vec4(first.z, second.z, third.z, fourth.z));
+        write_row(corner, 3u, vec4(first.w, second.w, third.w, fourth.w));
+    } else if (element_nbytes == 2u) {
+        let first = turned_halves(column, word);
+        let second = turned_halves(column + 2u, word);
+        let third = turned_halves(column + 4u, word);
+        let fourth = turned_halves(column + 6u, word);
+        write_row(corner, 0u, vec4(first.x, second.x, third.x, fourth.x));
+        write_row(corner, 1u, vec4(first.y, second.y, third.y, fourth.y));
+    } else if (element_nbytes == 4u) {
+        write_row(corner, 0u, four_words(column, word));
+    } else if (element_nbytes == 8u) {
+        write_row(corner, 0u, vec4(held_word(column, 2u * word), held_word(column, 2u * word + 1u),
+                                   held_word(column + 1u, 2u * word), held_word(column + 1u, 2u * word + 1u)));
+    } else {
+        write_row(corner, 0u, tile[held_at(column, word)]);
+    }
+}
+
+@compute @workgroup_size(workgroup_size)
+fn wide_tiles(own: Invocation) {
+    let last = copy.rank - 1u;
+    let before = copy.rank - 2u;
+    let columns = copy.sizes[last / 4u][last % 4u];
+    let rows = copy.sizes[before / 4u][before % 4u];
+    let number = min(group_number(own.group, own.groups), copy.count - 1u);
+    let rows_before = divide(number, copy.pieces_multiplier, copy.pieces_shift);
+    let planes_before = divide(rows_before, copy.row_tiles_multiplier, copy.row_tiles_shift);
+    let first_column = (number - rows_before * copy.pieces) * side;
+    let first_row = (rows_before - planes_before * copy.row_tiles) * side;
+    let place = find_place(planes_before, before);
+    let source_first = place.source_element + first_row + first_column * copy.source_strides[last / 4u][last % 4u];
+    let target_first = place.target_element + first_column
+        + first_row * copy.target_strides[before / 4u][before % 4u];
+    // Counts of turns that do not depend on the lane, so that compilers unroll them.
+    for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
+        let k = turn * workgroup_size + own.lane;
+        let column = k / vectors_per_side();
+        let vector = k % vectors_per_side();
+        if (first_column + column < columns && first_row + vector * elements_per_vector() < rows) {
+            let element = source_first + column * copy.source_strides[last / 4u][last % 4u];
+            tile[held_at(column, vector)] = source_vectors[element / elements_per_vector() + vector];
+        }
+    }
+    workgroupBarrier();
+    let rows_each = max(4u / element_nbytes, 1u); // of a cell
+    for (var turn = 0u; turn < tile_vectors / rows_each / workgroup_size; turn++) {
+        let k = turn * workgroup_size + own.lane;
+        let column = k % vectors_per_side() * elements_per_vector();
+        let word = k / vectors_per_side();
+        let row = word * rows_each;
+        if (first_column + column < columns) {
+            let element = target_first + column + row * copy.target_strides[before / 4u][before % 4u];
+            write_cell(Corner(element, first_row + row), column, word);
+        }
+    }
+}
