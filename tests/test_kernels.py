@@ -347,6 +347,39 @@ CONDITIONS = {
             Layout.packed((9,) + (2,) * 6 + (9,)),
         ),
     ],
+    Kernel.PIXELS: [
+        # one row of pixels, with all or some of the source's channels, in both directions and from any byte
+        *(
+            (
+                width,
+                Layout.of((n, channels), (step, across), o + (n * 4 if step < 0 else 0) + 3 * (across < 0)),
+                Layout.packed((n, channels), 16 // width),
+            )
+            for width in (1, 2)
+            for channels, steps, directions in (
+                (2, (3, 4, -2, -4), (1, -1)),
+                (3, (3, -3, 4, -4), (1, -1)),
+                (3, (3,), (0, -1)),
+                (4, (4, -4), (1, -1)),
+            )
+            for step in steps
+            for across in directions
+            for n in (32, 48, 80)
+            for o in (0, 1, 5, 15)
+        ),
+        # one channel of three
+        *(
+            (width, Layout.of((n,), (step,), o + (n * 3 if step < 0 else 0)), Layout.packed((n,)))
+            for width in (1, 2)
+            for step in (3, -3)
+            for n in (64, 80, 144)
+            for o in (0, 1, 15)
+        ),
+        # rows
+        (1, Layout.of((5, 2, 16, 3), (400, 200, -3, 1), 50), Layout.of((5, 2, 16, 3), (160, 64, 3, 1), 16)),
+        (1, Layout.of((7, 32, 3), (101, 4, -1), 2), Layout.packed((7, 32, 3))),
+        (2, Layout.of((9, 40), (130, -3), 120), Layout.of((9, 40), (48, 1), 8)),
+    ],
     Kernel.WIDE_TILES: [
         # the shortest rows of whole vectors, and sides just below, at and above a tile's
         *(

@@ -319,6 +319,72 @@ def test_planes_are_cut_into_tiles(sizes: tuple[int, ...], width: int, tiling: T
     assert (share.tiling, share.count) == (tiling, count)
 
 
+PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "width", "pixels"),
+    [
+        (PIXEL_ROWS, Layout.packed((9, 32, 3)), 1, True),
+        (PIXEL_ROWS, Layout.packed((9, 32, 3), 1), 1, False),  # begins inside a block
+        (PIXEL_ROWS, Layout.packed((9, 32, 3), 8), 2, True),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (112, 3, 1)), 1, True),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (104, 3, 1)), 1, False),  # every second row does
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1)), 1, False),  # padded pixels
+        (Layout.of((9, 31, 3), (128, -3, 1), 93), Layout.of((9, 31, 3), (96, 3, 1)), 1, False),
+        (Layout.of((9, 16, 3), (128, -3, 1), 93), Layout.packed((9, 16, 3)), 1, False),  # 48 bytes
+        (Layout.of((64, 3), (4, 1)), Layout.packed((64, 3)), 1, True),
+        (Layout.of((64, 3), (5, 1)), Layout.packed((64, 3)), 1, False),
+        (Layout.of((64, 3), (4, -1), 2), Layout.packed((64, 3)), 1, True),
+        (Layout.of((64, 2), (4, 3)), Layout.packed((64, 2)), 1, True),
+        (Layout.of((64, 2), (4, 4)), Layout.packed((64, 2)), 1, False),
+        (Layout.of((64, 4), (4, -1), 3), Layout.packed((64, 4)), 1, True),
+        (Layout.of((64, 5), (-5, 1), 315), Layout.packed((64, 5)), 1, False),
+        (Layout.of((64,), (3,)), Layout.packed((64,)), 1, True),
+        (Layout.of((64,), (-3,), 189), Layout.packed((64,)), 2, True),
+        (Layout.of((64,), (5,)), Layout.packed((64,)), 1, False),
+        (Layout.of((64,), (0,)), Layout.packed((64,)), 1, False),
+    ],
+)
+def test_pixels_go_in_whole_blocks_on_a_gpu(source: Layout, target: Layout, width: int, pixels: bool) -> None:
+    limits = replace(LIMITS, profile=GPU)
+    assert (kernels_of(plan_copy(source, target, width, Terms(limits))) == [Kernel.PIXELS]) == pixels
+    assert Kernel.PIXELS not in kernels_of(plan_copy(source, target, width, Terms(LIMITS)))
+    if pixels:
+        room = source.stop * width // 16 * 16
+        tight = plan_copy(source, target, width, Terms(limits, source_room_nbytes=room))
+        assert (Kernel.PIXELS in kernels_of(tight)) == (source.stop * width == room)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "width", "kernel"),
+    [
+        (Layout.of((64, 64), (1, 64)), Layout.packed((64, 64)), 1, Kernel.WIDE_TILES),
+        (Layout.of((64, 64), (1, 72)), Layout.packed((64, 64)), 1, Kernel.NARROW_ROWS),
+        (Layout.of((64, 64), (1, 80)), Layout.packed((64, 64)), 1, Kernel.WIDE_TILES),
+        (Layout.of((64, 64), (1, 80), 8), Layout.packed((64, 64)), 1, Kernel.NARROW_ROWS),
+        (Layout.of((64, 64), (1, 80), 16), Layout.packed((64, 64), 1), 1, Kernel.NARROW_ROWS),
+        (Layout.of((64, 72), (1, 80)), Layout.packed((64, 72)), 1, Kernel.NARROW_ROWS),
+        (Layout.of((8, 64), (1, 16)), Layout.packed((8, 64)), 2, Kernel.WIDE_TILES),
+        (Layout.of((7, 64), (1, 16)), Layout.packed((7, 64)), 2, Kernel.NARROW_ROWS),
+        (Layout.of((64, 64), (-1, 80), 63), Layout.packed((64, 64)), 4, Kernel.TILES),
+        (Layout.of((64, 64), (1, 78)), Layout.packed((64, 64)), 4, Kernel.TILES),
+        (Layout.of((64, 64), (1, 76)), Layout.packed((64, 64)), 4, Kernel.WIDE_TILES),
+        (Layout.of((64, 63), (1, 65)), Layout.packed((64, 63)), 16, Kernel.WIDE_TILES),
+    ],
+)
+def test_permuted_vectors_go_through_tiles_on_a_gpu(
+    source: Layout, target: Layout, width: int, kernel: Kernel
+) -> None:
+    limits = replace(LIMITS, profile=GPU)
+    assert kernels_of(plan_copy(source, target, width, Terms(limits))) == [kernel]
+    assert Kernel.WIDE_TILES not in kernels_of(plan_copy(source, target, width, Terms(LIMITS)))
+    if kernel is Kernel.WIDE_TILES and width < 16:
+        short = source.stop * width // 16 * 16
+        tight = plan_copy(source, target, width, Terms(limits, source_room_nbytes=short))
+        assert (Kernel.WIDE_TILES in kernels_of(tight)) == (source.stop * width == short)
+
+
 def test_the_longest_dimension_has_the_rows_of_planes() -> None:
     """And the later of two that are equally good."""
     limits = replace(LIMITS, profile=GPU)

@@ -15,7 +15,7 @@ fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
     }
     let next = vec4(words.yzw, select(beyond.x, beyond.y, (offset & 4u) != 0u));
     let bits = vec4(offset % 4u * 8u);
-    return (words >> bits) | ((next << vec4(1u)) << (31u - bits)); // of 32 bits none would be shifted
+    return select((words >> bits) | (next << ((32u - bits) % 32u)), words, bits == vec4(0u));
 }
 
 // The block whose first byte is `source`.

@@ -7,8 +7,8 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, tile_axis, words_spanned
-from wgslice.plans.profiles import PIECE_WORDS, TILE_NBYTES, WIDE_TILE_SIDES, Limits, Profile
+from wgslice.plans.kernels import GRIDS, WIDEST_NBYTES, Kernel, grid_of, pairs, tile_axis, words_spanned
+from wgslice.plans.profiles import PIECE_WORDS, PIXEL_BLOCKS, TILE_NBYTES, WIDE_TILE_SIDES, Limits, Profile
 
 __all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
 
@@ -53,6 +53,8 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         return deal_tiles(kernel, target, width_nbytes, limits)
     if kernel is Kernel.WIDE_TILES:
         return deal_wide_tiles(target, width_nbytes, limits)
+    if kernel is Kernel.PIXELS:
+        return deal_pixels(target, width_nbytes, limits)
     paired = pairs(kernel, target, width_nbytes, profile)
     if kernel.deals_rows:
         *outer, size = target.sizes
@@ -91,6 +93,17 @@ def deal_wide_tiles(target: Layout, width_nbytes: int, limits: Limits) -> Share:
     count, across, down = count_tiles(target, target.rank - 2, side)
     tiling = Tiling(0, 0, 0, across, down)
     return Share(count, False, across, side, False, size, (*fold(count, limits), 1), tiling)
+
+
+def deal_pixels(target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Groups of pixels of the last two dimensions, one an invocation."""
+    *outer, count, channels = target.sizes
+    profile = limits.profile
+    blocks = count * channels * width_nbytes // WIDEST_NBYTES
+    pieces = -(-blocks // PIXEL_BLOCKS[channels])
+    rows = prod(outer)
+    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
+    return Share(rows, True, pieces, 1, profile.contiguous, profile.workgroup_size, grid)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

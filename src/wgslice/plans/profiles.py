@@ -20,6 +20,7 @@ __all__ = [
     "PATTERN_NBYTES",
     "PIECE_BLOCKS",
     "PIECE_WORDS",
+    "PIXEL_BLOCKS",
     "SMALL_NBYTES",
     "STAGING_NBYTES",
     "TILE_NBYTES",
@@ -152,6 +153,11 @@ LEAST_BULK_NBYTES = 2**16
 # bytes and more along both sides. RADV's inverse throughput for 16 bytes (NAVI21, robust access): 1 byte
 # 184, 2 bytes 200 (64 a side 253), 4 bytes 178 (64 a side 382), 8 bytes 200 (32 a side 243), 16 bytes 168.
 WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}
+
+# Blocks of 16 bytes that an invocation of `pixels` puts together, by channels: whole pixels, several where
+# the fewest would be small. RADV's inverse throughput for 16 bytes (NAVI21, robust access): every third byte
+# 195 by 4 blocks, 268 by 2, 412 by 1; three channels 159 by 3, 213 by 6; four 201 by 2, 343 by 1.
+PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}
 
 # Staging buffers that readback goes through. 64 MiB on lavapipe took, in multiples of a warm memcpy, 2.7
 # through 2 buffers of 2 MiB, 2.0 of 4 MiB, 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, deal
-from wgslice.plans.kernels import GRIDS, WIDEST_NBYTES, Kernel, grid_of, tile_axis
+from wgslice.plans.kernels import GRIDS, WIDEST_NBYTES, Kernel, as_pixels, grid_of, tile_axis
 from wgslice.plans.profiles import Limits
 
 __all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
@@ -150,6 +150,8 @@ def dispatch_of(
             source.select([*map(range, source.sizes), None]),
             target.select([*map(range, target.sizes), None]),
         )
+    if kernel is Kernel.PIXELS:
+        source, target = as_pixels(source, target)
     if kernel in GRIDS:
         if target.rank < 2:
             units = [None] * (2 - target.rank), [*map(range, target.sizes)]
@@ -160,7 +162,10 @@ def dispatch_of(
         found = tile_axis(source, target, least=0)
         assert found is not None
         source, target = (before_last(layout, found) for layout in (source, target))
-    if kernel is Kernel.WIDE_TILES or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes:
+    if (
+        kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)
+        or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes
+    ):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
     share = deal(kernel, target, width_nbytes, limits)
     return Dispatch(

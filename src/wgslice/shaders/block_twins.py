@@ -1,4 +1,4 @@
-"""The twin of `shifted_rows`, which copies in blocks of 16 bytes."""
+"""The twins of `shifted_rows` and `pixels`, which copy in blocks of 16 bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES, pixels_of
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.blocks import (
     block_after,
@@ -31,7 +31,7 @@ from wgslice.shaders.pieces import (
 )
 from wgslice.shaders.uniforms import override_constants
 
-__all__ = ["edge_blocks", "find_row_edges", "find_sources", "read_blocks", "shifted_rows"]
+__all__ = ["edge_blocks", "find_row_edges", "find_sources", "pixels", "read_blocks", "shifted_rows"]
 
 
 def source_step(step: Dispatch) -> int:
@@ -128,4 +128,26 @@ def edge_blocks(
         mask_of(extents, edge),
         read_blocks(step, source, find_sources(step, *following, edge)),
         mask_from(following[1] * width, edge) & exists,
+    )
+
+
+def pixels(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+    """Twin of `wgsl/pixels.wgsl`."""
+    row = pixels_of(step.source, step.target, step.width_nbytes)
+    before = int(block["rank"]) - 2
+    pieces = find_pieces(block, step.share, int(block["count"]))
+    source_element, target_element = find_places(block, pieces.row, before)
+    unit = (pieces.number * np.uint32(row.group_blocks))[:, None] + np.arange(
+        row.group_blocks, dtype=np.uint32
+    )
+    owner = np.broadcast_to(np.arange(len(unit))[:, None], unit.shape)[unit < row.blocks]
+    unit = unit[unit < row.blocks]
+    lanes = np.uint32(WIDEST_NBYTES // step.width_nbytes)  # elements a block
+    element = unit[:, None] * lanes + np.arange(lanes, dtype=np.uint32)
+    pixel, channel = np.divmod(element, np.uint32(row.channels))
+    read = source_element[owner, None] + pixel * block["source_strides"][before]
+    read = read + channel * block["source_strides"][before + 1]
+    first = target_element[owner] // lanes
+    return Writes(
+        WIDEST_NBYTES, np.asarray(first + unit, np.uint32), source.view(f"V{step.width_nbytes}")[read]
     )

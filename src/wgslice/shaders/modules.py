@@ -34,6 +34,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
         *("pairs", "extents", "edges", "words", "narrow_elements"),
     ),
     Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
+    Kernel.PIXELS: ("copy", "invocations", "division", "pieces", "places", "blocks"),
     Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
     Kernel.WIDE_TILES: ("copy", "invocations", "division", "places"),
     Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import GRIDS, UNIT_GRIDS, WIDEST_NBYTES, Kernel, is_ragged
+from wgslice.plans.kernels import GRIDS, UNIT_GRIDS, WIDEST_NBYTES, Kernel, is_ragged, pixels_of
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 
@@ -130,10 +130,19 @@ def override_constants(step: Dispatch) -> dict[str, int]:
         constants["source_step"] = step.source.strides[-1]
     if kernel is Kernel.SHIFTED_ROWS:
         constants["ragged"] = int(is_ragged(step.target, step.width_nbytes))
+    if kernel is Kernel.PIXELS:
+        constants |= pixel_constants(step)
     if kernel is Kernel.SHIFTED_GRID:
         assert share.tiling is not None
         constants["one_row"] = int(share.tiling.lanes == share.workgroup_size)
     return constants
+
+
+def pixel_constants(step: Dispatch) -> dict[str, int]:
+    """What `pixels` is compiled for."""
+    pixels = pixels_of(step.source, step.target, step.width_nbytes)
+    names = ("channels", "pixel_step", "channel_step", "group_blocks", "window_blocks")
+    return {name: getattr(pixels, name) for name in names}
 
 
 def wrapped_strides(layout: Layout) -> list[int]:
