@@ -26,6 +26,11 @@ def main() -> int:
     if arguments.family:
         run_family(console, arguments, ("windows", "gradients"), "family")
         return 0
+    if arguments.compilers:
+        from bench.compilers.report import run_compilers
+
+        run_compilers(console)
+        return 0
     if arguments.costs:
         from bench.costs import measure_costs, show_costs  # loads wgpu
 
@@ -125,6 +130,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument(
         "--costs", action="store_true", help="time what comes once, and calls of each size, instead"
+    )
+    parser.add_argument(
+        "--compilers", action="store_true", help="ask GPU compilers about the kernels instead; needs node"
     )
     parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

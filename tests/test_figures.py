@@ -87,6 +87,19 @@ def test_what_is_said_of_the_cpus_own_is_measured() -> None:
         assert re.search(rf"{name} on the CPU (takes )?{value:.2f}", HOW_FAST.read_text("utf-8"))
 
 
+def test_figures_of_compilers_are_those_of_the_results() -> None:
+    kept = results("compilers.json")
+    assert "Mesa 22.3.6" in kept["devices"]["AMD NAVI21"]
+    found = rows(HOW_FAST, r"[^|`]*", "## What GPU compilers say")[2:]
+    assert len(found) >= 10
+    for name, (kernels, *cells) in found:
+        taken = [variant for variant in kept["variants"] if name in variant["slices"]]
+        assert kernels == ", ".join(f"`{kernel}`" for kernel in dict.fromkeys(v["kernel"] for v in taken))
+        for cell, driver in zip(cells, ("AMD NAVI21", "AMD VEGA10"), strict=True):
+            costs = [variant["compilers"][driver]["inverse throughput"] for variant in taken]
+            assert cell == f"{sum(costs):.0f}", name
+
+
 def test_figures_of_windows_are_those_of_the_results() -> None:
     windows = linked("family")["windows"]
     found = rows(HOW_FAST, r"\S[^|]* crops of [^|]*")
@@ -159,7 +172,7 @@ def test_what_was_not_run_is_said_in_one_place() -> None:
     section = HOW_FAST.read_text("utf-8").partition(heading)[2].partition("\n## ")[0]
     for unrun in ("Metal", "D3D12", "GPU"):
         assert unrun in section
-    measured = {name for kept in (ROOT / "bench" / "results").glob("*.json") for name in kinds_of(kept)}
+    measured = {name for kept in (ROOT / "bench" / "results").glob("*cores*.json") for name in kinds_of(kept)}
     assert measured == {"CPU"}, "a GPU has been measured: say so, and what remains"
 
 

@@ -1,0 +1,86 @@
+"""GPU drivers that compile on a machine without their GPU, and how each is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.contest import ROOT
+
+__all__ = ["SHIMS", "Driver", "available", "compile_folder"]
+
+SHIMS = (
+    "WGSLICE_SHIMS"  # the folder with Mesa's drm-shims, and manifests of drivers that Debian does not package
+)
+ICDS = Path("/usr/share/vulkan/icd.d")
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A compiler: what names its device, and for all but AMD's the shim that stands for a kernel driver."""
+
+    name: str
+    manifest: str  # of the Vulkan driver
+    variable: str
+    value: str
+    shim: str = ""
+
+    def environment(self) -> dict[str, str] | None:
+        """What its process is started with; None where something is missing."""
+        folder = Path(os.environ.get(SHIMS, ""))
+        places = [ICDS / self.manifest, folder / self.manifest]
+        manifest = next((place for place in places if place.is_file()), None)
+        if manifest is None or (self.shim and not (folder / self.shim).is_file()):
+            return None
+        found = {
+            **os.environ,
+            self.variable: self.value,
+            "VK_DRIVER_FILES": str(manifest),
+            "VK_ICD_FILENAMES": str(manifest),
+            "MESA_SHADER_CACHE_DISABLE": "1",
+            "NVK_I_WANT_A_BROKEN_VULKAN_DRIVER": "1",
+            "PAN_I_WANT_A_BROKEN_VULKAN_DRIVER": "1",
+            "BIFROST_MESA_DEBUG": "shaderdb",
+        }
+        return {**found, "LD_PRELOAD": str(folder / self.shim)} if self.shim else found
+
+
+RADV = "radeon_icd.x86_64.json"
+DRIVERS = [
+    Driver("AMD NAVI21", RADV, "RADV_FORCE_FAMILY", "NAVI21"),
+    Driver("AMD VEGA10", RADV, "RADV_FORCE_FAMILY", "VEGA10"),
+    Driver("AMD NAVI31", RADV, "RADV_FORCE_FAMILY", "NAVI31"),
+    Driver(
+        "Intel DG2", "intel_icd.x86_64.json", "INTEL_STUB_GPU_PLATFORM", "dg2", "libintel_noop_drm_shim.so"
+    ),
+    Driver("NVIDIA Ampere", "nouveau_icd.json", "NOUVEAU_CHIPSET", "170", "libnouveau_noop_drm_shim.so"),
+    Driver("Adreno 740", "freedreno_icd.json", "FD_GPU_ID", "740", "libfreedreno_noop_drm_shim.so"),
+    Driver("Mali G610", "panfrost_icd.json", "PAN_GPU_ID", "a867", "libpanfrost_noop_drm_shim.so"),
+]
+
+
+def available() -> list[Driver]:
+    """Those that can be started here."""
+    return [driver for driver in DRIVERS if driver.environment() is not None]
+
+
+def compile_folder(driver: Driver, folder: Path) -> Mapping[str, Any]:
+    """What a driver says of every module of a folder: its device, and statistics; or why it says nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.compilers.worker", str(folder)],
+        cwd=ROOT,
+        env=driver.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return {"failure": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]}
+    answer: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer

@@ -1,0 +1,120 @@
+"""`python -m bench --compilers`: compile what slices run on a GPU, print a table, keep the figures."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import wgslice as wg
+from bench.cases import CASES
+from bench.compilers.drivers import available, compile_folder
+from bench.compilers.variants import PERMUTES, Variant, variants
+from bench.contest import ROOT
+from bench.report import RESULTS, write_json
+
+__all__ = ["FIGURES", "figures", "run_compilers"]
+
+NAGA = ROOT / ".naga"  # where `run` puts naga's package
+KEPT = RESULTS / "compilers.json"
+
+# What is kept of a driver's statistics, by any of its names, and whether it is counted for 16 useful bytes.
+FIGURES: dict[str, tuple[bool, tuple[str, ...]]] = {
+    "instructions": (True, ("Instructions", "Instruction Count", "Instruction count")),
+    "memory instructions": (True, ("Memory Instructions",)),
+    "inverse throughput": (True, ("Inverse Throughput",)),
+    "cycles": (True, ("Cycle Count", "Cycle count", "Delays")),
+    "registers": (False, ("VGPRs", "GPRs", "Max live registers", "Registers")),
+    "occupancy": (False, ("Subgroups per SIMD", "Max Waves Per Core")),
+    "spills": (False, ("Spilled VGPRs", "Spill Count", "Spill count", "SLM Size")),
+}
+
+
+def run_compilers(console: Console) -> None:
+    """Everything that can be compiled here."""
+    node = shutil.which("node")
+    if node is None:
+        console.print("bench: --compilers needs node, which runs naga: install Node.js 20 or newer")
+        return
+    if not (NAGA / "node_modules" / "naga-wasm").is_dir():
+        console.print("bench: naga is not installed: `python3 run bench --compilers` does that")
+        return
+    drivers = available()
+    if not drivers:
+        console.print("bench: no GPU driver of Mesa is installed: mesa-vulkan-drivers has AMD's")
+        return
+    chosen = list(variants([*CASES, *PERMUTES]))
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        write_modules(node, chosen, Path(folder))
+        for driver in track(drivers, "compilers", console=console, transient=True):
+            found[driver.name] = compile_folder(driver, Path(folder))
+    for name, answer in found.items():
+        if "failure" in answer:
+            console.print(f"{name} cannot: {answer['failure']}", highlight=False, markup=False)
+    kept = {
+        "wgslice": wg.__version__,
+        "devices": {name: answer.get("device", answer.get("failure")) for name, answer in found.items()},
+        "variants": [kept_of(variant, number, found) for number, variant in enumerate(chosen)],
+    }
+    console.print(table(kept))
+    write_json(kept, KEPT)
+    console.print(f"kept in {KEPT.relative_to(ROOT)}")
+
+
+def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
+    """Each variant as WGSL, and by naga as SPIR-V; a module's name begins with its entry point."""
+    for number, variant in enumerate(chosen):
+        (folder / f"{variant.kernel}-{number}.wgsl").write_text(variant.text, "utf-8")
+    command = [node, str(Path(__file__).with_name("spirv.mjs")), str(folder), str(NAGA)]
+    subprocess.run(command, check=True)
+
+
+def kept_of(variant: Variant, number: int, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a variant: the slices that take it, and what each compiler says."""
+    name = f"{variant.kernel}-{number}"
+    said = {
+        driver: figures(variant, answer["statistics"][name])
+        for driver, answer in found.items()
+        if name in answer.get("statistics", {})
+    }
+    return {"kernel": variant.kernel, "slices": list(variant.slices), "compilers": said}
+
+
+def figures(variant: Variant, statistics: Mapping[str, float]) -> dict[str, float]:
+    """Of a driver's statistics those that are compared."""
+    found = {}
+    for label, (per_block, names) in FIGURES.items():
+        value = next((statistics[name] for name in names if name in statistics), None)
+        if value is not None:
+            found[label] = round(variant.per_block(value), 1) if per_block else value
+    return found
+
+
+def table(kept: Mapping[str, Any]) -> Table:
+    """For each variant the cost of 16 useful bytes, as far as each compiler says one."""
+    drivers = list(kept["devices"])
+    shown = Table(title="inverse throughput, or else cycles or instructions, for 16 useful bytes")
+    for column in ("slices", "kernel", *drivers):
+        shown.add_column(column, justify="left" if column in ("slices", "kernel") else "right")
+    for variant in kept["variants"]:
+        more = f" and {len(variant['slices']) - 1} more" if len(variant["slices"]) > 1 else ""
+        cells = [cost(variant["compilers"].get(driver, {})) for driver in drivers]
+        shown.add_row(variant["slices"][0] + more, variant["kernel"], *cells)
+    return shown
+
+
+def cost(said: Mapping[str, float]) -> str:
+    """What a compiler says that is nearest to time; spills beside it."""
+    value = next(
+        (said[label] for label in ("inverse throughput", "cycles", "instructions") if label in said), None
+    )
+    spills = f" ({said['spills']:.0f} spills)" if said.get("spills") else ""
+    return "-" if value is None else f"{value:.0f}{spills}"

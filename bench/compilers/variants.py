@@ -1,0 +1,127 @@
+"""The kernels that slices take on a GPU, as whole modules with their constants folded in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from bench.cases import Case
+from wgslice.layout import Layout
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import GPU, Limits
+from wgslice.plans.steps import Dispatch
+from wgslice.plans.terms import Terms
+from wgslice.shaders.modules import kernel_module
+from wgslice.shaders.uniforms import override_constants
+
+__all__ = ["PERMUTES", "Variant", "folded", "planned", "variants"]
+
+# What wgpu gives on a large GPU.
+LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65535, profile=GPU)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A dispatch of a slice: what is compiled, and how much of it runs for how many bytes."""
+
+    slices: tuple[str, ...]  # that take it, the figures being the first one's
+    kernel: str
+    text: str  # WGSL
+    invocations: int
+    useful_nbytes: int  # that the dispatch writes
+
+    def per_block(self, figure: float) -> float:
+        """A figure of an invocation for 16 useful bytes."""
+        return figure * self.invocations / max(self.useful_nbytes / 16, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Permute(Case):
+    """A permuted tensor, sliced after that."""
+
+    axes: tuple[int, ...] = ()
+
+    def strides(self) -> tuple[int, ...]:
+        """Of the permuted input, in bytes."""
+        return tuple(
+            self.itemsize * stride for stride in Layout.packed(self.shape).permuted(self.axes).strides
+        )
+
+    def view_shape(self) -> tuple[int, ...]:
+        """Of the permuted input."""
+        return tuple(self.shape[axis] for axis in self.axes)
+
+
+def permute(name: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ...], key: Any = ...) -> Permute:
+    """A case of axes in another order."""
+    return Permute(name, dtype, shape, key, axes=axes)
+
+
+BATCH = (8, 64, 256, 256)
+PERMUTES = [
+    permute("f32 transpose", "float32", (8192, 8192), (1, 0)),
+    permute("f16 transpose", "float16", (4096, 16384), (1, 0)),
+    permute("u8 transpose", "uint8", (8192, 8192), (1, 0)),
+    permute("i64 transpose", "int64", (4096, 4096), (1, 0)),
+    permute("f16 NCHW to NHWC", "float16", BATCH, (0, 2, 3, 1)),
+    permute("f16 NHWC to NCHW", "float16", (8, 256, 256, 64), (0, 3, 1, 2)),
+    permute("u8 HWC to CHW", "uint8", (3000, 4000, 3), (2, 0, 1)),
+    permute("u8 CHW to HWC", "uint8", (3, 3000, 4000), (1, 2, 0)),
+    permute("f32 0-2 permute", "float32", (64, 32, 64, 32), (2, 1, 0, 3)),
+    permute("f32 x.T[::2]", "float32", (4096, 4096), (1, 0), np.s_[::2]),
+]
+
+
+def planned(case: Case) -> Plan:
+    """A slice as it is planned for a GPU, from one tensor to another."""
+    source = case.view_layout()
+    itemsize = case.itemsize
+    return plan_copy(source, Layout.packed(source.sizes), itemsize, Terms(LIMITS))
+
+
+def variants(cases: Sequence[Case]) -> Iterator[Variant]:
+    """What the slices compile on a GPU, each text once for each number of invocations a block."""
+    found: dict[tuple[str, float], Variant] = {}
+    for case in cases:
+        for step in planned(case).steps:
+            if isinstance(step, Dispatch):
+                variant = variant_of(case.name, step)
+                key = variant.text, round(variant.per_block(1), 2)
+                known = found.get(key)
+                names = (*known.slices, case.name) if known else (case.name,)
+                first = known or variant
+                found[key] = Variant(
+                    tuple(dict.fromkeys(names)),
+                    first.kernel,
+                    first.text,
+                    first.invocations,
+                    first.useful_nbytes,
+                )
+    yield from found.values()
+
+
+def variant_of(name: str, step: Dispatch) -> Variant:
+    """One dispatch."""
+    text = folded(kernel_module(step.kernel), override_constants(step))
+    invocations = prod(step.share.workgroups) * step.share.workgroup_size
+    return Variant((name,), step.kernel.value, text, invocations, step.target.size * step.width_nbytes)
+
+
+def folded(text: str, constants: Mapping[str, int]) -> str:
+    """A module whose overrides are constants: what a driver gets to see."""
+
+    def constant(match: re.Match[str]) -> str:
+        name, kind, rest = match.groups()
+        if name not in constants:
+            return f"const {name}: {kind}{rest};"  # computed of others
+        value = constants[name]
+        literal = ("true" if value else "false") if kind == "bool" else f"{value}"
+        return f"const {name}: {kind} = {literal};"
+
+    return re.sub(r"^override (\w+): (\w+)([^;]*);", constant, text, flags=re.MULTILINE)
