@@ -7,8 +7,16 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import GRIDS, WIDEST_NBYTES, Kernel, grid_of, pairs, tile_axis, words_spanned
-from wgslice.plans.profiles import PIECE_WORDS, PIXEL_BLOCKS, TILE_NBYTES, WIDE_TILE_SIDES, Limits, Profile
+from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, tile_axis, words_spanned
+from wgslice.plans.profiles import (
+    PIECE_WORDS,
+    PIXEL_BLOCKS,
+    TILE_NBYTES,
+    WIDE_TILE_SIDES,
+    WIDEST_NBYTES,
+    Limits,
+    Profile,
+)
 
 __all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
 

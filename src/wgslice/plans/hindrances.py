@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import SHIFTED_STEPS, WIDEST_NBYTES, Kernel, run_nbytes, tile_axis
-from wgslice.plans.profiles import Profile
+from wgslice.plans.kernels import SHIFTED_STEPS, Kernel, run_nbytes, tile_axis
+from wgslice.plans.profiles import WIDEST_NBYTES, Profile
 from wgslice.plans.terms import Terms
 
 __all__ = ["Copied"]

@@ -25,10 +25,13 @@ __all__ = [
     "STAGING_NBYTES",
     "TILE_NBYTES",
     "UPLOAD_CHUNK_NBYTES",
+    "WIDEST_NBYTES",
     "WIDE_TILE_SIDES",
     "Limits",
     "Profile",
 ]
+
+WIDEST_NBYTES = 16  # that an invocation moves at once: one vec4<u32>
 
 
 @dataclass(frozen=True)

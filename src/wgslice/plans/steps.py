@@ -7,8 +7,9 @@ from enum import IntEnum
 
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, deal
-from wgslice.plans.kernels import GRIDS, WIDEST_NBYTES, Kernel, as_pixels, grid_of, tile_axis
-from wgslice.plans.profiles import Limits
+from wgslice.plans.kernels import GRIDS, Kernel, grid_of, tile_axis
+from wgslice.plans.pixels import as_pixels
+from wgslice.plans.profiles import WIDEST_NBYTES, Limits
 
 __all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from wgslice.arguments import whole_words
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.profiles import MOST_PLANS, WIDEST_NBYTES, Limits
 from wgslice.plans.steps import Memory, Span
 
 __all__ = ["Seat", "Table", "Terms", "rebase", "room_of", "seat", "span_of"]

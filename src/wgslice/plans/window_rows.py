@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, deal_row
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, WIDEST_NBYTES, Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import Table, span_of
 from wgslice.plans.windows_request import Request

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from wgslice.plans.kernels import WIDEST_NBYTES, pixels_of
+from wgslice.plans.pixels import pixels_of
+from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.blocks import (
     block_after,

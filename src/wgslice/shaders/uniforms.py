@@ -8,7 +8,9 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import GRIDS, UNIT_GRIDS, WIDEST_NBYTES, Kernel, is_ragged, pixels_of
+from wgslice.plans.kernels import GRIDS, UNIT_GRIDS, Kernel, is_ragged
+from wgslice.plans.pixels import pixels_of
+from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 

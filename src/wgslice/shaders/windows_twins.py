@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
 from wgslice.shaders.blocks import (
     block_after,
