@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.cases import CASES, Case
 from bench.contest import ROOT, Outcome, Process, run_case
-from bench.entries import RIVALS, entries
+from bench.entries import ALLOCATING, OURS, RIVALS, entries
 from bench.family import run_family
 
 
@@ -59,7 +59,7 @@ def main() -> int:
 def contest(
     console: Console, cases: Sequence[Case], processes: Sequence[Process], rounds: int, budget: float
 ) -> dict[Case, dict[str, Outcome]]:
-    """Time every slice on every contender, with a bar that shows how far it is."""
+    """Time every slice on every contender, with a bar that shows how far it is, in a pipe a line for each."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(cases) * len(processes))
@@ -68,8 +68,18 @@ def contest(
             progress.update(task, description=case.name)
             chosen = [process for process in processes if case.rivals or not process.entry.environment]
             results[case] = run_case(case, chosen, rounds, budget)
+            if not console.is_terminal:  # where there is no bar
+                console.print(f"{len(results)} of {len(cases)}: {case.name}: {outcome_line(results[case])}")
             progress.advance(task, len(processes))
     return results
+
+
+def outcome_line(outcomes: Mapping[str, Outcome]) -> str:
+    """Our time of a slice and NumPy's, or why there is none."""
+    ours = outcomes[OURS]
+    if ours.failure:
+        return ours.failure
+    return f"{ours.best * 1e3:.3g} ms, NumPy {outcomes[ALLOCATING].best * 1e3:.3g} ms"
 
 
 def conclude(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import re
 import sys
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import wgslice as wg
+from bench.__main__ import contest, outcome_line
 from bench.cases import CASES, Case
 from bench.chart import draw
 from bench.contest import ROOT, Entry, Outcome, Process, run_case
@@ -28,6 +30,7 @@ from bench.worker import Worker
 
 PYTHON = Path(sys.executable)
 TINY = Case("tiny", "uint16", (7, 9), np.s_[::-2, 1:])
+TINY_OTHER = Case("other", "uint16", (7, 9), np.s_[::-2, 1:])
 
 
 def test_cases_are_distinct_and_span_what_they_should() -> None:
@@ -119,6 +122,18 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     read = json.loads((tmp_path / "deep" / "results.json").read_text())
     assert read["slices"][0]["outcomes"][OURS]["best_s"] in (0.1, 0.4)
     assert {outcome.get("failure") for outcome in read["slices"][1]["outcomes"].values()} <= {None, "cannot"}
+
+
+def test_a_pipe_gets_a_line_for_each_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = {OURS: Outcome([0.002, 0.001]), ALLOCATING: Outcome([0.004])}
+    monkeypatch.setattr("bench.__main__.run_case", lambda *_: outcomes)
+    for terminal in (False, True):
+        console = Console(record=True, width=200, force_terminal=terminal, file=io.StringIO())
+        found = contest(console, [TINY, TINY_OTHER], [], 1, 0.0)
+        assert found == {TINY: outcomes, TINY_OTHER: outcomes}
+        lines = ["1 of 2: tiny: 1 ms, NumPy 4 ms", "2 of 2: other: 1 ms, NumPy 4 ms"]
+        assert all((line in console.export_text(clear=False)) != terminal for line in lines)
+    assert outcome_line({OURS: Outcome(failure="too large")}) == "too large"
 
 
 def test_results_name_driver_processor_and_cores() -> None:
