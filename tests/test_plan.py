@@ -304,12 +304,13 @@ def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
         ((9, 64), 4, Tiling(6, 0, 1, 1, 2), 2),
         ((128, 3), 4, Tiling(2, 0, 16, 1, 1), 1),
         ((129, 3), 4, Tiling(2, 0, 16, 1, 2), 2),
-        # no fewer lanes beside each other than make a line of 128 bytes
-        ((128, 40), 4, Tiling(6, 0, 1, 1, 16), 16),
+        # no fewer lanes beside each other than make 64 bytes
+        ((128, 40), 4, Tiling(4, 0, 4, 3, 4), 12),
         # vectors, 4 of them
         ((1, 256), 16, Tiling(6, 64, 0, 1, 1), 1),
         ((4, 64), 16, Tiling(6, 0, 1, 1, 1), 1),
         ((32, 8), 16, Tiling(3, 0, 8, 1, 1), 1),
+        ((64, 3), 16, Tiling(2, 0, 16, 1, 1), 1),
         ((33, 8), 16, Tiling(3, 0, 8, 1, 2), 2),
     ],
 )

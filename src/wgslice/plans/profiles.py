@@ -133,9 +133,10 @@ PIECE_BLOCKS = 2
 # 0.1 to 0.4 s on lavapipe.
 BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
 
-# Bytes that a GPU's memory moves at once: lanes beside each other take so many along a row where it has them.
-# 64 to 128 on most GPUs; not measured yet.
-LINE_NBYTES = 128
+# Bytes that lanes beside each other take along a row where it has them: two sectors of 32, which is what GPUs'
+# memories move at least. Of 128, rows of 16 blocks leave half of the lanes idle: RADV's inverse throughput for 16
+# bytes (NAVI21, robust access) 103 instead of 52.
+LINE_NBYTES = 64
 
 # Bytes of a tile's side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB. Not
 # measured yet: a GPU's cache lines are 64 to 128 bytes long.
