@@ -133,9 +133,9 @@ PIECE_BLOCKS = 2
 # 0.1 to 0.4 s on lavapipe.
 BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
 
-# Bytes that lanes beside each other take along a row where it has them: two sectors of 32, which is what GPUs'
-# memories move at least. Of 128, rows of 16 blocks leave half of the lanes idle: RADV's inverse throughput for 16
-# bytes (NAVI21, robust access) 103 instead of 52.
+# Bytes that lanes beside each other take along a row where it has them: two sectors of 32, which GPUs move at
+# least. With 128, rows of 16 blocks leave half of the lanes idle: RADV's inverse throughput for 16 bytes
+# (NAVI21, robust access) 103 instead of 52.
 LINE_NBYTES = 64
 
 # Bytes of a tile's side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB. Not
