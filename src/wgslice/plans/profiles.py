@@ -89,7 +89,8 @@ CPU = Profile(
     cleared_nbytes=2**22,
 )
 
-# A GPU merges the accesses of neighbouring invocations; 4 words are in flight. Not measured yet.
+# A GPU merges the accesses of neighbouring invocations. Judged by GPU compilers, whose figures stand beside
+# the numbers below; not measured yet.
 GPU = Profile(
     "gpu",
     workgroup_size=64,
