@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from bench.cases import CASES, Case
 from bench.compilers import drivers, report
+from bench.compilers.chart import draw_compilers
 from bench.compilers.variants import PERMUTES, Variant, folded, planned, variants
 from bench.contest import ROOT
 from wgslice.layout import Layout
@@ -109,6 +111,13 @@ def test_what_is_kept_is_of_todays_plans() -> None:
         kernels = [step.kernel.value for step in planned(case).steps if isinstance(step, Dispatch)]
         assert sorted(kept.get(case.name, [])) == sorted(kernels), case.name
     assert any("NAVI21" in device for device in KEPT["devices"].values())
+
+
+def test_what_is_kept_is_drawn(tmp_path: Path) -> None:
+    draw_compilers(KEPT, tmp_path / "deep" / "chart.png")
+    with Image.open(tmp_path / "deep" / "chart.png") as image:
+        assert image.width > 500
+        assert len(np.unique(np.asarray(image.convert("L")))) > 50
 
 
 def test_no_kernel_spills_registers() -> None:

@@ -64,9 +64,12 @@ def run_compilers(console: Console) -> None:
         "devices": {name: answer.get("device", answer.get("failure")) for name, answer in found.items()},
         "variants": [kept_of(variant, number, found) for number, variant in enumerate(chosen)],
     }
+    from bench.compilers.chart import draw_compilers  # imported here: it loads matplotlib
+
     console.print(table(kept))
     write_json(kept, KEPT)
-    console.print(f"kept in {KEPT.relative_to(ROOT)}")
+    draw_compilers(kept, KEPT.with_suffix(".png"))
+    console.print(f"kept in {KEPT.relative_to(ROOT)} and .png")
 
 
 def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
