@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +16,8 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from wgslice.layout import Layout
+
+ROOT = Path(__file__).parents[1]
 
 Bytes = NDArray[np.uint8]
 
@@ -35,6 +40,16 @@ def adapter_id(name: str) -> str:
 
 # For a test whose fixture `device` need not be each of them, since nothing in it depends on the adapter.
 on_one_adapter = pytest.mark.parametrize("device", ADAPTERS[:1], indirect=True, ids=adapter_id)
+
+
+def load_bootstrap() -> Any:
+    """The script `run` as a module."""
+    loader = SourceFileLoader("run_script", str(ROOT / "run"))
+    spec = spec_from_loader("run_script", loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 class Window(NamedTuple):

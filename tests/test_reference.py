@@ -6,12 +6,10 @@ import re
 import subprocess
 import sys
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from typing import Any
 
 import pytest
+from helpers import load_bootstrap
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["wgslice", "wgslice.dialects", "wgslice.onnx", "wgslice.directml"]
@@ -20,11 +18,7 @@ MODULES = ["wgslice", "wgslice.dialects", "wgslice.onnx", "wgslice.directml"]
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages, built of the modules that need no large package."""
-    loader = SourceFileLoader("run_script", str(ROOT / "run"))
-    spec = spec_from_loader("run_script", loader)
-    assert spec is not None
-    run_script: Any = module_from_spec(spec)
-    loader.exec_module(run_script)
+    run_script = load_bootstrap()
     assert set(MODULES) - {"wgslice.dialects"} == {
         name for name in run_script.DOCUMENTED if name[0] != "!" and name != "wgslice.pygfx"
     }

@@ -7,13 +7,11 @@ import os
 import subprocess
 import sys
 import tomllib
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import LARGE_PACKAGES
+from helpers import LARGE_PACKAGES, load_bootstrap
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -22,12 +20,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 @pytest.fixture
 def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The bootstrap as a module, with its folders elsewhere."""
-    loader = SourceFileLoader("run_script", str(ROOT / "run"))
-    spec = spec_from_loader("run_script", loader)
-    assert spec is not None
-    module = module_from_spec(spec)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    loader.exec_module(module)
+    module = load_bootstrap()
     monkeypatch.setattr(module, "UNPACKED", tmp_path / ".adapter")
     return module
 

@@ -57,10 +57,9 @@ fn pixels(own: Invocation) {
     let first = place.source_element + first_pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
     let source = first * element_nbytes; // byte
     let offset = source % 16u;
-    // What lies before the binding, and is read for no pixel, has wrapped around to the last of 2^28 blocks.
-    var near = source_blocks[(source / 16u) & 0x0fffffffu];
+    var near = block_after(source, 0u); // may lie before the binding, and is then read for no pixel
     for (var k = 0u; k < window_blocks; k++) {
-        let far = source_blocks[(source / 16u + k + 1u) & 0x0fffffffu];
+        let far = block_after(source, k + 1u);
         let block = join(near, far, offset);
         window[4u * k] = block.x;
         window[4u * k + 1u] = block.y;

@@ -104,12 +104,10 @@ fn wide_tiles(own: Invocation) {
     let before = copy.rank - 2u;
     let columns = copy.sizes[last / 4u][last % 4u];
     let rows = copy.sizes[before / 4u][before % 4u];
-    let number = min(group_number(own.group, own.groups), copy.count - 1u);
-    let rows_before = divide(number, copy.pieces_multiplier, copy.pieces_shift);
-    let planes_before = divide(rows_before, copy.row_tiles_multiplier, copy.row_tiles_shift);
-    let first_column = (number - rows_before * copy.pieces) * side;
-    let first_row = (rows_before - planes_before * copy.row_tiles) * side;
-    let place = find_place(planes_before, before);
+    let number = find_tile_number(min(group_number(own.group, own.groups), copy.count - 1u));
+    let first_column = number.column * side;
+    let first_row = number.row * side;
+    let place = find_place(number.plane, before);
     let source_first = place.source_element + first_row + first_column * copy.source_strides[last / 4u][last % 4u];
     let target_first = place.target_element + first_column
         + first_row * copy.target_strides[before / 4u][before % 4u];

@@ -15,9 +15,8 @@ from bench.contest import ROOT
 
 __all__ = ["SHIMS", "Driver", "available", "compile_folder"]
 
-SHIMS = (
-    "WGSLICE_SHIMS"  # the folder with Mesa's drm-shims, and manifests of drivers that Debian does not package
-)
+# Names the folder with Mesa's drm-shims, and with manifests of drivers that Debian does not package.
+SHIMS = "WGSLICE_SHIMS"
 ICDS = Path("/usr/share/vulkan/icd.d")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -95,14 +95,7 @@ def variants(cases: Sequence[Case]) -> Iterator[Variant]:
                 key = variant.text, round(variant.per_block(1), 2)
                 known = found.get(key)
                 names = (*known.slices, case.name) if known else (case.name,)
-                first = known or variant
-                found[key] = Variant(
-                    tuple(dict.fromkeys(names)),
-                    first.kernel,
-                    first.text,
-                    first.invocations,
-                    first.useful_nbytes,
-                )
+                found[key] = replace(known or variant, slices=tuple(dict.fromkeys(names)))
     yield from found.values()
 
 

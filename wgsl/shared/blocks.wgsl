@@ -18,15 +18,20 @@ fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
     return select((words >> bits) | (next << ((32u - bits) % 32u)), words, bits == vec4(0u));
 }
 
+// A block of the source. One before the binding has wrapped around to the end of the 2^28 blocks that 32 bits of bytes
+// reach, and from there the count goes on at block 0.
+fn source_block(number: u32) -> vec4<u32> {
+    return source_blocks[number & 0x0fffffffu];
+}
+
+// The n-th block after that of a byte.
+fn block_after(source: u32, n: u32) -> vec4<u32> {
+    return source_block(source / 16u + n);
+}
+
 // The block whose first byte is `source`.
 fn block_at(source: u32) -> vec4<u32> {
     return join(source_blocks[source / 16u], source_blocks[(source + 15u) / 16u], source % 16u);
-}
-
-// The n-th block after that of a byte. A byte before the binding has wrapped around to the end of the 2^28 blocks that
-// 32 bits reach, and from there the count goes on at block 0.
-fn block_after(source: u32, n: u32) -> vec4<u32> {
-    return source_blocks[(source / 16u + n) & 0x0fffffffu];
 }
 
 // The same elements in reverse order.

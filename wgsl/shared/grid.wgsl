@@ -1,7 +1,6 @@
 // grid: which tile of which plane a workgroup takes, and where its lanes go.
 //
-//   workgroup g  ->  one tile of a plane, the last two dimensions: columns of the last, rows of the one before;
-//                    tiles go along the columns first, then along the rows, then from plane to plane
+//   workgroup g  ->  tile number g, of a plane of the last two dimensions: columns of the last, rows of the one before
 //   lane         ->  2^lane_shift lanes lie beside each other along the columns, the others in the rows below;
 //                    a lane takes `units` units, each so many columns or rows ahead of the one before
 //
@@ -22,11 +21,10 @@ fn tile_rows() -> u32 {
 }
 
 fn find_tile(group: u32) -> Tile {
-    let rows_before = divide(group, copy.pieces_multiplier, copy.pieces_shift);
-    let planes_before = divide(rows_before, copy.row_tiles_multiplier, copy.row_tiles_shift);
-    let column = (group - rows_before * copy.pieces) * tile_columns();
-    let row = (rows_before - planes_before * copy.row_tiles) * tile_rows();
-    return Tile(find_place(planes_before, copy.rank - 2u), column, row);
+    let number = find_tile_number(group);
+    let column = number.column * tile_columns();
+    let row = number.row * tile_rows();
+    return Tile(find_place(number.plane, copy.rank - 2u), column, row);
 }
 
 // Columns and rows of a lane's first unit from its tile's first.

@@ -37,23 +37,22 @@ fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
 }
 
 // The block of a row whose lowest source byte lies `offset` bytes, 0 to 15, into a block. The last load may lie beyond what
-// is needed, and at an end of a row the first one before the binding, the last of the 2^28 blocks that 32 bits reach; from
-// there the count goes on at block 0.
+// is needed, and at an end of a row the first one before the binding.
 fn read_from(block: u32, offset: u32) -> vec4<u32> {
     let distance = u32(abs(source_step));
     if (distance == 1u) {
-        let far = source_blocks[(block + u32(offset != 0u)) & 0x0fffffffu];
-        return in_order(join(source_blocks[block & 0x0fffffffu], far, offset));
+        let far = source_block(block + u32(offset != 0u));
+        return in_order(join(source_block(block), far, offset));
     }
-    let block_0 = source_blocks[block & 0x0fffffffu];
-    let block_1 = source_blocks[(block + 1u) & 0x0fffffffu];
-    let block_2 = source_blocks[(block + 2u) & 0x0fffffffu];
+    let block_0 = source_block(block);
+    let block_1 = source_block(block + 1u);
+    let block_2 = source_block(block + 2u);
     let pair = halve(join(block_0, block_1, offset), join(block_1, block_2, offset));
     if (distance == 2u) {
         return in_order(pair);
     }
-    let block_3 = source_blocks[(block + 3u) & 0x0fffffffu];
-    let block_4 = source_blocks[(block + 4u) & 0x0fffffffu];
+    let block_3 = source_block(block + 3u);
+    let block_4 = source_block(block + 4u);
     return in_order(halve(pair, halve(join(block_2, block_3, offset), join(block_3, block_4, offset))));
 }
 

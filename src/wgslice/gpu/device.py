@@ -54,7 +54,7 @@ WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
 
-class Descriptor(Protocol[Compiled_co]):
+class Compilable(Protocol[Compiled_co]):
     """What `Device.compile` takes."""
 
     def compile(self, device: Device) -> Compiled_co:
@@ -164,7 +164,7 @@ class Device:
                 setattr(wgpu_device, WRAPPED, device)  # so that both live equally long
             return device
 
-    def compile(self, descriptor: Descriptor[Compiled_co]) -> Compiled_co:
+    def compile(self, descriptor: Compilable[Compiled_co]) -> Compiled_co:
         """Plan an operator once, to run or record it many times.
 
         Parameters

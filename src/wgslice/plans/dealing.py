@@ -69,9 +69,8 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         if paired:
             size *= outer.pop()
         count = prod(outer)
-        pieces, each = deal_row(kernel, size, width_nbytes, profile)
-        if kernel is Kernel.ROW_ENDS:
-            pieces, each = 1, 1
+        alone = kernel is Kernel.ROW_ENDS  # one invocation, for both ends
+        pieces, each = (1, 1) if alone else deal_row(kernel, size, width_nbytes, profile)
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes

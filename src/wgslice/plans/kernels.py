@@ -7,7 +7,7 @@ from enum import Enum
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.grids import Grid, find_grid
-from wgslice.plans.pixels import find_pixels
+from wgslice.plans.pixels import are_pixels
 from wgslice.plans.profiles import WIDEST_NBYTES, Limits, Profile
 
 __all__ = [
@@ -52,8 +52,10 @@ class Kernel(Enum):
     @property
     def deals_rows(self) -> bool:
         """Whether invocations share out each row of the last dimension, or two; one must exist."""
-        dealing = (Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS, Kernel.NARROW_ROWS)
-        return self in dealing or self is Kernel.ROW_ENDS
+        return self in (
+            *(Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS),
+            *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS),
+        )
 
     @property
     def takes_windows(self) -> bool:
@@ -118,8 +120,9 @@ def choose_kernel(
         if not (on_grid and abs(step) > 1):
             return choose_shifted_kernel(step, target, width_nbytes, profile)
     if width_nbytes < 4:
-        pixels = whole_vectors and find_pixels(source, target, width_nbytes, profile) is not None
-        return choose_narrow_kernel(target, width_nbytes, profile, pixels=pixels)
+        if whole_vectors and are_pixels(source, target, width_nbytes, profile):
+            return Kernel.PIXELS, "pixels, in groups of whole blocks of 16 bytes"
+        return choose_narrow_kernel(target, width_nbytes, profile)
     if on_grid:
         return on_grid, "whole words, in tiles"
     short = pairs(Kernel.ROWS, target, width_nbytes, profile)
@@ -153,12 +156,8 @@ def unit_grid(target: Layout, width_nbytes: int, profile: Profile) -> Kernel | N
     return kernel
 
 
-def choose_narrow_kernel(
-    target: Layout, width_nbytes: int, profile: Profile, *, pixels: bool
-) -> tuple[Kernel, str]:
-    """The kernel for elements of 1 and 2 bytes, and the reason; `pixels` says whether they are such."""
-    if pixels:
-        return Kernel.PIXELS, "pixels, in groups of whole blocks of 16 bytes"
+def choose_narrow_kernel(target: Layout, width_nbytes: int, profile: Profile) -> tuple[Kernel, str]:
+    """The kernel for elements of 1 and 2 bytes that are no pixels, and the reason."""
     if not target.is_nested:
         return Kernel.SLICE1, "narrow elements of interleaved rows, atomics"
     beside = target.strides[-1:] == (1,)

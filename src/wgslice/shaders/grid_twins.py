@@ -12,7 +12,7 @@ from wgslice.plans.steps import Dispatch
 from wgslice.shaders.block_twins import edge_blocks, find_row_edges, find_sources, read_blocks
 from wgslice.shaders.copy_twins import WORD_NBYTES, write_elements
 from wgslice.shaders.memory import Bytes, Words, Writes
-from wgslice.shaders.pieces import divide, find_extents, find_pieces, find_places
+from wgslice.shaders.pieces import find_extents, find_pieces, find_places, find_tile_numbers
 
 __all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "wide_tiles", "word_grid"]
 
@@ -29,17 +29,14 @@ class Lanes(NamedTuple):
 def find_lanes(block: np.void, share: Share) -> Lanes:
     """The places of all lanes, workgroups beyond the last tile left out."""
     assert share.tiling is not None
-    group = np.arange(int(block["count"]), dtype=np.uint32)
-    rows_before = divide(group, block["pieces_multiplier"], block["pieces_shift"])
-    planes_before = divide(rows_before, block["row_tiles_multiplier"], block["row_tiles_shift"])
+    number = find_tile_numbers(block, np.arange(int(block["count"]), dtype=np.uint32))
     lane = np.arange(share.workgroup_size, dtype=np.uint32)
     below = np.uint32(share.workgroup_size) >> block["lane_shift"]
     each = np.uint32(share.each)
     tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["lane_shift"])
     tile_rows = max(block["ahead_rows"] * each, below)
-    column = (group - rows_before * block["pieces"]) * tile_columns
-    row = (rows_before - planes_before * block["row_tiles"]) * tile_rows
-    source_element, target_element = find_places(block, planes_before, int(block["rank"]) - 2)
+    column, row = number.column * tile_columns, number.row * tile_rows
+    source_element, target_element = find_places(block, number.plane, int(block["rank"]) - 2)
     return Lanes(
         source_element[:, None] + np.zeros_like(lane),
         target_element[:, None] + np.zeros_like(lane),
@@ -113,18 +110,16 @@ def wide_tiles(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) ->
     side, width, last = np.uint32(step.share.each), np.uint32(step.width_nbytes), int(block["rank"]) - 1
     lanes = np.uint32(WIDEST_NBYTES) // width  # elements a vector
     groups = step.share.workgroups
-    number = np.arange(groups[0] * groups[1], dtype=np.uint32)
-    number = np.minimum(number, block["count"] - np.uint32(1))
-    rows_before = divide(number, block["pieces_multiplier"], block["pieces_shift"])
-    planes_before = divide(rows_before, block["row_tiles_multiplier"], block["row_tiles_shift"])
+    group = np.arange(groups[0] * groups[1], dtype=np.uint32)
+    number = find_tile_numbers(block, np.minimum(group, block["count"] - np.uint32(1)))
     inside = np.arange(side, dtype=np.uint32)
-    column = ((number - rows_before * block["pieces"]) * side)[:, None, None] + inside[::lanes]
-    row = ((rows_before - planes_before * block["row_tiles"]) * side)[:, None, None] + inside[:, None]
+    column = (number.column * side)[:, None, None] + inside[::lanes]
+    row = (number.row * side)[:, None, None] + inside[:, None]
     exists = (row < block["sizes"][last - 1]) & (column < block["sizes"][last])
     source_element, target_element = (
         (first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last])[exists]
         for first, strides in zip(
-            find_places(block, planes_before, last - 1), ("source_strides", "target_strides"), strict=True
+            find_places(block, number.plane, last - 1), ("source_strides", "target_strides"), strict=True
         )
     )
     along = np.arange(lanes, dtype=np.uint32) * block["source_strides"][last]

@@ -18,11 +18,11 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
         *("copy", "invocations", "division", "pieces", "places"),
         *("extents", "edges", "blocks", "block_edges", "shifted", "shifted_ends"),
     ),
-    Kernel.WORD_GRID: ("copy", "invocations", "division", "places", "grid", "unit_grid"),
-    Kernel.PAIR_GRID: ("copy", "invocations", "division", "places", "grid", "unit_grid"),
-    Kernel.WIDE_GRID: ("copy", "invocations", "division", "places", "grid", "unit_grid"),
+    Kernel.WORD_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
+    Kernel.PAIR_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
+    Kernel.WIDE_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
     Kernel.SHIFTED_GRID: (
-        *("copy", "invocations", "division", "places", "grid"),
+        *("copy", "invocations", "division", "places", "tile_numbers", "grid"),
         *("extents", "blocks", "shifted"),
     ),
     Kernel.ROW_ENDS: (
@@ -36,7 +36,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
     Kernel.PIXELS: ("copy", "invocations", "division", "pieces", "places", "blocks"),
     Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
-    Kernel.WIDE_TILES: ("copy", "invocations", "division", "places"),
+    Kernel.WIDE_TILES: ("copy", "invocations", "division", "places", "tile_numbers"),
     Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),
     Kernel.WINDOW_ROWS: (
         *("windows", "invocations", "division", "pieces"),

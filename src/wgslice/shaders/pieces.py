@@ -1,7 +1,7 @@
 """The mapping from invocations to rows, pieces and ends of rows, as the kernels' shared files have it.
 
-These are `division`, `pieces`, `places` and `edges` of `wgsl/`. Everything is an array over invocations,
-or over what they write. Numbers are uint32 and wrap around.
+These are `division`, `pieces`, `places`, `tile_numbers` and `edges` of `wgsl/`. Everything is an array over
+invocations, or over what they write. Numbers are uint32 and wrap around.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from wgslice.shaders.memory import Flags, Words
 __all__ = [
     "Extents",
     "Pieces",
+    "TileNumbers",
     "divide",
     "find_edges",
     "find_extents",
     "find_pieces",
     "find_places",
+    "find_tile_numbers",
     "invocation_numbers",
     "taken",
 ]
@@ -31,6 +33,14 @@ class Pieces(NamedTuple):
 
     row: Words
     number: Words  # pieces of its row before it
+
+
+class TileNumbers(NamedTuple):
+    """Which tiles of which planes numbers name."""
+
+    column: Words  # tiles before them along the columns
+    row: Words  # tiles before them down the rows
+    plane: Words  # planes before their own
 
 
 class Extents(NamedTuple):
@@ -67,6 +77,13 @@ def find_pieces(block: np.void, share: Share, rows: int) -> Pieces:
         invocation, row = invocation[busy], row[busy]
     last = np.uint32(share.pieces - 1)
     return Pieces(row, np.minimum(invocation - row * block["pieces"], last))
+
+
+def find_tile_numbers(block: np.void, number: Words) -> TileNumbers:
+    """The tiles of numbers; they go along the columns first, then down the rows, then from plane to plane."""
+    rows = divide(number, block["pieces_multiplier"], block["pieces_shift"])
+    planes = divide(rows, block["row_tiles_multiplier"], block["row_tiles_shift"])
+    return TileNumbers(number - rows * block["pieces"], rows - planes * block["row_tiles"], planes)
 
 
 def taken(share: Share, pieces: Pieces, start: Words, stop: Words) -> tuple[Words, Words]:
