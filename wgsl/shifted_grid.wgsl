@@ -38,12 +38,12 @@ fn shifted_grid(own: Invocation) {
     let offset = lowest % 16u;
     let ahead = copy.ahead_columns;
     let step = select(0u - u32(abs(source_step)), u32(abs(source_step)), source_step > 0); // source blocks a block
-    let source_block = lowest / 16u + column * step;
+    let lowest_block = lowest / 16u + column * step;
     let target_block = extent.whole_unit + column;
     if (one_row && tile.column + tile_columns() <= blocks) {
         var held: array<vec4<u32>, units>;
         for (var k = 0u; k < units; k++) {
-            held[k] = read_from(source_block + k * ahead * step, offset);
+            held[k] = read_from(lowest_block + k * ahead * step, offset);
         }
         for (var k = 0u; k < units; k++) {
             target_blocks[target_block + k * ahead] = held[k];
@@ -52,7 +52,7 @@ fn shifted_grid(own: Invocation) {
     }
     for (var k = 0u; k < units; k++) {
         if (column + k * ahead < blocks) {
-            target_blocks[target_block + k * ahead] = read_from(source_block + k * ahead * step, offset);
+            target_blocks[target_block + k * ahead] = read_from(lowest_block + k * ahead * step, offset);
         }
     }
 }
