@@ -93,8 +93,8 @@ CONSTANTS = {
     "element_nbytes": 4,
     "each": 4,
     "contiguous": 1,
-    "paired": 1,
-    "source_step": -2,
+    "distance": 2,
+    "whole_words": 1,
     "ragged": 1,
     "one_row": 1,
     "side": 32,
@@ -137,7 +137,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
 ) -> None:
     """The printed text in place of the one that the device would load."""
     printed = {}
-    for kernel in (Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS):
+    for kernel in (Kernel.SHIFTED_ROWS, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS):
         assert main(["kernel", kernel.value]) == 0
         printed[kernel] = capsys.readouterr().out
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)

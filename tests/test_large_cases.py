@@ -43,7 +43,15 @@ PROFILES = [
     CPU,
     GPU,
     replace(CPU, name="cpu, small", workgroup_size=1),
-    replace(GPU, name="gpu, rows, small", workgroup_size=1, words_each=16, grids=False),
+    replace(
+        GPU,
+        name="gpu, rows, small",
+        workgroup_size=1,
+        words_each=(16,),
+        narrow_words_each=(16,),
+        blocks_each=(4,),
+        grids=False,
+    ),
     replace(GPU, name="gpu, small", workgroup_size=2),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from helpers import GUARD, Bytes, check_bytes, copied, random_bytes, whole_words
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import Case, photographs
-from test_kernels import CONDITIONS
+from test_kernels import CONDITIONS, conditions
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
@@ -73,7 +74,7 @@ def test_a_write_outside_of_the_binding_is_refused() -> None:
 
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_a_twin_reads_the_target_as_it_was_and_leaves_it(kernel: Kernel) -> None:
-    for width, source_layout, target_layout in CONDITIONS[kernel][::7]:
+    for width, source_layout, target_layout in islice(conditions(kernel, CPU), 0, None, 7):
         plan, source, target = forced(kernel, width, source_layout, target_layout)
         before = target.copy()
         writes = writes_of(plan, source, target)
@@ -85,7 +86,7 @@ def test_a_twin_reads_the_target_as_it_was_and_leaves_it(kernel: Kernel) -> None
 REPEATING = {  # on a CPU: pieces that overlap, and rows that fill no workgroup
     Kernel.ROWS: (4, Layout.of((3, 37), (50, 1), 2)),
     Kernel.WIDE_ROWS: (16, Layout.of((3, 37), (50, 1), 2)),
-    Kernel.SHIFTED_ROWS: (1, Layout.packed((3, 997), 3)),
+    Kernel.SHIFTED_ROWS: (1, Layout.packed((3, 992), 16)),
     Kernel.NARROW_ROWS: (1, Layout.packed((3, 131), 3)),
 }
 
@@ -125,8 +126,8 @@ def test_workgroups_beyond_the_last_tile_repeat_it() -> None:
 
 
 SHARING = {  # rows that share words or blocks
-    Kernel.NARROW_ROWS: (1, Layout.packed((7, 19), 3)),
-    Kernel.SHIFTED_ROWS: (1, Layout.packed((7, 70), 3)),
+    Kernel.NARROW_ROWS: (1, Layout.packed((7, 2, 19), 3)),
+    Kernel.ROW_ENDS: (1, Layout.packed((7, 15), 3)),
 }
 
 

@@ -26,7 +26,7 @@ fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
         if (contiguous || word < extent.stop_unit) {
             var value = 0u;
             for (var i = 0u; i < lanes; i++) {
-                if (!contiguous || !paired) {
+                if (!contiguous) {
                     element = place.source_element + source_ahead(row, c + k * unit_step() * lanes + i);
                 }
                 value |= read_narrow(element) << (i * 8u * element_nbytes);

@@ -1,16 +1,32 @@
-// row_ends: the blocks of 16 bytes that hold the ends of rows, where rows of shifted_grid begin or end inside of one.
+// row_ends: the blocks of 16 bytes that hold the ends of rows, where rows of shifted_rows or shifted_grid begin or end
+// inside of one.
 //
-//   invocation n  ->  the first and the last block of row n, where the row has a part of them
+//   invocation n  ->  piece n % 2 of row n / 2: the block that holds the row's head, or its tail
+//
+// Needs target strides in descending order, each larger than the reach of all dimensions after it, the last one 1, and
+// bindings of whole blocks.
 
 @compute @workgroup_size(workgroup_size)
 fn row_ends(own: Invocation) {
-    let row = invocation_number(own.group, own.groups, own.lane);
-    if (row >= copy.count) {
+    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    if (is_left_over(piece, copy.count)) {
         return;
     }
     let last = copy.rank - 1u;
-    let size_nbytes = copy.sizes[last / 4u][last % 4u] * element_nbytes;
-    let place = find_place(row, last);
-    let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
-    copy_ends(Piece(row, 0u), extent, place);
+    let place = find_place(piece.row, last);
+    let extent = find_row_extent(place);
+    let before = find_row_extent(find_place(piece.row - 1u, last)); // the row before
+    let edges = find_edges(piece, extent, 16u, piece.row > 0u && before.stop > extent.first_unit * 16u);
+    if (edges.count == 0u) {
+        return;
+    }
+    let block = edges.first; // a piece has one at most, the head or the tail
+    let next = find_place(piece.row + 1u, last);
+    let from_next = mask_from(next.target_element * copy.element_nbytes, block);
+    let following = select(vec4(0u), from_next, piece.row + 1u < copy.count);
+    let distance = u32(abs(bitcast<i32>(copy.source_strides[last / 4u][last % 4u])));
+    // Reads beyond a row are masked out.
+    let own_block = read_block(find_source(place, block, distance), distance);
+    let next_block = read_block(find_source(next, block, distance), distance);
+    write_edge(block, own_block, mask_of(extent, block), next_block, following);
 }

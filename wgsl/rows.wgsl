@@ -35,7 +35,7 @@ fn rows(own: Invocation) {
     var stop = runs * row.run + row.run; // of the run, in elements of the row
     for (var k = 0u; k < each; k++) {
         let c = first + k * unit_step();
-        if (paired && contiguous) {
+        if (contiguous) {
             runs += u32(c == stop);
             stop += select(0u, row.run, c == stop);
         } else {

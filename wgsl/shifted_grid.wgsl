@@ -8,6 +8,7 @@
 // Where all lanes of a workgroup are of one row, how far blocks are shifted is the same for all of them.
 
 override one_row: bool; // whether they are
+override distance: u32; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
 
 const units: u32 = 4u; // blocks that a lane takes, all loaded before the first is stored
 
@@ -17,9 +18,7 @@ fn shifted_grid(own: Invocation) {
     if (group >= copy.count) {
         return;
     }
-    let last = copy.rank - 1u;
     let before = copy.rank - 2u;
-    let size_nbytes = copy.sizes[last / 4u][last % 4u] * element_nbytes;
     let tile = find_tile(group);
     var row = tile.row;
     var column = tile.column + own.lane;
@@ -32,18 +31,18 @@ fn shifted_grid(own: Invocation) {
     }
     let place = Place(tile.place.source_element + row * copy.source_strides[before / 4u][before % 4u],
                       tile.place.target_element + row * copy.target_strides[before / 4u][before % 4u]);
-    let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
+    let extent = find_row_extent(place);
     let blocks = extent.stop_unit - extent.whole_unit;
-    let lowest = find_source(place, extent.whole_unit); // byte, of the row's first whole block
+    let lowest = find_source(place, extent.whole_unit, distance); // byte, of the row's first whole block
     let offset = lowest % 16u;
     let ahead = copy.ahead_columns;
-    let step = select(0u - u32(abs(source_step)), u32(abs(source_step)), source_step > 0); // source blocks a block
+    let step = select(0u - distance, distance, is_forwards()); // source blocks a block
     let lowest_block = lowest / 16u + column * step;
     let target_block = extent.whole_unit + column;
     if (one_row && tile.column + tile_columns() <= blocks) {
         var held: array<vec4<u32>, units>;
         for (var k = 0u; k < units; k++) {
-            held[k] = read_from(lowest_block + k * ahead * step, offset);
+            held[k] = read_from(lowest_block + k * ahead * step, offset, distance);
         }
         for (var k = 0u; k < units; k++) {
             target_blocks[target_block + k * ahead] = held[k];
@@ -52,7 +51,7 @@ fn shifted_grid(own: Invocation) {
     }
     for (var k = 0u; k < units; k++) {
         if (column + k * ahead < blocks) {
-            target_blocks[target_block + k * ahead] = read_from(lowest_block + k * ahead * step, offset);
+            target_blocks[target_block + k * ahead] = read_from(lowest_block + k * ahead * step, offset, distance);
         }
     }
 }

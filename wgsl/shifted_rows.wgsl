@@ -3,17 +3,16 @@
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   piece         ->  `each` neighbouring blocks of the row, or every pieces-th; why, says pieces.wgsl
-//   first, last   ->  also the blocks that hold the row's ends
 //
-// Needs target strides in descending order, each larger than the reach of all dimensions after it, the last one 1,
+// Whole blocks only: the ends of rows that begin or end inside of one are for row_ends. Needs a last target stride of 1,
 // rows that hold `each` whole blocks, one at least, wherever they begin, and bindings of whole blocks.
 
-override ragged: bool;        // whether some row begins or ends inside a block
+override distance: u32; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
 
 // Blocks beside each other, of neighbours. Going along the row, every source block is the far one of a target block,
 // and the near one of the next.
 fn copy_neighbours(first: u32, source: u32) {
-    let forwards = source_step > 0;
+    let forwards = is_forwards();
     let offset = source % 16u;
     let near_block = source / 16u + u32(!forwards && offset != 0u);
     let far_block = source / 16u + u32(forwards && offset != 0u);
@@ -32,22 +31,17 @@ fn shifted_rows(own: Invocation) {
     if (is_left_over(piece, copy.count)) {
         return;
     }
-    let last = copy.rank - 1u;
-    let size_nbytes = copy.sizes[last / 4u][last % 4u] * element_nbytes;
-    let place = find_place(piece.row, last);
-    let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
+    let place = find_place(piece.row, copy.rank - 1u);
+    let extent = find_row_extent(place);
     let first = first_unit(piece, extent.whole_unit, extent.stop_unit);
-    if (contiguous && (source_step == 1 || source_step == -1)) {
-        copy_neighbours(first, find_source(place, first));
+    if (contiguous && distance == 1u) {
+        copy_neighbours(first, find_source(place, first, distance));
     } else {
         for (var k = 0u; k < each; k++) {
             let block = first + k * unit_step();
             if (contiguous || block < extent.stop_unit) {
-                target_blocks[block] = read_block(find_source(place, block));
+                target_blocks[block] = read_block(find_source(place, block, distance), distance);
             }
         }
-    }
-    if (ragged) {
-        copy_ends(piece, extent, place);
     }
 }

@@ -82,7 +82,7 @@ fn gather_channels(row: Row, position: u32) -> vec4<u32> {
         let high = select(select(block_1, block_2, offset >= 16u), block_3, offset >= 32u);
         let block = join(low, high, offset % 16u);
         let mask = copy.masks[(channel + channels - phase) % channels];
-        value |= select(block, turn(block), row.backwards) & mask;
+        value |= select(block, turn(block, element_nbytes), row.backwards) & mask;
     }
     return value;
 }

@@ -1,6 +1,6 @@
 // blocks: source and target as blocks of 16 bytes, bytes counted from the start of the binding.
-//
-// Whatever a block is joined of begins a multiple of `element_nbytes` after a block, so wide elements keep whole words.
+
+override whole_words: bool; // whether elements are known to be whole words, so that nothing is shifted inside of one
 
 @group(0) @binding(1) var<storage, read> source_blocks: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_blocks: array<vec4<u32>>;
@@ -10,7 +10,7 @@ fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
     let by_two = select(low, vec4(low.zw, high.xy), (offset & 8u) != 0u);
     let beyond = select(high.xy, high.zw, (offset & 8u) != 0u);
     let words = select(by_two, vec4(by_two.yzw, beyond.x), (offset & 4u) != 0u);
-    if (element_nbytes >= 4u) {
+    if (whole_words) {
         return words;
     }
     let next = vec4(words.yzw, select(beyond.x, beyond.y, (offset & 4u) != 0u));
@@ -34,16 +34,10 @@ fn block_at(source: u32) -> vec4<u32> {
     return join(source_blocks[source / 16u], source_blocks[(source + 15u) / 16u], source % 16u);
 }
 
-// The same elements in reverse order.
-fn turn(block: vec4<u32>) -> vec4<u32> {
-    if (element_nbytes == 16u) {
-        return block;
-    }
-    if (element_nbytes == 8u) {
-        return block.zwxy;
-    }
-    if (element_nbytes == 4u) {
-        return block.wzyx;
+// The same elements, of 1 to 16 bytes, in reverse order.
+fn turn(block: vec4<u32>, element_nbytes: u32) -> vec4<u32> {
+    if (element_nbytes >= 4u) {
+        return select(select(block, block.zwxy, element_nbytes == 8u), block.wzyx, element_nbytes == 4u);
     }
     let halves = (block.wzyx >> vec4(16u)) | (block.wzyx << vec4(16u));
     let bytes = ((halves >> vec4(8u)) & vec4(0x00ff00ffu)) | ((halves << vec4(8u)) & vec4(0xff00ff00u));

@@ -19,9 +19,9 @@ struct Copy {
     lane_shift: u32,                     // 2^lane_shift lanes lie beside each other along a tile's columns
     ahead_columns: u32,                  // columns from one of a lane's units to its next
     ahead_rows: u32,                     // rows from one of a lane's units to its next
-    unused_0: u32,                       // fills the last 16 bytes
-    unused_1: u32,                       // fills the last 16 bytes
-    unused_2: u32,                       // fills the last 16 bytes
+    element_nbytes: u32,                 // bytes an element, for kernels that are not compiled for some
+    paired: u32,                         // 1 where a row is the last two dimensions, 0 where it is the last one
+    unused: u32,                         // fills the last 16 bytes
 }
 
 @group(0) @binding(0) var<uniform> copy: Copy;

@@ -1,35 +1,42 @@
 // shifted: blocks of a row, of neighbours or of every second or fourth element, read from wherever they begin.
+//
+// Source elements from one of a row to the next, forwards or backwards, are its distance: 1, 2 or 4.
 
-override element_nbytes: u32; // bytes an element: 1, 2, 4 or 8
-override source_step: i32;    // the last source stride, in elements: 1, 2, 4, -1, -2 or -4
+fn is_forwards() -> bool {
+    let last = copy.rank - 1u;
+    return bitcast<i32>(copy.source_strides[last / 4u][last % 4u]) > 0;
+}
 
 // Elements in the order in which the row reads them.
 fn in_order(block: vec4<u32>) -> vec4<u32> {
-    if (source_step > 0) {
-        return block;
-    }
-    return turn(block);
+    return select(turn(block, copy.element_nbytes), block, is_forwards());
+}
+
+// Where a row begins and ends, in bytes and blocks of the target.
+fn find_row_extent(place: Place) -> Extent {
+    let last = copy.rank - 1u;
+    let size_nbytes = copy.sizes[last / 4u][last % 4u] * copy.element_nbytes;
+    return find_extent(place.target_element * copy.element_nbytes, size_nbytes, 16u);
 }
 
 // The lowest source byte of a block of a row.
-fn find_source(place: Place, block: u32) -> u32 {
-    let distance = u32(abs(source_step));
-    let ahead = (block * 16u - place.target_element * element_nbytes) * distance;
-    let source = place.source_element * element_nbytes;
-    return select(source - ahead - (16u - element_nbytes) * distance, source + ahead, source_step > 0);
+fn find_source(place: Place, block: u32, distance: u32) -> u32 {
+    let ahead = (block * 16u - place.target_element * copy.element_nbytes) * distance;
+    let source = place.source_element * copy.element_nbytes;
+    return select(source - ahead - (16u - copy.element_nbytes) * distance, source + ahead, is_forwards());
 }
 
 // Every second element of two neighbours.
 fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
-    if (element_nbytes == 8u) {
+    if (copy.element_nbytes == 8u) {
         return vec4(low.xy, high.xy);
     }
-    if (element_nbytes == 4u) {
+    if (copy.element_nbytes == 4u) {
         return vec4(low.xz, high.xz);
     }
     var first = vec4(low.xz, high.xz);
     var second = vec4(low.yw, high.yw);
-    if (element_nbytes == 1u) {
+    if (copy.element_nbytes == 1u) {
         first = (first & vec4(0xffu)) | ((first >> vec4(8u)) & vec4(0xff00u));
         second = (second & vec4(0xffu)) | ((second >> vec4(8u)) & vec4(0xff00u));
     }
@@ -38,8 +45,7 @@ fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
 
 // The block of a row whose lowest source byte lies `offset` bytes, 0 to 15, into a block. The last load may lie beyond what
 // is needed, and at an end of a row the first one before the binding.
-fn read_from(block: u32, offset: u32) -> vec4<u32> {
-    let distance = u32(abs(source_step));
+fn read_from(block: u32, offset: u32, distance: u32) -> vec4<u32> {
     if (distance == 1u) {
         let far = source_block(block + u32(offset != 0u));
         return in_order(join(source_block(block), far, offset));
@@ -57,6 +63,6 @@ fn read_from(block: u32, offset: u32) -> vec4<u32> {
 }
 
 // The block of a row whose lowest source byte is `source`.
-fn read_block(source: u32) -> vec4<u32> {
-    return read_from(source / 16u, source % 16u);
+fn read_block(source: u32, distance: u32) -> vec4<u32> {
+    return read_from(source / 16u, source % 16u, distance);
 }

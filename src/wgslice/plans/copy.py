@@ -13,10 +13,10 @@ from wgslice.plans.dealing import most_groups
 from wgslice.plans.kernels import Kernel, choose_kernel, is_ragged
 from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Step, in_order
 from wgslice.plans.profiles import LEAST_BULK_NBYTES, MOST_PLANS, PATTERN_NBYTES, WIDEST_NBYTES, Limits
-from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
+from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
 
-__all__ = ["fills", "plan_copy", "split"]
+__all__ = ["dispatches_of", "fills", "plan_copy", "split"]
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -203,15 +203,28 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 def dispatch(
     source: Layout, target: Layout, width_nbytes: int, limits: Limits, *, whole_vectors: bool
 ) -> Iterator[Dispatch]:
-    """One piece, whose sides fit in a binding each, as a dispatch, and another for the ends of its rows."""
+    """One piece, whose sides fit in a binding each, by the kernel that suits it."""
     bindings = span_of(source, width_nbytes, limits), span_of(target, width_nbytes, limits)
     source, target = (
         coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
         for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
     )
     kernel, reason = choose_kernel(source, target, width_nbytes, limits, whole_vectors=whole_vectors)
+    yield from dispatches_of(kernel, source, target, width_nbytes, bindings, limits, reason)
+
+
+def dispatches_of(
+    kernel: Kernel,
+    source: Layout,
+    target: Layout,
+    width_nbytes: int,
+    bindings: tuple[Span, Span],
+    limits: Limits,
+    reason: str,
+) -> Iterator[Dispatch]:
+    """What a kernel needs for a copy: itself, and `row_ends` for what is less than its units."""
     yield dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
-    if kernel is Kernel.SHIFTED_GRID and is_ragged(target, width_nbytes):
+    if kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS) and is_ragged(target, width_nbytes):
         ends = "the blocks that rows begin and end inside of"
         yield dispatch_of(Kernel.ROW_ENDS, source, target, width_nbytes, bindings, limits, ends)
 

@@ -54,7 +54,7 @@ def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Prof
     return max(wide, tiles)
 
 
-def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Deal a copy to the invocations of a kernel."""
     profile = limits.profile
     if kernel in GRIDS:
@@ -69,8 +69,11 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         if paired:
             size *= outer.pop()
         count = prod(outer)
-        alone = kernel is Kernel.ROW_ENDS  # one invocation, for both ends
-        pieces, each = (1, 1) if alone else deal_row(kernel, size, width_nbytes, profile)
+        if kernel is Kernel.ROW_ENDS:
+            pieces, each = 2, 1  # the first block of a row, and the last
+        else:
+            apart = kernel is Kernel.SHIFTED_ROWS and abs(source.strides[-1]) > 1
+            pieces, each = deal_row(kernel, size, width_nbytes, profile, apart=apart)
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes
@@ -78,7 +81,7 @@ def deal(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> S
         invocations = count * profile.workgroup_size
     else:
         count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
-        pieces, each = 1, most_each(kernel, width_nbytes, profile)
+        pieces, each = 1, profile.run_words if kernel is Kernel.NARROW_RUNS else 1
         invocations = -(-count // each)
     groups = -(-invocations // profile.workgroup_size)
     grid = *fold(groups, limits), 1
@@ -113,24 +116,30 @@ def deal_pixels(target: Layout, width_nbytes: int, limits: Limits) -> Share:
     return Share(rows, True, pieces, 1, profile.contiguous, profile.workgroup_size, grid)
 
 
-def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
-    """Invocations a row of `size` elements, and what each takes: a power of two, for few pipelines."""
-    lanes = kernel.unit_nbytes(width_nbytes) // width_nbytes
+def deal_row(
+    kernel: Kernel, size: int, width_nbytes: int, profile: Profile, *, apart: bool = False
+) -> tuple[int, int]:
+    """Invocations a row of `size` elements, and what each takes; `apart` where it skips some."""
+    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    lanes = unit_nbytes // width_nbytes
     least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
-    each = min(most_each(kernel, width_nbytes, profile), max(least // profile.least_pieces, 1))
-    choices = [2**power for power in range(each.bit_length())]
-    each = choices[-1]
+    choices = pieces_of(kernel, width_nbytes, profile)
+    few = choices[:1] if apart else choices
+    fitting = [each for each in few if each <= least // profile.least_pieces] or [1]
+    each = fitting[-1]
     if profile.contiguous:
-        words = kernel.unit_nbytes(width_nbytes) / 4
-        each = min(choices, key=lambda each: -(-most // each) * (each * words + PIECE_WORDS))
+        words = unit_nbytes / 4
+        each = min(fitting, key=lambda each: -(-most // each) * (each * words + PIECE_WORDS))
     return -(-most // each), each
 
 
-def most_each(kernel: Kernel, width_nbytes: int, profile: Profile) -> int:
-    """Most units that an invocation takes."""
-    if kernel is Kernel.SLICE1:
-        return 1
-    return max(profile.words_each * 4 // kernel.unit_nbytes(width_nbytes), 1)
+def pieces_of(kernel: Kernel, width_nbytes: int, profile: Profile) -> list[int]:
+    """Units that an invocation may take of a row, where it has as many."""
+    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    if unit_nbytes == WIDEST_NBYTES:
+        return list(profile.blocks_each)
+    words_each = profile.narrow_words_each if kernel is Kernel.NARROW_ROWS else profile.words_each
+    return [words * 4 // unit_nbytes for words in words_each]
 
 
 def fold(groups: int, limits: Limits) -> tuple[int, int]:

@@ -26,7 +26,6 @@ __all__ = [
 ]
 
 SHIFTED_STEPS = (1, 2, 4)  # between source elements that wide loads bring
-LEAST_NARROW_NBYTES = 7  # hold a whole word wherever they begin
 
 
 class Kernel(Enum):
@@ -125,11 +124,8 @@ def choose_kernel(
         return choose_narrow_kernel(target, width_nbytes, profile)
     if on_grid:
         return on_grid, "whole words, in tiles"
-    short = pairs(Kernel.ROWS, target, width_nbytes, profile)
-    return (
-        Kernel.ROWS,
-        "whole words in short runs, two dimensions a row" if short else "whole words, row by row",
-    )
+    paired = pairs(Kernel.ROWS, target, width_nbytes, profile)
+    return Kernel.ROWS, "whole words, two dimensions a row" if paired else "whole words, row by row"
 
 
 def can_shift(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> bool:
@@ -160,11 +156,11 @@ def choose_narrow_kernel(target: Layout, width_nbytes: int, profile: Profile) ->
     """The kernel for elements of 1 and 2 bytes that are no pixels, and the reason."""
     if not target.is_nested:
         return Kernel.SLICE1, "narrow elements of interleaved rows, atomics"
+    if pairs(Kernel.NARROW_ROWS, target, width_nbytes, profile):
+        return Kernel.NARROW_ROWS, "narrow elements, put together word by word, two dimensions a row"
     beside = target.strides[-1:] == (1,)
     if beside and run_nbytes(target, width_nbytes) >= profile.least_narrow_row_nbytes:
         return Kernel.NARROW_ROWS, "narrow elements, put together word by word, row by row"
-    if pairs(Kernel.NARROW_ROWS, target, width_nbytes, profile):
-        return Kernel.NARROW_ROWS, "narrow elements in short runs, two dimensions a row"
     if words_spanned(target, width_nbytes) > target.size:
         return Kernel.SLICE1, "narrow elements, fewer than the words they lie in, atomics"
     if target.rank == MAX_RANK and not beside:
@@ -178,16 +174,16 @@ def run_nbytes(target: Layout, width_nbytes: int) -> int:
 
 
 def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> bool:
-    """Whether a kernel takes the last two dimensions as a row, the last one being short."""
+    """Whether a kernel takes the last two dimensions as a row, the last one being short for a profile."""
     if target.rank < 2:
         return False
     run = target.sizes[-1]
     if kernel is Kernel.ROWS:
-        return run * width_nbytes < profile.least_row_nbytes
+        return run * width_nbytes < profile.pair_below_nbytes
     if kernel is Kernel.NARROW_ROWS:
-        short = run * width_nbytes < profile.least_narrow_row_nbytes
+        short = run * width_nbytes < max(profile.pair_below_nbytes, profile.least_narrow_row_nbytes)
         packed = target.strides[-2:] == (run, 1)
-        return short and packed and run * target.sizes[-2] * width_nbytes >= LEAST_NARROW_NBYTES
+        return short and packed and run * target.sizes[-2] * width_nbytes >= profile.least_narrow_pair_nbytes
     return False
 
 

@@ -40,13 +40,17 @@ class Profile:
 
     name: str
     workgroup_size: int  # invocations a workgroup
-    words_each: int  # most 32-bit words that an invocation writes
+    words_each: tuple[int, ...]  # that an invocation may take of a row; each choice is a pipeline to compile
+    narrow_words_each: tuple[int, ...]  # where words are put together of elements of 1 and 2 bytes
+    blocks_each: tuple[int, ...]  # of 16 bytes
+    run_words: int  # that an invocation takes of short runs
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
     grids: bool  # whether workgroups take tiles of planes, where there is a kernel for that
     least_pieces: int  # invocations a row before they take more than one element each
-    least_row_nbytes: int  # of shorter rows, two dimensions are taken as one
+    pair_below_nbytes: float  # of shorter rows, two dimensions are taken as one
     least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
-    least_narrow_row_nbytes: int  # likewise, of elements of 1 and 2 bytes
+    least_narrow_row_nbytes: int  # rows of elements of 1 and 2 bytes that are dealt alone
+    least_narrow_pair_nbytes: int  # and those that are two dimensions
     least_tile: float  # elements a side, from which a permuted source goes through tiles
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
@@ -57,8 +61,16 @@ class Profile:
 
 # A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line.
 #
-# lavapipe of Mesa 25.0, 4 cores, crop of 3001 x 3001 float32, ms: 1 word an invocation 11.8, 4 words 5.5,
-# 8 words 4.5, 16 words 4.5, 32 words 4.3; neighbours interleaved, 4 words 8.1, 16 words 5.7.
+# Pieces of rows, ms of two cores of an AMD EPYC, Mesa 22.3 and 25.0. Every third of 6 million float32 by 12
+# words an invocation 7.1 and 4.8, 16 words 6.8 and 4.6, 20 words 6.7 and 4.5, 24 words 7.7 and 5.8, 32 words
+# 9.2 and 6.4, backwards 16 words 27 and 24, 20 words 31 and 25; int64 by 8 elements 13 and 9.9, 16 16.5 and
+# 14. BGR of 18 MB by 16 words 37 and 24, 20 words 36 and 23, 32 words 33 and 23. 36 MB of neighbours from an
+# odd offset by 3 blocks 23 and 17, 5 blocks 19 and 14, 8 blocks 18 and 15, 12 blocks 18 and 12; every second
+# of them by 3 blocks 17 and 12, 8 blocks 17 and 11.
+#
+# Two dimensions as one row against one, the same cores: rows of 13 float32 8.5 and 5.8 against 10.1 and 7.1,
+# of 100 7.1 and 5.7 against 7.7 and 5.0, of 3000 7.2 and 5.4 against 9.0 and 6.1; rows of 24 bytes 7.3 and
+# 5.2 against 20 and 9.8, of 400 bytes 7.3 and 5.2 against 9.3 and 6.1. As short runs, bytes take 28 and 8.2.
 #
 # Buffer copies against a dispatch, ms with the wait, Mesa 25.0 and 22.3: 16 rows of 1 KiB 0.15 to 0.22 and
 # 0.14 to 0.23, 64 of 4 KiB 0.35 to 0.32 and 0.35 to 0.37, 256 of 16 KiB 0.86 to 0.85 and 0.93 to 1.17, 512 of
@@ -74,13 +86,17 @@ class Profile:
 CPU = Profile(
     "cpu",
     workgroup_size=64,
-    words_each=32,
+    words_each=(4, 16),
+    narrow_words_each=(4, 32),
+    blocks_each=(3, 8),
+    run_words=32,
     contiguous=True,
     grids=False,
     least_pieces=1,
-    least_row_nbytes=32,
+    pair_below_nbytes=inf,
     least_shifted_row_nbytes=64,
-    least_narrow_row_nbytes=16,
+    least_narrow_row_nbytes=19,
+    least_narrow_pair_nbytes=19,
     least_tile=inf,
     row_copy_nbytes=2**15,
     few_rows=16,
@@ -94,13 +110,17 @@ CPU = Profile(
 GPU = Profile(
     "gpu",
     workgroup_size=64,
-    words_each=4,
+    words_each=(4,),
+    narrow_words_each=(4,),
+    blocks_each=(1,),
+    run_words=4,
     contiguous=False,
     grids=True,
     least_pieces=32,
-    least_row_nbytes=0,
+    pair_below_nbytes=0,
     least_shifted_row_nbytes=64,
     least_narrow_row_nbytes=16,
+    least_narrow_pair_nbytes=7,
     least_tile=8,
     row_copy_nbytes=inf,
     few_rows=0,

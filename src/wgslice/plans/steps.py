@@ -168,7 +168,7 @@ def dispatch_of(
         or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes
     ):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
-    share = deal(kernel, target, width_nbytes, limits)
+    share = deal(kernel, source, target, width_nbytes, limits)
     return Dispatch(
         width_nbytes,
         source,

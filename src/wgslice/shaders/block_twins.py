@@ -30,7 +30,6 @@ from wgslice.shaders.pieces import (
     find_places,
     taken,
 )
-from wgslice.shaders.uniforms import override_constants
 
 __all__ = ["edge_blocks", "find_row_edges", "find_sources", "pixels", "read_blocks", "shifted_rows"]
 
@@ -59,10 +58,10 @@ def read_blocks(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
     """The blocks of rows whose lowest source bytes are `source`."""
     width, distance = step.width_nbytes, abs(source_step(step))
     if distance == 1:
-        return in_order(step, block_at(memory, source, width))
+        return in_order(step, block_at(memory, source))
     offset = source % np.uint32(WIDEST_NBYTES)
     loaded = [block_after(memory, source, n) for n in range(distance + 1)]
-    joined = [join(low, high, offset, width) for low, high in pairwise(loaded)]
+    joined = [join(low, high, offset) for low, high in pairwise(loaded)]
     while len(joined) > 1:
         joined = [halve(*pair, width) for pair in zip(joined[::2], joined[1::2], strict=True)]
     return in_order(step, joined[0])
@@ -84,10 +83,10 @@ def read_neighbours(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
     far, near = load(memory, far_blocks.ravel()), load(memory, near_blocks.ravel())
     offset = np.repeat(offset, each)
     low = np.where((offset != 0)[:, None], near, far) if forwards else far
-    return in_order(step, join(low, far if forwards else near, offset, step.width_nbytes))
+    return in_order(step, join(low, far if forwards else near, offset))
 
 
-def shifted_rows(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Writes:
+def shifted_rows(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
     """Twin of `wgsl/shifted_rows.wgsl`."""
     share, last, width = step.share, int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, share, int(block["count"]))
@@ -99,10 +98,6 @@ def shifted_rows(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -
         values = read_neighbours(step, source, find_sources(step, *places, firsts))
     else:
         values = read_blocks(step, source, find_sources(step, places[0][owner], places[1][owner], unit))
-    if override_constants(step)["ragged"]:
-        owner, edge = find_row_edges(block, step, pieces, extents)
-        edges = edge_blocks(block, step, (source, target), pieces.row[owner], edge)
-        unit, values = np.concatenate([unit, edge]), np.concatenate([values, edges])
     return Writes(WIDEST_NBYTES, unit, values)
 
 

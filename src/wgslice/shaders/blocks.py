@@ -37,16 +37,15 @@ def block_after(memory: Bytes, source: Words, n: int) -> Bytes:
     return load(memory, (source // NBYTES + np.uint32(n)) & MOST_BLOCKS_MASK)
 
 
-def block_at(memory: Bytes, source: Words, element_nbytes: int) -> Bytes:
+def block_at(memory: Bytes, source: Words) -> Bytes:
     """The block whose first byte is `source`."""
     low, high = load(memory, source // NBYTES), load(memory, (source + NBYTES - np.uint32(1)) // NBYTES)
-    return join(low, high, source % NBYTES, element_nbytes)
+    return join(low, high, source % NBYTES)
 
 
-def join(low: Bytes, high: Bytes, offset: Words, element_nbytes: int) -> Bytes:
-    """The block that begins `offset` bytes into two neighbours; wide elements never begin inside a word."""
-    begins = offset // np.uint32(4) * np.uint32(4) if element_nbytes >= 4 else offset
-    return np.take_along_axis(np.concatenate([low, high], axis=1), begins[:, None] + BYTE, axis=1)
+def join(low: Bytes, high: Bytes, offset: Words) -> Bytes:
+    """The block that begins `offset` bytes into two neighbours."""
+    return np.take_along_axis(np.concatenate([low, high], axis=1), offset[:, None] + BYTE, axis=1)
 
 
 def turn(block: Bytes, element_nbytes: int) -> Bytes:

@@ -16,7 +16,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.WIDE_ROWS: ("copy", "invocations", "division", "pieces", "places"),
     Kernel.SHIFTED_ROWS: (
         *("copy", "invocations", "division", "pieces", "places"),
-        *("extents", "edges", "blocks", "block_edges", "shifted", "shifted_ends"),
+        *("extents", "blocks", "shifted"),
     ),
     Kernel.WORD_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
     Kernel.PAIR_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
@@ -27,7 +27,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     ),
     Kernel.ROW_ENDS: (
         *("copy", "invocations", "division", "pieces", "places"),
-        *("extents", "edges", "blocks", "block_edges", "shifted", "shifted_ends"),
+        *("extents", "edges", "blocks", "block_edges", "shifted"),
     ),
     Kernel.NARROW_ROWS: (
         *("copy", "invocations", "division", "pieces", "places"),

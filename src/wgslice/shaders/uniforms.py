@@ -8,7 +8,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import GRIDS, UNIT_GRIDS, Kernel, is_ragged
+from wgslice.plans.kernels import UNIT_GRIDS, Kernel
 from wgslice.plans.pixels import pixels_of
 from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
@@ -25,6 +25,30 @@ __all__ = [
 ]
 
 MOST_MASKS = 16  # channels, one a byte of a block
+
+# What the kernels of copies are compiled for, beside workgroups of a size. Few things: each value makes
+# another pipeline, which takes 70 to 120 ms to compile (lavapipe), and uniforms cost GPUs nothing. They cost
+# CPUs where they decide how often a loop runs, since accesses in loops that are not unrolled are masked, and
+# whether bytes are shifted inside of words: rows of words take 5 to 9 % longer (Mesa 22.3, two cores of an
+# AMD EPYC).
+CONSTANTS: dict[Kernel, tuple[str, ...]] = {
+    Kernel.SLICE1: ("element_nbytes",),
+    Kernel.ROWS: ("element_nbytes", "each", "contiguous"),
+    Kernel.WIDE_ROWS: ("each", "contiguous"),
+    Kernel.SHIFTED_ROWS: ("distance", "whole_words", "each", "contiguous"),
+    **dict.fromkeys(UNIT_GRIDS, ()),
+    Kernel.SHIFTED_GRID: ("distance", "whole_words", "one_row"),
+    Kernel.ROW_ENDS: ("whole_words", "each", "contiguous"),
+    Kernel.NARROW_ROWS: ("element_nbytes", "each", "contiguous"),
+    Kernel.NARROW_RUNS: ("element_nbytes", "each", "contiguous"),
+    Kernel.PIXELS: (
+        *("element_nbytes", "whole_words", "each", "contiguous"),
+        *("channels", "pixel_step", "channel_step", "group_blocks", "window_blocks"),
+    ),
+    Kernel.TILES: ("element_nbytes", "each"),
+    Kernel.WIDE_TILES: ("element_nbytes", "side"),
+}
+
 PLURALS = {"inner": "inner"}  # fields of a dimension whose array has no s behind its name
 
 copy_dtype = np.dtype(
@@ -47,9 +71,9 @@ copy_dtype = np.dtype(
         ("lane_shift", "<u4"),  # 2**lane_shift lanes lie along a tile's columns
         ("ahead_columns", "<u4"),  # columns from one of a lane's units to its next
         ("ahead_rows", "<u4"),  # rows likewise
-        ("unused_0", "<u4"),  # fills the last 16 bytes
-        ("unused_1", "<u4"),
-        ("unused_2", "<u4"),
+        ("element_nbytes", "<u4"),  # bytes an element
+        ("paired", "<u4"),  # 1 where a row is two dimensions
+        ("unused", "<u4"),  # fills the last 16 bytes
     ]
 )
 
@@ -102,6 +126,8 @@ def uniform_block(step: Dispatch) -> bytes:
     block["source_offset"] = step.source.offset
     block["target_offset"] = step.target.offset
     block["rank"] = rank
+    block["element_nbytes"] = step.width_nbytes
+    block["paired"] = step.share.paired
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
@@ -117,34 +143,19 @@ def uniform_block(step: Dispatch) -> bytes:
 def override_constants(step: Dispatch) -> dict[str, int]:
     """The constants that the kernel of `step` is compiled with."""
     kernel, share = step.kernel, step.share
-    constants = {"workgroup_size": share.workgroup_size}
-    if kernel not in (Kernel.WIDE_ROWS, *UNIT_GRIDS):
-        constants["element_nbytes"] = step.width_nbytes
-    if kernel is Kernel.WIDE_TILES:
-        return {**constants, "side": share.each}
-    if kernel not in (Kernel.SLICE1, *GRIDS):
-        constants["each"] = share.each
-    if kernel not in (Kernel.SLICE1, Kernel.TILES, *GRIDS):
-        constants["contiguous"] = int(share.contiguous)
-    if kernel in (Kernel.ROWS, Kernel.NARROW_ROWS):
-        constants["paired"] = int(share.paired)
-    if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS):
-        constants["source_step"] = step.source.strides[-1]
-    if kernel is Kernel.SHIFTED_ROWS:
-        constants["ragged"] = int(is_ragged(step.target, step.width_nbytes))
+    values = {
+        "element_nbytes": step.width_nbytes,
+        "each": share.each,
+        "side": share.each,
+        "contiguous": int(share.contiguous),
+        "whole_words": int(kernel is Kernel.SHIFTED_ROWS and share.contiguous and step.width_nbytes >= 4),
+        "one_row": int(share.tiling is not None and share.tiling.lanes == share.workgroup_size),
+    }
+    if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID):
+        values["distance"] = abs(step.source.strides[-1])
     if kernel is Kernel.PIXELS:
-        constants |= pixel_constants(step)
-    if kernel is Kernel.SHIFTED_GRID:
-        assert share.tiling is not None
-        constants["one_row"] = int(share.tiling.lanes == share.workgroup_size)
-    return constants
-
-
-def pixel_constants(step: Dispatch) -> dict[str, int]:
-    """What `pixels` is compiled for."""
-    pixels = pixels_of(step.source, step.target, step.width_nbytes)
-    names = ("channels", "pixel_step", "channel_step", "group_blocks", "window_blocks")
-    return {name: getattr(pixels, name) for name in names}
+        values |= vars(pixels_of(step.source, step.target, step.width_nbytes))
+    return {"workgroup_size": share.workgroup_size, **{name: values[name] for name in CONSTANTS[kernel]}}
 
 
 def wrapped_strides(layout: Layout) -> list[int]:
@@ -214,6 +225,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "offset_signed": int(step.windows.offset_signed),
     }
     if isinstance(step, WindowRowsDispatch):
+        constants["whole_words"] = int(step.element_nbytes >= 4)
         constants["channels"] = step.channels
         constants["each"] = step.share.each
         constants["contiguous"] = int(step.share.contiguous)

@@ -166,7 +166,7 @@ def gather_channels(
         offset = first % NBYTES + np.where(rows.backwards, np.uint32(2 * channel) * width, np.uint32(0))
         number = offset // NBYTES
         low, high = (loaded[np.minimum(number + n, count - 1), every] for n in (0, 1))
-        joined = join(low, high, offset % NBYTES, step.element_nbytes)
+        joined = join(low, high, offset % NBYTES)
         turned = np.where(rows.backwards[:, None], turn(joined, step.element_nbytes), joined)
         value |= turned & masks[(np.uint32(channel) + channels - phase) % channels]
     return value
@@ -177,7 +177,7 @@ def row_blocks(block: np.void, step: WindowRowsDispatch, memory: Bytes, rows: Ro
     if step.mirrored:
         value = gather_channels(block, step, memory, rows, position)
     else:
-        value = block_at(memory, rows.source + position, step.element_nbytes)
+        value = block_at(memory, rows.source + position)
     if step.windows.fill is None:
         return value
     start = np.clip((rows.low - position).view(np.int32), 0, WIDEST_NBYTES)
