@@ -81,10 +81,14 @@ def test_drivers_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(drivers.SHIMS, str(tmp_path))
     assert drivers.available() == []
     (tmp_path / "radeon_icd.x86_64.json").touch()
+    (tmp_path / "intel_hasvk_icd.json").touch()
+    (tmp_path / "libintel_noop_drm_shim.so").touch()
     (tmp_path / "nouveau_icd.json").touch()
     assert {driver.name.split()[0] for driver in drivers.available()} == {"AMD"}
     (tmp_path / "libnouveau_noop_drm_shim.so").touch()
     (nvidia,) = (driver for driver in drivers.available() if driver.name.startswith("NVIDIA"))
+    (tmp_path / "intel_icd.json").touch()
+    assert {driver.name.split()[0] for driver in drivers.available()} == {"AMD", "Intel", "NVIDIA"}
     environment = nvidia.environment() or {}
     assert environment["LD_PRELOAD"] == str(tmp_path / "libnouveau_noop_drm_shim.so")
     assert environment["NOUVEAU_CHIPSET"] == "170"

@@ -25,7 +25,7 @@ class Driver:
     """A compiler: what names its device, and for all but AMD's the shim that stands for a kernel driver."""
 
     name: str
-    manifest: str  # of the Vulkan driver
+    manifest: str  # of the Vulkan driver: a pattern, since Debian 12 puts the machine into the name
     variable: str
     value: str
     shim: str = ""
@@ -33,8 +33,7 @@ class Driver:
     def environment(self) -> dict[str, str] | None:
         """What its process is started with; None where something is missing."""
         folder = Path(os.environ.get(SHIMS, ""))
-        places = [ICDS / self.manifest, folder / self.manifest]
-        manifest = next((place for place in places if place.is_file()), None)
+        manifest = next((path for place in (ICDS, folder) for path in place.glob(self.manifest)), None)
         if manifest is None or (self.shim and not (folder / self.shim).is_file()):
             return None
         found = {
@@ -50,14 +49,12 @@ class Driver:
         return {**found, "LD_PRELOAD": str(folder / self.shim)} if self.shim else found
 
 
-RADV = "radeon_icd.x86_64.json"
+RADV = "radeon_icd.*json"
 DRIVERS = [
     Driver("AMD NAVI21", RADV, "RADV_FORCE_FAMILY", "NAVI21"),
     Driver("AMD VEGA10", RADV, "RADV_FORCE_FAMILY", "VEGA10"),
     Driver("AMD NAVI31", RADV, "RADV_FORCE_FAMILY", "NAVI31"),
-    Driver(
-        "Intel DG2", "intel_icd.x86_64.json", "INTEL_STUB_GPU_PLATFORM", "dg2", "libintel_noop_drm_shim.so"
-    ),
+    Driver("Intel DG2", "intel_icd.*json", "INTEL_STUB_GPU_PLATFORM", "dg2", "libintel_noop_drm_shim.so"),
     Driver("NVIDIA Ampere", "nouveau_icd.json", "NOUVEAU_CHIPSET", "170", "libnouveau_noop_drm_shim.so"),
     Driver("Adreno 740", "freedreno_icd.json", "FD_GPU_ID", "740", "libfreedreno_noop_drm_shim.so"),
     Driver("Mali G610", "panfrost_icd.json", "PAN_GPU_ID", "a867", "libpanfrost_noop_drm_shim.so"),
