@@ -15,6 +15,7 @@ from rich.console import Console
 from bench.cases import CASES, Case
 from bench.compilers import drivers, report
 from bench.compilers.chart import draw_compilers
+from bench.compilers.listing import listing_statistics, panvk_statistics
 from bench.compilers.variants import PERMUTES, Variant, folded, planned, variants
 from bench.contest import ROOT
 from wgslice.layout import Layout
@@ -74,6 +75,55 @@ def test_a_figure_is_for_16_useful_bytes() -> None:
     }
     assert report.cost({"instructions": 25, "cycles": 30.4, "spills": 2}) == "30 (2 spills)"
     assert report.cost({}) == "-"
+
+
+def test_memory_beyond_registers_is_no_spill() -> None:
+    """NVIDIA's driver says how large it is, and an array may lie in it."""
+    variant = Variant(("one",), "pixels", "", invocations=1, useful_nbytes=16)
+    said = {"Instruction count": 877, "Delays": 3366, "Number of GPRs": 26, "SLM Size": 256}
+    assert report.figures(variant, said) == {
+        "instructions": 877,
+        "cycles": 3366,
+        "registers": 26,
+        "scratch bytes": 256,
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "memory"),
+    [
+        (
+            "s_buffer_load_dwordx4 s[4:7], s[0:3], null\n\tv_add_u32 v0, v0, v1\n\tds_write_b128 v0, v[2:5]",
+            2,
+        ),
+        ("ugm MsgDesc: ( load, a32, d32, V4, dst_len = 8\nslm MsgDesc: ( fence, a32, threadgroup", 1),
+        ("@p0 st.local.strong.cta.b128 [rZ+0x10] r0..4\nr1 = ldc.b32 c[0x0][0x0]\nr2 = mov r1", 2),
+        ("isam.v.base0 (u32)r0.x\nldc.u.offset0.4.imm.base0 r48.w\nstc.u32 c[0]\n(ss)stl.u32 l[r0.x]", 3),
+        ("LD_BUFFER.i128.slot0 @r0\nLEA_BUFFER.slot1 @r4\nSTORE.i128 @r0\nIADD.u32 r0", 2),
+    ],
+    ids=["AMD", "Intel", "NVIDIA", "Adreno", "Mali"],
+)
+def test_loads_and_stores_of_an_assembly_are_counted(lines: str, memory: int) -> None:
+    assert listing_statistics(lines) == {"Memory Instructions": memory}
+
+
+def test_the_delays_of_nvidias_listing_are_added() -> None:
+    listing = "r0 = mov ur0 // delay=9\nr1 = ld.global.a64.constant.b32 [r6..8] // delay=5 wr:0"
+    assert listing_statistics(listing) == {"Memory Instructions": 1, "Delays": 14}
+
+
+def test_panvks_figures_are_read_off_its_line() -> None:
+    said = (
+        "SHADER-DB: MESA_SHADER_COMPUTE shader: 816 inst, 307.500000 cycles, 0.000000 fma, 307.500000 ls,"
+        " 416 quadwords, 2 threads, 1 loops, 3:4 spills:fills"
+    )
+    assert panvk_statistics(["another", said]) == {
+        "Instruction Count": 816,
+        "Cycle Count": 307.5,
+        "Threads": 2,
+        "Spill Count": 3,
+    }
+    assert panvk_statistics(["another"]) == {}
 
 
 def test_drivers_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,14 +26,20 @@ NAGA = ROOT / ".naga"  # where `run` puts naga's package
 KEPT = RESULTS / "compilers.json"
 
 # What is kept of a driver's statistics, by any of its names, and whether it is counted for 16 useful bytes.
+# Each is in the driver's own unit, so that a driver compares with itself. What runs is counted for a subgroup
+# (only Intel's vary in size), with both sides of a branch. Cycles are of Intel a thread's from start to end,
+# waits for memory included, loops ten times; of NVIDIA the delays in its listing; of Mali the busiest unit's.
+# Registers are of Intel 32 bytes of a subgroup, of Adreno four words of an invocation.
 FIGURES: dict[str, tuple[bool, tuple[str, ...]]] = {
     "instructions": (True, ("Instructions", "Instruction Count", "Instruction count")),
     "memory instructions": (True, ("Memory Instructions",)),
     "inverse throughput": (True, ("Inverse Throughput",)),
-    "cycles": (True, ("Cycle Count", "Cycle count", "Delays")),
-    "registers": (False, ("VGPRs", "GPRs", "Max live registers", "Registers")),
-    "occupancy": (False, ("Subgroups per SIMD", "Max Waves Per Core")),
-    "spills": (False, ("Spilled VGPRs", "Spill Count", "Spill count", "SLM Size")),
+    "cycles": (True, ("Cycle Count", "Delays")),
+    "registers": (False, ("VGPRs", "Max live registers", "Number of GPRs", "Registers used")),
+    "occupancy": (False, ("Subgroups per SIMD", "Max Waves Per Core", "Threads")),
+    "subgroup size": (False, ("Max dispatch width",)),
+    "spills": (False, ("Spilled VGPRs", "Spill Count", "STP Count")),
+    "scratch bytes": (False, ("Scratch size", "Scratch Memory Size", "SLM Size")),
 }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import vulkan as vk
+
+from bench.compilers.listing import listing_statistics, panvk_statistics
 
 STATISTICS = "VK_KHR_pipeline_executable_properties"
 ROBUSTNESS = "VK_EXT_robustness2"
@@ -27,12 +28,6 @@ NUMBERS = {
     vk.VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR: "f64",
     vk.VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: "b32",
 }
-# Memory instructions in the drivers' assemblies: AMD; Intel; NAK; ir3; Valhall; QPU.
-MEMORY = re.compile(
-    r"\b(?:(?:s_buffer_load|buffer_load|buffer_store|global_load|global_store|ds_read|ds_write|ds_load|ds_store"
-    r"|scratch_load|scratch_store)\w*|(?:ugm|slm) MsgDesc|(?:ldc|ld|st|atom|lds|sts)\.[\w.]*b\d+"
-    r"|(?:ldib|stib|ldg|stg|ldl|stl|ldlw|stlw|ldp|stp)\b|(?:LD_BUFFER|LOAD|STORE)[A-Z_0-9]*\.i\d+|ldtmu|tmud)"
-)
 
 
 class Compiler:
@@ -48,7 +43,7 @@ class Compiler:
         properties = vk.vkGetPhysicalDeviceProperties(found[0])
         version = properties.driverVersion  # as Mesa counts, like Vulkan's own
         parts = vk.VK_VERSION_MAJOR(version), vk.VK_VERSION_MINOR(version), vk.VK_VERSION_PATCH(version)
-        self.name = f"{properties.deviceName}, Mesa {'.'.join(map(str, parts))}"
+        self.name = f"{properties.deviceName.strip()}, Mesa {'.'.join(map(str, parts))}"
         has = {each.extensionName for each in vk.vkEnumerateDeviceExtensionProperties(found[0], None)}
         if STATISTICS not in has:
             raise SystemExit(f"{self.name} says nothing of its pipelines")
@@ -81,16 +76,13 @@ class Compiler:
         pipeline_info = vk.VkComputePipelineCreateInfo(flags=flags, stage=stage, layout=self.layout)
         with stderr_lines() as said:
             pipeline = vk.vkCreateComputePipelines(self.device, None, 1, [pipeline_info], None)[0]
-        get = vk.vkGetDeviceProcAddr(self.device, "vkGetPipelineExecutablePropertiesKHR")
-        (executable, *_) = get(self.device, vk.VkPipelineInfoKHR(pipeline=pipeline))
-        found: dict[str, Any] = {"Subgroup Size": executable.subgroupSize}
         get = vk.vkGetDeviceProcAddr(self.device, "vkGetPipelineExecutableStatisticsKHR")
-        for each in get(self.device, vk.VkPipelineExecutableInfoKHR(pipeline=pipeline, executableIndex=0)):
-            found[text_of(each.name)] = getattr(each.value, NUMBERS[each.format])
+        answer = get(self.device, vk.VkPipelineExecutableInfoKHR(pipeline=pipeline, executableIndex=0))
+        found = {text_of(each.name): getattr(each.value, NUMBERS[each.format]) for each in answer}
         return {**found, **panvk_statistics(said), **self.assembly(pipeline)}
 
     def assembly(self, pipeline: Any) -> dict[str, Any]:
-        """How often the assembly, as it is written, has a memory instruction; NAK's delays added."""
+        """What the assembly shows."""
         get = vk.ffi.cast(
             "VkResult(*)(VkDevice, const VkPipelineExecutableInfoKHR*, uint32_t*,"
             " VkPipelineExecutableInternalRepresentationKHR*)",
@@ -109,16 +101,12 @@ class Compiler:
         for each, text in zip(shown, texts, strict=True):
             each.pData = text
         get(self.device, vk.ffi.addressof(info), count, shown)
-        names = [text_of(each.name) for each in shown]
-        final = next(
-            (n for n, name in enumerate(names) if re.search("ssembly|SASS|QPU|IR3", name)), len(names) - 1
-        )
-        if final < 0:
-            return {}
-        listing = vk.ffi.string(texts[final]).decode(errors="replace")
-        delays = [int(cycles) for cycles in re.findall(r"// delay=(\d+)", listing)]
-        found: dict[str, Any] = {"Memory Instructions": len(MEMORY.findall(listing))}
-        return {**found, "Delays": sum(delays)} if delays else found
+        (listing,) = [
+            text_of(text)
+            for each, text in zip(shown, texts, strict=True)
+            if text_of(each.name).lower().endswith("assembly")
+        ]
+        return listing_statistics(listing)
 
 
 def is_cpu(gpu: Any) -> bool:
@@ -160,17 +148,6 @@ def stderr_lines() -> Iterator[list[str]]:
             os.close(before)
             said.seek(0)
             lines += said.read().decode(errors="replace").splitlines()
-
-
-def panvk_statistics(lines: list[str]) -> dict[str, Any]:
-    """PanVK's, which are a line on stderr and not in the extension."""
-    said = [line for line in lines if line.startswith("SHADER-DB: ")]
-    if not said:
-        return {}
-    values = {what: float(value) for value, what in re.findall(r"([\d.]+) (\w+)", said[-1])}
-    spills = re.search(r"(\d+):\d+ spills", said[-1])
-    found = {"Instruction Count": values.get("inst", 0), "Cycle Count": values.get("cycles", 0)}
-    return {**found, "Spill Count": int(spills[1]) if spills else 0}
 
 
 def text_of(value: Any) -> str:
