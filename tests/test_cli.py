@@ -96,7 +96,6 @@ CONSTANTS = {
     "distance": 2,
     "whole_words": 1,
     "ragged": 1,
-    "one_row": 1,
     "side": 32,
     "pixel_step": -3,
     "channel_step": 1,

@@ -4,10 +4,7 @@
 //
 //   workgroup, lane  ->  one tile of a plane, `units` blocks of it, counted from a row's first whole one; where,
 //                        says grid.wgsl
-//
-// Where all lanes of a workgroup are of one row, how far blocks are shifted is the same for all of them.
 
-override one_row: bool; // whether they are
 override distance: u32; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
 
 const units: u32 = 4u; // blocks that a lane takes, all loaded before the first is stored
@@ -20,12 +17,8 @@ fn shifted_grid(own: Invocation) {
     }
     let before = copy.rank - 2u;
     let tile = find_tile(group);
-    var row = tile.row;
-    var column = tile.column + own.lane;
-    if (!one_row) {
-        row += lane_row(own.lane);
-        column = tile.column + lane_column(own.lane);
-    }
+    let row = tile.row + lane_row(own.lane);
+    let column = tile.column + lane_column(own.lane);
     if (row >= copy.sizes[before / 4u][before % 4u]) {
         return;
     }
@@ -39,19 +32,14 @@ fn shifted_grid(own: Invocation) {
     let step = select(0u - distance, distance, is_forwards()); // source blocks a block
     let lowest_block = lowest / 16u + column * step;
     let target_block = extent.whole_unit + column;
-    if (one_row && tile.column + tile_columns() <= blocks) {
-        var held: array<vec4<u32>, units>;
-        for (var k = 0u; k < units; k++) {
-            held[k] = read_from(lowest_block + k * ahead * step, offset, distance);
-        }
-        for (var k = 0u; k < units; k++) {
-            target_blocks[target_block + k * ahead] = held[k];
-        }
-        return;
+    var held: array<vec4<u32>, units>;
+    for (var k = 0u; k < units; k++) {
+        // Beyond the row anything, which nobody stores.
+        held[k] = read_from(lowest_block + k * ahead * step, offset, distance);
     }
     for (var k = 0u; k < units; k++) {
         if (column + k * ahead < blocks) {
-            target_blocks[target_block + k * ahead] = read_from(lowest_block + k * ahead * step, offset, distance);
+            target_blocks[target_block + k * ahead] = held[k];
         }
     }
 }

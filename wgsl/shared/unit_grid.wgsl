@@ -24,20 +24,15 @@ fn copy_tile(group: u32, lane: u32) {
     let target_unit = target_first + (column * target_column + row * target_row);
     let source_ahead = copy.ahead_columns * source_column + copy.ahead_rows * source_row;
     let target_ahead = copy.ahead_columns * target_column + copy.ahead_rows * target_row;
-    if (tile.column + tile_columns() <= columns && tile.row + tile_rows() <= rows) {
-        var held: array<Unit, units>;
-        for (var k = 0u; k < units; k++) {
-            held[k] = source_units[source_unit + k * source_ahead];
-        }
-        for (var k = 0u; k < units; k++) {
-            target_units[target_unit + k * target_ahead] = held[k];
-        }
-        return;
+    var held: array<Unit, units>;
+    for (var k = 0u; k < units; k++) {
+        held[k] = source_units[source_unit + k * source_ahead]; // beyond a plane anything, which nobody stores
     }
+    // A lane's units follow each other in one dimension, so those inside of the plane are its first ones.
     for (var k = 0u; k < units; k++) {
         let inside = tile.column + column + k * copy.ahead_columns < columns;
         if (inside && tile.row + row + k * copy.ahead_rows < rows) {
-            target_units[target_unit + k * target_ahead] = source_units[source_unit + k * source_ahead];
+            target_units[target_unit + k * target_ahead] = held[k];
         }
     }
 }

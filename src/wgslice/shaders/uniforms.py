@@ -37,7 +37,7 @@ CONSTANTS: dict[Kernel, tuple[str, ...]] = {
     Kernel.WIDE_ROWS: ("each", "contiguous"),
     Kernel.SHIFTED_ROWS: ("distance", "whole_words", "each", "contiguous"),
     **dict.fromkeys(UNIT_GRIDS, ()),
-    Kernel.SHIFTED_GRID: ("distance", "whole_words", "one_row"),
+    Kernel.SHIFTED_GRID: ("distance", "whole_words"),
     Kernel.ROW_ENDS: ("whole_words", "each", "contiguous"),
     Kernel.NARROW_ROWS: ("element_nbytes", "each", "contiguous"),
     Kernel.NARROW_RUNS: ("element_nbytes", "each", "contiguous"),
@@ -149,7 +149,6 @@ def override_constants(step: Dispatch) -> dict[str, int]:
         "side": share.each,
         "contiguous": int(share.contiguous),
         "whole_words": int(kernel is Kernel.SHIFTED_ROWS and share.contiguous and step.width_nbytes >= 4),
-        "one_row": int(share.tiling is not None and share.tiling.lanes == share.workgroup_size),
     }
     if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID):
         values["distance"] = abs(step.source.strides[-1])
