@@ -611,11 +611,11 @@ def test_a_uniform_block_holds_the_tiles() -> None:
     (step,) = plan_copy(Layout.of((70, 600), (700, 3)), Layout.packed((70, 600)), 4, Terms(limits)).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    assert step.share.tiling == Tiling(6, 0, 1, 10, 9)
-    assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 10, 9)
-    assert divider(10) == (block["pieces_multiplier"], block["pieces_shift"])
-    assert divider(9) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
-    assert (block["lane_shift"], block["ahead_columns"], block["ahead_rows"]) == (6, 0, 1)
+    assert step.share.tiling == Tiling(4, 16, 0, 5, 18)
+    assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
+    assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
+    assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
+    assert (block["lane_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
     assert override_constants(step) == {"workgroup_size": 64}
 
 

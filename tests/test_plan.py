@@ -308,14 +308,16 @@ def test_a_gpu_gives_every_row_to_invocations_of_its_own() -> None:
         ((1, 512), 4, Tiling(6, 64, 0, 1, 1), 1),
         ((1, 513), 4, Tiling(6, 64, 0, 2, 1), 2),
         ((8, 64), 4, Tiling(6, 0, 1, 1, 1), 1),
-        ((9, 64), 4, Tiling(6, 0, 1, 1, 2), 2),
+        ((9, 64), 4, Tiling(5, 0, 2, 2, 1), 2),
         ((128, 3), 4, Tiling(2, 0, 16, 1, 1), 1),
         ((129, 3), 4, Tiling(2, 0, 16, 1, 2), 2),
         # no fewer lanes beside each other than make 64 bytes
         ((128, 40), 4, Tiling(4, 0, 4, 3, 4), 12),
         # vectors, 4 of them
         ((1, 256), 16, Tiling(6, 64, 0, 1, 1), 1),
-        ((4, 64), 16, Tiling(6, 0, 1, 1, 1), 1),
+        # of equally many, waves of 32 lanes take the longest runs
+        ((4, 64), 16, Tiling(4, 16, 0, 1, 1), 1),
+        ((2, 512), 16, Tiling(5, 32, 0, 4, 1), 4),
         ((32, 8), 16, Tiling(3, 0, 8, 1, 1), 1),
         ((64, 3), 16, Tiling(2, 0, 16, 1, 1), 1),
         ((33, 8), 16, Tiling(3, 0, 8, 1, 2), 2),

@@ -20,10 +20,10 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.shaders import pieces
 from wgslice.shaders.memory import TwoWritersError, Writes, bound, store
-from wgslice.shaders.twins import run_plan, twins
-from wgslice.shaders.uniforms import copy_dtype, uniform_block
+from wgslice.shaders.twins import run_plan, trace
 
 LIMITS = Limits(2**27, 32, 65535, CPU)
+NOBODY = np.zeros(1, np.uint32)
 
 
 def forced(
@@ -41,9 +41,7 @@ def writes_of(plan: Plan, source: Bytes, target: Bytes) -> Writes:
     """What the only dispatch of a plan writes."""
     (step,) = plan.steps
     assert isinstance(step, Dispatch)
-    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    memories = bound(source, step.source_binding), bound(target, step.target_binding)
-    return twins[step.kernel](block, step, *memories)
+    return trace(step, source, target).writes
 
 
 @pytest.mark.parametrize("unit_nbytes", [1, 2, 4, 16])
@@ -53,7 +51,7 @@ def test_two_writers_of_one_unit_with_different_values_are_refused(unit_nbytes: 
     target = np.zeros(64, np.uint8)
     same = values.copy()
     same[2] = same[0]
-    store(Kernel.ROWS, target, Writes(unit_nbytes, units, same))
+    store(Kernel.ROWS, target, Writes(unit_nbytes, units, same, NOBODY))
     expected = np.zeros_like(target).reshape(-1, unit_nbytes)
     expected[[3, 1, 0]] = same[[0, 1, 3]]
     check_bytes(target, expected.ravel())
@@ -64,12 +62,16 @@ def test_two_writers_of_one_unit_with_different_values_are_refused(unit_nbytes: 
         match=rf"^rows: two invocations write to unit 3 of {unit_nbytes} bytes, "
         rf"one {different[0].tobytes().hex()}, another {different[2].tobytes().hex()}$",
     ):
-        store(Kernel.ROWS, target, Writes(unit_nbytes, units, different))
+        store(Kernel.ROWS, target, Writes(unit_nbytes, units, different, NOBODY))
 
 
 def test_a_write_outside_of_the_binding_is_refused() -> None:
     with pytest.raises(IndexError, match="index 4 is out of bounds"):
-        store(Kernel.ROWS, np.zeros(16, np.uint8), Writes(4, np.array([4], np.uint32), np.zeros(1, "<u4")))
+        store(
+            Kernel.ROWS,
+            np.zeros(16, np.uint8),
+            Writes(4, np.array([4], np.uint32), np.zeros(1, "<u4"), NOBODY),
+        )
 
 
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from wgslice.plans.profiles import LINE_NBYTES, MOST_PLANS
+from wgslice.plans.profiles import LINE_NBYTES, MOST_PLANS, SECTOR_NBYTES, WAVE_LANES
 
 __all__ = ["Grid", "Tiling", "find_grid"]
 
@@ -46,35 +46,34 @@ class Grid:
 def find_grid(
     outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
 ) -> Grid:
-    """The grid with the fewest workgroups, of those whose lanes touch whole cache lines where they can.
+    """The grid that takes the fewest workgroups, and whose waves touch the fewest sectors beside their own.
 
-    `along` says that a lane's units must lie along the columns. The later of equally good dimensions is
-    taken, since it is the nearest in memory.
+    Lanes beside each other touch half a cache line where they can. `along` says that a lane's units must lie
+    along the columns. The later of equally good dimensions is taken, since it is the nearest in memory.
     """
-    best: Grid | None = None
+    grids = []
     for axis in range(len(outer) - 1, -1, -1) if outer else [-1]:
         rows = outer[axis] if outer else 1
         planes = prod(outer) // rows
-        for tiling in tilings(columns, rows, unit_nbytes, each, workgroup_size, along=along):
+        for run, tiling in tilings(columns, rows, unit_nbytes, each, workgroup_size, along=along):
             count = planes * tiling.count
-            if best is None or count < best.count:
-                best = Grid(axis, tiling, count)
-    assert best is not None
-    return best
+            grids.append((count * (1 + SECTOR_NBYTES / (run * unit_nbytes)), Grid(axis, tiling, count)))
+    return min(grids, key=lambda grid: grid[0])[1]
 
 
 def tilings(
     columns: int, rows: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
-) -> Iterator[Tiling]:
-    """Tiles of a plane, those first that reach furthest along the columns."""
+) -> Iterator[tuple[int, Tiling]]:
+    """Tiles of a plane, each with the units beside each other that a wave takes at once of a row."""
     most = workgroup_size.bit_length() - 1
     enough = max(columns - 1, 0).bit_length()  # lanes for all columns
-    least = min(most, enough, (LINE_NBYTES // unit_nbytes).bit_length() - 1)
-    for shift in range(most, least - 1, -1):
+    for shift in range(min(most, enough, (LINE_NBYTES // unit_nbytes).bit_length() - 1), most + 1):
         lanes, below = 1 << shift, workgroup_size >> shift
         for ahead_columns, ahead_rows in ((lanes, 0), *([] if along else [(0, below)])):
             width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
-            yield Tiling(shift, ahead_columns, ahead_rows, tiles(columns, width), tiles(rows, height))
+            run = lanes * each if ahead_columns and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
+            tiling = Tiling(shift, ahead_columns, ahead_rows, tiles(columns, width), tiles(rows, height))
+            yield max(min(run, columns), 1), tiling
 
 
 def tiles(size: int, side: int) -> int:

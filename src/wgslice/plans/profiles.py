@@ -21,10 +21,12 @@ __all__ = [
     "PIECE_BLOCKS",
     "PIECE_WORDS",
     "PIXEL_BLOCKS",
+    "SECTOR_NBYTES",
     "SMALL_NBYTES",
     "STAGING_NBYTES",
     "TILE_NBYTES",
     "UPLOAD_CHUNK_NBYTES",
+    "WAVE_LANES",
     "WIDEST_NBYTES",
     "WIDE_TILE_SIDES",
     "Limits",
@@ -154,10 +156,16 @@ PIECE_BLOCKS = 2
 # 0.1 to 0.4 s on lavapipe.
 BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
 
-# Bytes that lanes beside each other take along a row where it has them: two sectors of 32, which GPUs move at
-# least. With 128, rows of 16 blocks leave half of the lanes idle: RADV's inverse throughput for 16 bytes
-# (NAVI21, robust access) 103 instead of 52.
+# Bytes that lanes beside each other take along a row where it has them: half a cache line. With 128, rows of
+# 16 blocks leave half of the lanes idle: RADV's inverse throughput for 16 bytes (NAVI21, robust access) 103
+# instead of 52.
 LINE_NBYTES = 64
+
+# What GPUs move at least, bytes: a row that begins inside of a sector costs one more. And the invocations
+# that run together on the GPUs that have the fewest of them: of a row they take as much as they can in one
+# piece.
+SECTOR_NBYTES = 32
+WAVE_LANES = 32
 
 # Bytes of a tile's side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB. Not
 # measured yet: a GPU's cache lines are 64 to 128 bytes long.

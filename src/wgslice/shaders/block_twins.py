@@ -14,14 +14,14 @@ from wgslice.shaders.blocks import (
     block_at,
     halve,
     join,
-    load,
     mask_from,
     mask_of,
     merge_edge,
     turn,
 )
-from wgslice.shaders.memory import Bytes, Words, Writes
+from wgslice.shaders.memory import Bytes, Observed, Words, Writes
 from wgslice.shaders.pieces import (
+    Edge,
     Extents,
     Pieces,
     find_edges,
@@ -54,20 +54,20 @@ def find_sources(step: Dispatch, source_element: Words, target_element: Words, b
     return source - ahead - np.uint32(WIDEST_NBYTES - step.width_nbytes) * distance
 
 
-def read_blocks(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
+def read_blocks(step: Dispatch, memory: Observed, source: Words, invocations: Words) -> Bytes:
     """The blocks of rows whose lowest source bytes are `source`."""
     width, distance = step.width_nbytes, abs(source_step(step))
     if distance == 1:
-        return in_order(step, block_at(memory, source))
+        return in_order(step, block_at(memory, source, invocations))
     offset = source % np.uint32(WIDEST_NBYTES)
-    loaded = [block_after(memory, source, n) for n in range(distance + 1)]
+    loaded = [block_after(memory, source, n, invocations) for n in range(distance + 1)]
     joined = [join(low, high, offset) for low, high in pairwise(loaded)]
     while len(joined) > 1:
         joined = [halve(*pair, width) for pair in zip(joined[::2], joined[1::2], strict=True)]
     return in_order(step, joined[0])
 
 
-def read_neighbours(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
+def read_neighbours(step: Dispatch, memory: Observed, source: Words) -> Bytes:
     """The blocks of contiguous pieces of neighbours, (pieces * each, 16): every source block is loaded once.
 
     Going along the row it is the far one of a target block, and the near one of the next.
@@ -79,14 +79,16 @@ def read_neighbours(step: Dispatch, memory: Bytes, source: Words) -> Bytes:
     far_block = source // np.uint32(WIDEST_NBYTES) + inside * np.uint32(forwards)
     near_block = source // np.uint32(WIDEST_NBYTES) + inside * np.uint32(not forwards)
     far_blocks = far_block[:, None] + (k if forwards else np.uint32(0) - k)
-    near_blocks = np.concatenate([near_block[:, None], far_blocks[:, :-1]], axis=1)
-    far, near = load(memory, far_blocks.ravel()), load(memory, near_blocks.ravel())
+    own = np.arange(len(source), dtype=np.uint32)
+    loaded = np.concatenate([near_block[:, None], far_blocks], axis=1)
+    blocks = memory.blocks(loaded, own[:, None])
+    near, far = (part.reshape(-1, WIDEST_NBYTES) for part in (blocks[:, :-1], blocks[:, 1:]))
     offset = np.repeat(offset, each)
     low = np.where((offset != 0)[:, None], near, far) if forwards else far
     return in_order(step, join(low, far if forwards else near, offset))
 
 
-def shifted_rows(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def shifted_rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/shifted_rows.wgsl`."""
     share, last, width = step.share, int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, share, int(block["count"]))
@@ -97,8 +99,9 @@ def shifted_rows(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) 
         firsts = unit.reshape(-1, share.each)[:, 0]
         values = read_neighbours(step, source, find_sources(step, *places, firsts))
     else:
-        values = read_blocks(step, source, find_sources(step, places[0][owner], places[1][owner], unit))
-    return Writes(WIDEST_NBYTES, unit, values)
+        sources = find_sources(step, places[0][owner], places[1][owner], unit)
+        values = read_blocks(step, source, sources, owner)
+    return Writes(WIDEST_NBYTES, unit, values, owner)
 
 
 def find_row_edges(block: np.void, step: Dispatch, pieces: Pieces, extents: Extents) -> tuple[Words, Words]:
@@ -109,41 +112,42 @@ def find_row_edges(block: np.void, step: Dispatch, pieces: Pieces, extents: Exte
     return find_edges(step.share, pieces, extents, WIDEST_NBYTES, shared)
 
 
-def edge_blocks(
-    block: np.void, step: Dispatch, memories: tuple[Bytes, Bytes], row: Words, edge: Words
-) -> Bytes:
+def edge_blocks(block: np.void, step: Dispatch, memories: tuple[Observed, Observed], edges: Edge) -> Bytes:
     """The blocks at ends of rows, with what the next rows have in them, and what was in them."""
     source, target = memories
+    edge, row, own_invocation = edges
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     own, following = find_places(block, row, last), find_places(block, row + np.uint32(1), last)
     extents = find_extents(own[1] * width, block["sizes"][last] * width, WIDEST_NBYTES)
     exists = (row + np.uint32(1) < block["count"])[:, None]
     return merge_edge(
-        load(target, edge),
-        read_blocks(step, source, find_sources(step, *own, edge)),
+        target.blocks(edge, own_invocation),
+        read_blocks(step, source, find_sources(step, *own, edge), own_invocation),
         mask_of(extents, edge),
-        read_blocks(step, source, find_sources(step, *following, edge)),
+        read_blocks(step, source, find_sources(step, *following, edge), own_invocation),
         mask_from(following[1] * width, edge) & exists,
     )
 
 
-def pixels(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/pixels.wgsl`."""
     row = pixels_of(step.source, step.target, step.width_nbytes)
-    before = int(block["rank"]) - 2
+    width, before = np.uint32(step.width_nbytes), int(block["rank"]) - 2
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_element, target_element = find_places(block, pieces.row, before)
-    unit = (pieces.number * np.uint32(row.group_blocks))[:, None] + np.arange(
-        row.group_blocks, dtype=np.uint32
-    )
-    owner = np.broadcast_to(np.arange(len(unit))[:, None], unit.shape)[unit < row.blocks]
-    unit = unit[unit < row.blocks]
-    lanes = np.uint32(WIDEST_NBYTES // step.width_nbytes)  # elements a block
-    element = unit[:, None] * lanes + np.arange(lanes, dtype=np.uint32)
-    pixel, channel = np.divmod(element, np.uint32(row.channels))
-    read = source_element[owner, None] + pixel * block["source_strides"][before]
-    read = read + channel * block["source_strides"][before + 1]
-    first = target_element[owner] // lanes
-    return Writes(
-        WIDEST_NBYTES, np.asarray(first + unit, np.uint32), source.view(f"V{step.width_nbytes}")[read]
-    )
+    element = np.arange(row.group_blocks * WIDEST_NBYTES // step.width_nbytes)  # of a group
+    pixel, channel = np.divmod(element, row.channels)
+    ahead = pixel * row.pixel_step + channel * row.channel_step
+    first_pixel = pieces.number * np.uint32(len(element) // row.channels)
+    first = source_element + first_pixel * block["source_strides"][before] + np.uint32(ahead.min() % 2**32)
+    own = np.arange(len(first), dtype=np.uint32)
+    loaded = [block_after(source, first * width, n, own) for n in range(row.window_blocks + 1)]
+    offset = first * width % np.uint32(WIDEST_NBYTES)
+    window = np.concatenate([join(low, high, offset) for low, high in pairwise(loaded)], axis=1)
+    groups = window.view(f"V{width}").take(ahead - ahead.min(), axis=1).view(np.uint8)
+    values = groups.reshape(len(own), row.group_blocks, WIDEST_NBYTES)
+    unit = pieces.number[:, None] * np.uint32(row.group_blocks) + np.arange(row.group_blocks, dtype=np.uint32)
+    exists = unit < row.blocks
+    target_block = (target_element * width // np.uint32(WIDEST_NBYTES))[:, None] + unit
+    by = np.broadcast_to(own[:, None], unit.shape)
+    return Writes(WIDEST_NBYTES, np.asarray(target_block[exists], np.uint32), values[exists], by[exists])

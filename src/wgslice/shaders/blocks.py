@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wgslice.plans.profiles import WIDEST_NBYTES
-from wgslice.shaders.memory import Bytes, Flags, Words
+from wgslice.shaders.memory import Bytes, Flags, Observed, Words
 from wgslice.shaders.pieces import Extents
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "block_at",
     "halve",
     "join",
-    "load",
     "mask",
     "mask_from",
     "mask_of",
@@ -26,20 +25,15 @@ BYTE = np.arange(WIDEST_NBYTES, dtype=np.uint32)
 NBYTES = np.uint32(WIDEST_NBYTES)
 
 
-def load(memory: Bytes, index: Words) -> Bytes:
-    """Blocks of what is bound; beyond its end the last one, as WebGPU allows."""
-    blocks = memory.reshape(-1, WIDEST_NBYTES)
-    return blocks[np.minimum(index, np.uint32(len(blocks) - 1))]
-
-
-def block_after(memory: Bytes, source: Words, n: int) -> Bytes:
+def block_after(memory: Observed, source: Words, n: int, invocations: Words) -> Bytes:
     """The n-th block after that of a byte, which may lie before the binding, 32 bits around."""
-    return load(memory, (source // NBYTES + np.uint32(n)) & MOST_BLOCKS_MASK)
+    return memory.blocks((source // NBYTES + np.uint32(n)) & MOST_BLOCKS_MASK, invocations)
 
 
-def block_at(memory: Bytes, source: Words) -> Bytes:
+def block_at(memory: Observed, source: Words, invocations: Words) -> Bytes:
     """The block whose first byte is `source`."""
-    low, high = load(memory, source // NBYTES), load(memory, (source + NBYTES - np.uint32(1)) // NBYTES)
+    last = source + NBYTES - np.uint32(1)
+    low, high = (memory.blocks(place // NBYTES, invocations) for place in (source, last))
     return join(low, high, source % NBYTES)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from wgslice.plans.steps import Dispatch
-from wgslice.shaders.memory import Array, Bytes, Words, Writes
+from wgslice.shaders.memory import Array, Observed, Words, Writes
 from wgslice.shaders.pieces import (
+    Edge,
     divide,
     find_edges,
     find_extents,
@@ -18,6 +21,7 @@ from wgslice.shaders.pieces import (
 
 __all__ = [
     "WORD_NBYTES",
+    "Copied",
     "narrow_rows",
     "narrow_runs",
     "rows",
@@ -30,20 +34,25 @@ __all__ = [
 WORD_NBYTES = 4
 
 
-def write_elements(
-    source: Bytes, source_elements: Words, target_elements: Words, nbytes: int, unit_nbytes: int
-) -> Writes:
+class Copied(NamedTuple):
+    """Elements that are copied, and by which invocations."""
+
+    source_elements: Words
+    target_elements: Words
+    invocations: Words
+
+
+def write_elements(source: Observed, copied: Copied, nbytes: int, unit_nbytes: int) -> Writes:
     """Elements of `nbytes` as they are written, unit by unit."""
-    units = nbytes // unit_nbytes
-    return Writes(
-        unit_nbytes, elements_of(target_elements, units), source.view(f"V{nbytes}")[source_elements]
-    )
+    units = elements_of(copied.target_elements, nbytes // unit_nbytes)
+    values = source.elements(copied.source_elements, nbytes, copied.invocations)
+    return Writes(unit_nbytes, units, values, copied.invocations[:, None])
 
 
-def slice1(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def slice1(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/slice1.wgsl`."""
     invocation = invocation_numbers(step.share)
-    rest = invocation[invocation < block["count"]]
+    own = rest = invocation[invocation < block["count"]]
     source_elements = np.full_like(rest, block["source_offset"])
     target_elements = np.full_like(rest, block["target_offset"])
     for d in reversed(range(block["rank"])):
@@ -51,7 +60,9 @@ def slice1(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Wri
         source_elements += c * block["source_strides"][d]
         target_elements += c * block["target_strides"][d]
     width = step.width_nbytes
-    return write_elements(source, source_elements, target_elements, width, min(width, WORD_NBYTES))
+    return write_elements(
+        source, Copied(source_elements, target_elements, own), width, min(width, WORD_NBYTES)
+    )
 
 
 def row_dimensions(block: np.void, step: Dispatch) -> tuple[int, np.uint32]:
@@ -71,17 +82,17 @@ def ahead(block: np.void, step: Dispatch, strides: str, c: Words) -> Words:
     return np.asarray(run * block[strides][last - 1] + inside * block[strides][last], np.uint32)
 
 
-def rows(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/rows.wgsl`."""
     return copy_rows(block, step, source, WORD_NBYTES)
 
 
-def wide_rows(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def wide_rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/wide_rows.wgsl`."""
     return copy_rows(block, step, source, step.width_nbytes)
 
 
-def copy_rows(block: np.void, step: Dispatch, source: Bytes, unit_nbytes: int) -> Writes:
+def copy_rows(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int) -> Writes:
     """Whole elements, row by row, written in units."""
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
@@ -89,10 +100,12 @@ def copy_rows(block: np.void, step: Dispatch, source: Bytes, unit_nbytes: int) -
     owner, c = taken(step.share, pieces, np.zeros(1, np.uint32), np.asarray(size)[None])
     source_elements = source_rows[owner] + ahead(block, step, "source_strides", c)
     target_elements = target_rows[owner] + ahead(block, step, "target_strides", c)
-    return write_elements(source, source_elements, target_elements, step.width_nbytes, unit_nbytes)
+    return write_elements(
+        source, Copied(source_elements, target_elements, owner), step.width_nbytes, unit_nbytes
+    )
 
 
-def narrow_rows(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Writes:
+def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Twin of `wgsl/narrow_rows.wgsl`."""
     lanes = WORD_NBYTES // step.width_nbytes
     dimensions, size = row_dimensions(block, step)
@@ -102,33 +115,38 @@ def narrow_rows(block: np.void, step: Dispatch, source: Bytes, target: Bytes) ->
     owner, word = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     c = elements_of(word, lanes) - target_rows[owner, None]
     read = source_rows[owner, None] + ahead(block, step, "source_strides", c)
-    values = source.view(f"V{step.width_nbytes}")[read]
+    values = source.elements(read, step.width_nbytes, owner[:, None])
     _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
     shared = (pieces.row > 0) & (before + size > extents.first_unit * np.uint32(lanes))
-    owner, edge = find_edges(step.share, pieces, extents, lanes, shared)
-    edges = edge_words(block, step, (source, target), pieces.row[owner], edge)
-    return Writes(WORD_NBYTES, np.concatenate([word, edge]), np.concatenate([values, edges]))
+    edge_owner, edge = find_edges(step.share, pieces, extents, lanes, shared)
+    edges = edge_words(block, step, (source, target), Edge(edge, pieces.row[edge_owner], edge_owner))
+    return Writes(
+        WORD_NBYTES,
+        np.concatenate([word, edge]),
+        np.concatenate([values, edges]),
+        np.concatenate([owner, edge_owner]),
+    )
 
 
-def edge_words(
-    block: np.void, step: Dispatch, memories: tuple[Bytes, Bytes], row: Words, edge: Words
-) -> Array:
+def edge_words(block: np.void, step: Dispatch, memories: tuple[Observed, Observed], edges: Edge) -> Array:
     """The words at ends of rows, with what the next rows have in them, and what was in them."""
-    source, target = (memory.view(f"V{step.width_nbytes}") for memory in memories)
+    source, target = memories
+    row, width, invocations = edges.row, step.width_nbytes, edges.invocation[:, None]
     dimensions, size = row_dimensions(block, step)
     own_source, own_target, next_source, next_target = (
         place[:, None]
         for number in (row, row + np.uint32(1))
         for place in find_places(block, number, dimensions)
     )
-    element = elements_of(edge, WORD_NBYTES // step.width_nbytes)
+    element = elements_of(edges.unit, WORD_NBYTES // width)
     inside = (element >= own_target) & (element < own_target + size)
     follows = (row[:, None] + np.uint32(1) < block["count"]) & (element >= next_target)
     c = element - np.where(follows, next_target, own_target)
     read = np.where(follows, next_source, own_source) + ahead(block, step, "source_strides", c)
-    words: Array = target[element]
+    words = target.elements(element, width, invocations)
     chosen = inside | follows
-    words[chosen] = source[read[chosen]]
+    by = np.broadcast_to(invocations, chosen.shape)
+    words[chosen] = source.elements(read[chosen], width, by[chosen])
     return words
 
 
@@ -137,16 +155,19 @@ def elements_of(word: Words, lanes: int) -> Words:
     return np.asarray(word[:, None] * np.uint32(lanes) + np.arange(lanes, dtype=np.uint32), np.uint32)
 
 
-def narrow_runs(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Writes:
+def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Twin of `wgsl/narrow_runs.wgsl`."""
     share, lanes = step.share, WORD_NBYTES // step.width_nbytes
-    group, lane = np.divmod(invocation_numbers(share), np.uint32(share.workgroup_size))
+    invocation = invocation_numbers(share)
+    group, lane = np.divmod(invocation, np.uint32(share.workgroup_size))
     step_units, first = (
         (1, lane * np.uint32(share.each)) if share.contiguous else (share.workgroup_size, lane)
     )
     first += group * np.uint32(share.workgroup_size * share.each)
-    number = (first[:, None] + np.arange(share.each, dtype=np.uint32) * np.uint32(step_units)).ravel()
-    word = block["target_offset"] // np.uint32(lanes) + number[number < block["count"]]
+    number = first[:, None] + np.arange(share.each, dtype=np.uint32) * np.uint32(step_units)
+    taken_ = number < block["count"]
+    own = np.broadcast_to(invocation[:, None], number.shape)[taken_]
+    word = block["target_offset"] // np.uint32(lanes) + number[taken_]
 
     target_elements = elements_of(word, lanes)
     inside = target_elements >= block["target_offset"]
@@ -160,13 +181,13 @@ def narrow_runs(block: np.void, step: Dispatch, source: Bytes, target: Bytes) ->
         source_elements += c * block["source_strides"][d]
     inside &= rest < block["sizes"][last]
     source_elements += rest * block["source_strides"][last]
-    elements = source.view(f"V{step.width_nbytes}")
-    values = target.view(elements.dtype)[target_elements]
-    values[inside] = elements[source_elements[inside]]
-    return Writes(WORD_NBYTES, word, values)
+    values = target.elements(target_elements, step.width_nbytes, own[:, None])
+    by = np.broadcast_to(own[:, None], inside.shape)
+    values[inside] = source.elements(source_elements[inside], step.width_nbytes, by[inside])
+    return Writes(WORD_NBYTES, word, values, own)
 
 
-def tiles(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/tiles.wgsl`."""
     side = np.uint32(step.share.each)
     last = int(block["rank"]) - 1
@@ -183,6 +204,12 @@ def tiles(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writ
         first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last]
         for first, strides in zip(firsts, ("source_strides", "target_strides"), strict=True)
     )
-    return write_elements(
-        source, source_elements[exists], target_elements[exists], step.width_nbytes, WORD_NBYTES
+    # Loaded down the columns, stored along the rows.
+    size = np.uint32(step.share.workgroup_size)
+    down, along = (
+        (group[:, None, None] * size + k % size)[exists]
+        for k in (inside * side + inside[:, None], inside[:, None] * side + inside)
     )
+    values = source.elements(source_elements[exists], step.width_nbytes, down)
+    units = elements_of(target_elements[exists], step.width_nbytes // WORD_NBYTES)
+    return Writes(WORD_NBYTES, units, values, along[:, None])

@@ -10,9 +10,16 @@ from wgslice.plans.dealing import Share
 from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.block_twins import edge_blocks, find_row_edges, find_sources, read_blocks
-from wgslice.shaders.copy_twins import WORD_NBYTES, write_elements
-from wgslice.shaders.memory import Bytes, Words, Writes
-from wgslice.shaders.pieces import find_extents, find_pieces, find_places, find_tile_numbers
+from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, write_elements
+from wgslice.shaders.memory import Flags, Observed, Words, Writes
+from wgslice.shaders.pieces import (
+    Edge,
+    find_extents,
+    find_pieces,
+    find_places,
+    find_tile_numbers,
+    invocation_numbers,
+)
 
 __all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "wide_tiles", "word_grid"]
 
@@ -20,6 +27,7 @@ __all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "wide_tiles", "
 class Lanes(NamedTuple):
     """Where each lane of each workgroup begins: arrays of the shape (workgroups, lanes)."""
 
+    invocation: Words
     source_element: Words  # of its plane's first element
     target_element: Words
     column: Words
@@ -29,7 +37,8 @@ class Lanes(NamedTuple):
 def find_lanes(block: np.void, share: Share) -> Lanes:
     """The places of all lanes, workgroups beyond the last tile left out."""
     assert share.tiling is not None
-    number = find_tile_numbers(block, np.arange(int(block["count"]), dtype=np.uint32))
+    invocation = invocation_numbers(share).reshape(-1, share.workgroup_size)[: int(block["count"])]
+    number = find_tile_numbers(block, invocation[:, 0] // np.uint32(share.workgroup_size))
     lane = np.arange(share.workgroup_size, dtype=np.uint32)
     below = np.uint32(share.workgroup_size) >> block["lane_shift"]
     each = np.uint32(share.each)
@@ -38,6 +47,7 @@ def find_lanes(block: np.void, share: Share) -> Lanes:
     column, row = number.column * tile_columns, number.row * tile_rows
     source_element, target_element = find_places(block, number.plane, int(block["rank"]) - 2)
     return Lanes(
+        invocation,
         source_element[:, None] + np.zeros_like(lane),
         target_element[:, None] + np.zeros_like(lane),
         column[:, None] + (lane & ((np.uint32(1) << block["lane_shift"]) - np.uint32(1))),
@@ -45,7 +55,7 @@ def find_lanes(block: np.void, share: Share) -> Lanes:
     )
 
 
-def copy_units(block: np.void, step: Dispatch, source: Bytes, unit_nbytes: int) -> Writes:
+def copy_units(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int) -> Writes:
     """Whole elements of planes, written in units."""
     lanes = find_lanes(block, step.share)
     last = int(block["rank"]) - 1
@@ -60,25 +70,28 @@ def copy_units(block: np.void, step: Dispatch, source: Bytes, unit_nbytes: int) 
             (lanes.target_element, "target_strides"),
         )
     )
-    return write_elements(source, source_elements, target_elements, step.width_nbytes, unit_nbytes)
+    own = np.broadcast_to(lanes.invocation[..., None], inside.shape)[inside]
+    return write_elements(
+        source, Copied(source_elements, target_elements, own), step.width_nbytes, unit_nbytes
+    )
 
 
-def word_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def word_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/word_grid.wgsl`."""
     return copy_units(block, step, source, WORD_NBYTES)
 
 
-def pair_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def pair_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/pair_grid.wgsl`."""
     return copy_units(block, step, source, WORD_NBYTES)
 
 
-def wide_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def wide_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/wide_grid.wgsl`."""
     return copy_units(block, step, source, WIDEST_NBYTES)
 
 
-def shifted_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+def shifted_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/shifted_grid.wgsl`."""
     lanes = find_lanes(block, step.share)
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
@@ -92,36 +105,72 @@ def shifted_grid(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) 
     owner = np.broadcast_to(np.arange(len(row))[:, None], inside.shape)[inside]
     unit = extents.whole_unit[owner] + columns[inside]
     sources = find_sources(step, source_element[owner], target_element[owner], unit)
-    return Writes(WIDEST_NBYTES, unit, read_blocks(step, source, sources))
+    own = lanes.invocation[exists][owner]
+    return Writes(WIDEST_NBYTES, unit, read_blocks(step, source, sources, own), own)
 
 
-def row_ends(block: np.void, step: Dispatch, source: Bytes, target: Bytes) -> Writes:
+def row_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
     """Twin of `wgsl/row_ends.wgsl`."""
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, step.share, int(block["count"]))
     _, target_element = find_places(block, pieces.row, last)
     extents = find_extents(target_element * width, block["sizes"][last] * width, WIDEST_NBYTES)
     owner, edge = find_row_edges(block, step, pieces, extents)
-    return Writes(WIDEST_NBYTES, edge, edge_blocks(block, step, (source, target), pieces.row[owner], edge))
+    edges = Edge(edge, pieces.row[owner], owner)
+    return Writes(WIDEST_NBYTES, edge, edge_blocks(block, step, (source, target), edges), owner)
 
 
-def wide_tiles(block: np.void, step: Dispatch, source: Bytes, _target: Bytes) -> Writes:
+class Vectors(NamedTuple):
+    """Vectors of tiles: arrays of the shape (tiles, down, across)."""
+
+    number: Words  # from the start of the binding
+    exists: Flags  # whether it lies in the plane
+    invocation: Words  # that moves it
+
+
+def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/wide_tiles.wgsl`."""
-    side, width, last = np.uint32(step.share.each), np.uint32(step.width_nbytes), int(block["rank"]) - 1
-    lanes = np.uint32(WIDEST_NBYTES) // width  # elements a vector
-    groups = step.share.workgroups
-    group = np.arange(groups[0] * groups[1], dtype=np.uint32)
-    number = find_tile_numbers(block, np.minimum(group, block["count"] - np.uint32(1)))
-    inside = np.arange(side, dtype=np.uint32)
-    column = (number.column * side)[:, None, None] + inside[::lanes]
-    row = (number.row * side)[:, None, None] + inside[:, None]
-    exists = (row < block["sizes"][last - 1]) & (column < block["sizes"][last])
-    source_element, target_element = (
-        (first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last])[exists]
-        for first, strides in zip(
-            find_places(block, number.plane, last - 1), ("source_strides", "target_strides"), strict=True
-        )
+    side, lanes = (
+        step.share.each,
+        WIDEST_NBYTES // step.width_nbytes,
+    )  # elements of a tile's side, of a vector
+    every, first = np.arange(side, dtype=np.uint32), np.arange(0, side, lanes, dtype=np.uint32)
+    vectors = np.arange(side // lanes, dtype=np.uint32)
+    cell_rows = max(4 // step.width_nbytes, 1)
+    down = find_vectors(
+        block, step, "source_strides", (first[:, None], every), every * len(vectors) + vectors[:, None]
     )
-    along = np.arange(lanes, dtype=np.uint32) * block["source_strides"][last]
-    values = source.view(f"V{step.width_nbytes}")[source_element[:, None] + along]
-    return Writes(WIDEST_NBYTES, target_element // lanes, values)
+    along = find_vectors(
+        block,
+        step,
+        "target_strides",
+        (every[:, None], first),
+        every[:, None] // cell_rows * len(vectors) + vectors,
+    )
+    tile = np.zeros((*down.exists.shape, WIDEST_NBYTES), np.uint8)
+    tile[down.exists] = source.blocks(down.number[down.exists], down.invocation[down.exists])
+    rows = tile.view(f"V{step.width_nbytes}").transpose(0, 1, 3, 2).reshape(-1, side, len(vectors), lanes)
+    return Writes(
+        WIDEST_NBYTES, along.number[along.exists], rows[along.exists], along.invocation[along.exists]
+    )
+
+
+def find_vectors(
+    block: np.void, step: Dispatch, strides: str, inside: tuple[Words, Words], turn: Words
+) -> Vectors:
+    """The vectors whose first elements lie `inside` of each tile, and who moves them, lane after lane."""
+    share, last = step.share, int(block["rank"]) - 1
+    side, size = np.uint32(share.each), np.uint32(share.workgroup_size)
+    group = invocation_numbers(share)[:: share.workgroup_size] // size
+    tile = find_tile_numbers(block, np.minimum(group, block["count"] - np.uint32(1)))
+    row = (tile.row * side)[:, None, None] + inside[0]
+    column = (tile.column * side)[:, None, None] + inside[1]
+    exists = (row < block["sizes"][last - 1]) & (column < block["sizes"][last])
+    plane = find_places(block, tile.plane, last - 1)[strides == "target_strides"]
+    element = plane[:, None, None] + row * block[strides][last - 1] + column * block[strides][last]
+    invocation = (group * size)[:, None, None] + turn % size
+    return Vectors(
+        np.asarray(element // np.uint32(WIDEST_NBYTES // step.width_nbytes), np.uint32),
+        np.asarray(exists),
+        np.broadcast_to(invocation, exists.shape).astype(np.uint32),
+    )

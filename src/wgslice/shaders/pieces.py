@@ -14,6 +14,7 @@ from wgslice.plans.dealing import Share
 from wgslice.shaders.memory import Flags, Words
 
 __all__ = [
+    "Edge",
     "Extents",
     "Pieces",
     "TileNumbers",
@@ -41,6 +42,14 @@ class TileNumbers(NamedTuple):
     column: Words  # tiles before them along the columns
     row: Words  # tiles before them down the rows
     plane: Words  # planes before their own
+
+
+class Edge(NamedTuple):
+    """Units at ends of rows."""
+
+    unit: Words
+    row: Words
+    invocation: Words  # that puts them together
 
 
 class Extents(NamedTuple):

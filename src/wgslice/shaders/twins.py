@@ -6,6 +6,7 @@ A twin maps invocations to what they write, from memory as it was before the dis
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,11 @@ from wgslice.shaders.grid_twins import (
     wide_tiles,
     word_grid,
 )
-from wgslice.shaders.memory import Bytes, Writes, bound, store
+from wgslice.shaders.memory import Accesses, Bytes, Observed, Writes, bound, store
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
 from wgslice.shaders.windows_twins import run_windows
 
-__all__ = ["run_plan", "twins"]
+__all__ = ["Trace", "run_plan", "trace", "twins"]
 
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
@@ -57,12 +58,26 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
 
 def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:
     """One kernel on its two bindings."""
+    store(step.kernel, bound(target, step.target_binding), trace(step, source, target).writes)
+
+
+class Trace(NamedTuple):
+    """What the invocations of a dispatch do."""
+
+    writes: Writes
+    source_loads: list[Accesses]
+    target_loads: list[Accesses]  # of what keeps its value
+
+
+def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
+    """Map the invocations of one kernel to what they load and store; nothing is written."""
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    read, written = bound(source, step.source_binding), bound(target, step.target_binding)
-    store(step.kernel, written, twins[step.kernel](block, step, read, written))
+    read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
+    writes = twins[step.kernel](block, step, read, kept)
+    return Trace(writes, read.loads, kept.loads)
 
 
-twins: dict[Kernel, Callable[[np.void, Dispatch, Bytes, Bytes], Writes]] = {
+twins: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
     Kernel.SLICE1: slice1,
     Kernel.ROWS: rows,
     Kernel.WIDE_ROWS: wide_rows,

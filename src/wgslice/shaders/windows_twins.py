@@ -16,15 +16,14 @@ from wgslice.shaders.blocks import (
     block_after,
     block_at,
     join,
-    load,
     mask,
     mask_from,
     mask_of,
     merge_edge,
     turn,
 )
-from wgslice.shaders.copy_twins import WORD_NBYTES, write_elements
-from wgslice.shaders.memory import Bytes, Flags, Words, Writes, bound, store
+from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, write_elements
+from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes, bound, store
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, invocation_numbers, taken
 from wgslice.shaders.uniforms import window_block, windows_dtype
 
@@ -40,7 +39,8 @@ def run_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDA
     info = np.iinfo(offsets.dtype.name)
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, written = bound(source, step.source_binding), bound(target, step.target_binding)
-    store(step.kernel, written, window_twins[step.kernel](block, step, read, written, fitting))
+    twin = window_twins[step.kernel]
+    store(step.kernel, written, twin(block, step, Observed(read), Observed(written), fitting))
 
 
 class Picks(NamedTuple):
@@ -79,13 +79,12 @@ def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Word
 
 
 def extract_windows(
-    block: np.void, step: ExtractWindowsDispatch, source: Bytes, _target: Bytes, offsets: Offsets
+    block: np.void, step: ExtractWindowsDispatch, source: Observed, _target: Observed, offsets: Offsets
 ) -> Writes:
     """Twin of `wgsl/extract_windows.wgsl`."""
     invocation = invocation_numbers(step.share)
-    window, rest = np.divmod(
-        invocation[invocation < block["count"] * block["window_size"]], block["window_size"]
-    )
+    own = invocation[invocation < block["count"] * block["window_size"]]
+    window, rest = np.divmod(own, block["window_size"])
     picks = find_picks(block, step, window)
     source_elements = np.full_like(rest, block["source_offset"])
     target_elements = block["target_offset"] + picks.number * block["target_window"]
@@ -100,10 +99,11 @@ def extract_windows(
     nbytes = step.element_nbytes
     # What lies outside of the input is read anywhere, and then replaced.
     read = np.where(inside & bound_here, source_elements, np.uint32(0))
-    writes = write_elements(source, read, target_elements, nbytes, min(nbytes, WORD_NBYTES))
+    copied = Copied(read, target_elements, own)
+    writes = write_elements(source, copied, nbytes, min(nbytes, WORD_NBYTES))
     values = np.where(inside, writes.values, block["fill"].view(f"V{nbytes}")[0])
     kept = bound_here | ~inside
-    return Writes(writes.unit_nbytes, writes.units[kept], values[kept])
+    return Writes(writes.unit_nbytes, writes.units[kept], values[kept], writes.invocations[kept])
 
 
 class Rows(NamedTuple):
@@ -114,13 +114,16 @@ class Rows(NamedTuple):
     backwards: Flags  # whether indices go in reverse order
     low: Words  # of the row before those that the input has
     high: Words  # of the row before the end of those
+    invocation: Words  # that copies of it
 
     def of(self, owner: Words) -> Rows:
         """Some of them, or one again and again."""
         return Rows._make(values[owner] for values in self)
 
 
-def find_rows(block: np.void, step: WindowDispatch, offsets: Offsets, number: Words) -> Rows:
+def find_rows(
+    block: np.void, step: WindowDispatch, offsets: Offsets, number: Words, invocation: Words
+) -> Rows:
     """Rows by their numbers, of all windows of a dispatch."""
     window = divide(number, block["window_multiplier"], block["window_shift"])
     rest = number - window * block["window_size"]
@@ -145,11 +148,11 @@ def find_rows(block: np.void, step: WindowDispatch, offsets: Offsets, number: Wo
         before, after = np.clip(outside, 0, size).astype(np.uint32)
         low = np.where(backwards, after, before) * index_nbytes
         high -= np.minimum(high, np.where(backwards, before, after) * index_nbytes)
-    return Rows(source, start, backwards, low, high)
+    return Rows(source, start, backwards, low, high, invocation)
 
 
 def gather_channels(
-    block: np.void, step: WindowRowsDispatch, memory: Bytes, rows: Rows, position: Words
+    block: np.void, step: WindowRowsDispatch, memory: Observed, rows: Rows, position: Words
 ) -> Bytes:
     """Blocks of rows that may go backwards: then for each channel the reversed block that is right for it."""
     channels, width = np.uint32(step.channels), np.uint32(step.element_nbytes)
@@ -158,7 +161,7 @@ def gather_channels(
     backwards = rows.source + block["row_nbytes"] - position - NBYTES - (group - width)
     first = np.where(rows.backwards, backwards, rows.source + position)
     count = 2 + (step.channels > 1) + (2 * (group - width) > NBYTES)  # blocks that the kernel loads
-    loaded = np.stack([block_after(memory, first, n) for n in range(count)])
+    loaded = np.stack([block_after(memory, first, n, rows.invocation) for n in range(count)])
     every = np.arange(len(first))
     masks = block["masks"].view(np.uint8)
     value = np.zeros((len(first), WIDEST_NBYTES), np.uint8)
@@ -172,12 +175,14 @@ def gather_channels(
     return value
 
 
-def row_blocks(block: np.void, step: WindowRowsDispatch, memory: Bytes, rows: Rows, position: Words) -> Bytes:
+def row_blocks(
+    block: np.void, step: WindowRowsDispatch, memory: Observed, rows: Rows, position: Words
+) -> Bytes:
     """The blocks of rows whose first bytes are `position`, up to 15 before their first."""
     if step.mirrored:
         value = gather_channels(block, step, memory, rows, position)
     else:
-        value = block_at(memory, rows.source + position)
+        value = block_at(memory, rows.source + position, rows.invocation)
     if step.windows.fill is None:
         return value
     start = np.clip((rows.low - position).view(np.int32), 0, WIDEST_NBYTES)
@@ -187,32 +192,33 @@ def row_blocks(block: np.void, step: WindowRowsDispatch, memory: Bytes, rows: Ro
 
 
 def window_rows(
-    block: np.void, step: WindowRowsDispatch, source: Bytes, target: Bytes, offsets: Offsets
+    block: np.void, step: WindowRowsDispatch, source: Observed, target: Observed, offsets: Offsets
 ) -> Writes:
     """Twin of `wgsl/window_rows.wgsl`."""
     count = int(block["count"] * block["window_size"])
     pieces = find_pieces(block, step.share, count)
-    rows = find_rows(block, step, offsets, pieces.row)
+    rows = find_rows(block, step, offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))
     extents = find_extents(rows.start, block["row_nbytes"], WIDEST_NBYTES)
     owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
     if step.ragged:
-        owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
-        own, number = rows.of(owner), pieces.row[owner] + np.uint32(1)
+        edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
+        own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
         ends = find_extents(own.start, block["row_nbytes"], WIDEST_NBYTES)
-        following = find_rows(block, step, offsets, number)
+        following = find_rows(block, step, offsets, number, edge_owner)
         edges = merge_edge(
-            load(target, edge),
+            target.blocks(edge, edge_owner),
             row_blocks(block, step, source, own, edge * NBYTES - own.start),
             mask_of(ends, edge),
             row_blocks(block, step, source, following, edge * NBYTES - ends.stop),
             mask_from(ends.stop, edge) & (number < count)[:, None],
         )
         unit, values = np.concatenate([unit, edge]), np.concatenate([values, edges])
-    return Writes(WIDEST_NBYTES, unit, values)
+        owner = np.concatenate([owner, edge_owner])
+    return Writes(WIDEST_NBYTES, unit, values, owner)
 
 
-Twin = Callable[[np.void, Any, Bytes, Bytes, Offsets], Writes]  # of its kernel's dispatch
+Twin = Callable[[np.void, Any, Observed, Observed, Offsets], Writes]  # of its kernel's dispatch
 
 window_twins: dict[Kernel, Twin] = {
     Kernel.EXTRACT_WINDOWS: extract_windows,

@@ -1,0 +1,86 @@
+"""How much of the memory that invocations touch is useful, counted in what GPUs move at least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.cases import Case
+from bench.compilers.variants import planned
+from wgslice.plans.steps import Dispatch
+from wgslice.shaders.memory import Accesses
+from wgslice.shaders.twins import trace
+
+__all__ = ["WAVES", "accesses", "lines_touched", "sectors_touched"]
+
+WAVES = (32, 64)  # invocations that a GPU runs together
+SECTOR_NBYTES, LINE_NBYTES = 32, 128
+MOST_GROUPS = 1024  # workgroups that are looked at, the first ones; all others are taken to be like them
+
+
+def accesses(case: Case) -> dict[str, dict[str, float]]:
+    """For each size of waves the useful share of the sectors' bytes, and the lines that an access touches.
+
+    A wave's sectors count once, however many of its accesses touch them, since caches hold them that long.
+    """
+    dispatches = [step for step in planned(case).steps if isinstance(step, Dispatch)]
+    found = {}
+    for wave in WAVES:
+        moved = np.sum([moved_nbytes(step, wave) for step in dispatches], axis=0)
+        read, written = (round(float(case.nbytes / nbytes), 3) for nbytes in moved[:2])
+        found[f"waves of {wave}"] = {
+            "useful of sectors read": read,
+            "useful of sectors written": written,
+            "lines an access": round(float(moved[2] / moved[3]), 2),
+        }
+    return found
+
+
+def moved_nbytes(step: Dispatch, wave: int) -> list[float]:
+    """Bytes of the sectors that a dispatch reads and writes, lines that its accesses touch, and accesses."""
+    groups = prod(step.share.workgroups)
+    sample = min(groups, MOST_GROUPS)
+    some = replace(step, share=replace(step.share, workgroups=(sample, 1, 1)))
+    memories = [
+        np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
+        for binding in (step.source_binding, step.target_binding)
+    ]
+    found = trace(some, *memories)
+    read = sum(sectors_touched(loads, wave) for loads in (found.source_loads, found.target_loads))
+    stores = [found.writes.stores]
+    every = [*found.source_loads, *found.target_loads, *stores]
+    touched = np.sum([lines_touched(one, wave) for one in every], axis=0)
+    scale = groups / sample
+    return [scale * figure for figure in (read, sectors_touched(stores, wave), *touched)]
+
+
+def sectors_touched(of_memory: Sequence[Accesses], wave: int) -> int:
+    """Bytes of the different sectors that waves touch in one memory."""
+    keys = [
+        pairs(one.invocations // np.uint32(wave), one.places // np.uint32(SECTOR_NBYTES)) for one in of_memory
+    ]
+    return SECTOR_NBYTES * len(np.unique(np.concatenate(keys))) if keys else 0
+
+
+def lines_touched(of_one: Accesses, wave: int) -> tuple[int, int]:
+    """Lines that each access of a wave touches, added up, and how many accesses these are.
+
+    An invocation's n-th access is of the same instruction as the n-th of the others.
+    """
+    invocations, places = of_one.invocations.ravel(), of_one.places.ravel()
+    order = np.argsort(invocations, kind="stable")
+    _, first, which = np.unique(invocations[order], return_index=True, return_inverse=True)
+    turn = (np.arange(len(order)) - first[which]).astype(np.uint32)
+    instruction = pairs(invocations[order] // np.uint32(wave), turn)
+    _, number = np.unique(instruction, return_inverse=True)
+    lines = pairs(number.astype(np.uint32), places[order] // np.uint32(LINE_NBYTES))
+    return len(np.unique(lines)), int(number.max(initial=-1)) + 1
+
+
+def pairs(high: NDArray[np.uint32], low: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """One number of two."""
+    return (high.astype(np.uint64) << np.uint64(32) | low).ravel()
