@@ -397,6 +397,62 @@ CONDITIONS = {
         (1, Layout.of((5, 2, 16, 3), (400, 200, -3, 1), 50), Layout.of((5, 2, 16, 3), (160, 64, 3, 1), 16)),
         (1, Layout.of((7, 32, 3), (101, 4, -1), 2), Layout.packed((7, 32, 3))),
         (2, Layout.of((9, 40), (130, -3), 120), Layout.of((9, 40), (48, 1), 8)),
+        # rows that begin and end inside of blocks: shared with the next, or apart from it
+        *(
+            (
+                width,
+                Layout.of(
+                    (3, n, channels), (n * 4 + 7, step, across), 4 * n * (step < 0) + 3 * (across < 0) + o
+                ),
+                Layout.of((3, n, channels), (n * channels + gap, channels, 1), p),
+            )
+            for width in (1, 2)
+            for channels, step, across in ((3, 3, -1), (3, -3, 1), (2, -4, 1), (4, 4, -1), (3, 4, 1))
+            for n in (22, 41)
+            for o, p in ((0, 1), (5, 0), (1, 7), (3, 15))
+            for gap in (0, 1, 40)
+        ),
+        *(
+            (1, Layout.of((3, n), (300, 3), 1), Layout.of((3, n), (n + gap, 1), 5))
+            for n in (65, 90)
+            for gap in (0, 9)
+        ),
+        # channels in planes of the source, put beside each other, and out of pixels into planes
+        *(
+            (
+                width,
+                Layout.of((2, n, channels), (2000, step, 400 * sign), 1600 * (sign < 0) + n * (step < 0) + o),
+                Layout.packed((2, n, channels), p),
+            )
+            for width in (1, 2)
+            for channels in (2, 3, 4)
+            for step in (1, -1)
+            for sign in (1, -1)
+            for n, o, p in ((32, 0, 0), (64, 3, 16), (70, 1, 3))
+        ),
+        *(
+            (
+                width,
+                Layout.of((2, channels, n), (500, across, step), o + 4 * n * (step < 0) + 3 * (across < 0)),
+                Layout.of((2, channels, n), (1008, 160, 1), 16),
+            )
+            for width in (1, 2)
+            for channels, step, across in ((3, 3, 1), (3, -3, 1), (4, 4, -1), (2, 2, 1), (3, 4, 1))
+            for n in (64, 80)
+            for o in (0, 1, 13)
+        ),
+    ],
+    Kernel.NARROW_ENDS: [
+        # rows that are nothing but ends
+        *(
+            (width, Layout.of((7, n, 3), (60, -3, 1), 40), Layout.packed((7, n, 3), p))
+            for width in (1, 2)
+            for n in (2, 3, 5)
+            for p in (1, 2, 9, 15)
+            if all(
+                (p + k * 3 * n + 3 * n) * width // 16 <= -(-(p + k * 3 * n) * width // 16) for k in range(7)
+            )
+        ),
     ],
     Kernel.WIDE_TILES: [
         # the shortest rows of whole vectors, and sides just below, at and above a tile's

@@ -36,7 +36,8 @@ from wgslice.shaders.twins import run_plan
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
-ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel is not Kernel.ROW_ENDS]
+ENDS = Kernel.ROW_ENDS, Kernel.NARROW_ENDS
+ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel not in ENDS]
 # In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles,
 # as for planes that would leave most lanes idle; its invocations take 4 vectors.
 PROFILES = [

@@ -1,34 +1,45 @@
 // pixels: rows of pixels of 1 to 4 channels of 1 and 2 bytes, of which the source has the same, in any order and
-// direction, some left out: flips, BGR, RGBA to RGB, one channel of several. In groups of whole blocks of 16 bytes.
+// direction, some left out: flips, BGR, RGBA to RGB, one channel of several; the channels of a pixel beside each other or
+// in planes of their own, on either side. Whole blocks of 16 bytes only: the ends of rows that begin or end inside of one
+// are for narrow_ends.
 //
-//   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which are whole pixels
+//   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which hold as many elements
+//                     as whole pixels: neighbours, or, `apart`, one of each channel's plane
 //
-// A row is the last two dimensions, pixels and channels, and lies in one piece in the target, where it begins and ends with
-// blocks.
+// A row is the last two dimensions, pixels and channels, and lies in one piece in the target, or in one of each plane.
 
 override element_nbytes: u32; // bytes an element: 1 or 2
 override channels: u32;       // elements a pixel: 1 to 4
-override pixel_step: i32;     // elements from one pixel to the next in the source
-override channel_step: i32;   // elements from one channel to the next in the source
-override group_blocks: u32;   // blocks of the target that a group has, with whole pixels in it
-override window_blocks: u32;  // blocks that hold what a group reads, wherever that begins in them
+override pixel_step: i32;     // elements from one pixel to the next in a part of the source
+override channel_step: i32;   // elements from one channel to the next in what is read, part after part
+override group_blocks: u32;   // blocks of the target that a group has
+override parts: u32;          // stretches of the source that hold a group: one, or one of each channel's plane
+override part_blocks: u32;    // blocks that hold what a group reads of a part, wherever that begins in them
+override apart: bool;         // whether each channel has a plane of its own in the target
+override ragged: bool;        // whether some row begins or ends inside of a block, so that groups begin inside of pixels
 
 fn pixels_per_group() -> u32 {
     return group_blocks * 16u / (channels * element_nbytes);
 }
 
-// The lowest element that a group reads, counted from its first pixel's first channel.
-fn lowest() -> i32 {
-    return min(0, (i32(pixels_per_group()) - 1) * pixel_step) + min(0, (i32(channels) - 1) * channel_step);
+// Pixels that a group reads.
+fn pixels_read() -> i32 {
+    return i32(pixels_per_group() + u32(ragged && channels > 1u));
 }
 
-// Words of what a group reads; there are never more.
-var<private> window: array<u32, 64>;
+// The lowest element that a group reads of a part, counted from its first pixel's first channel.
+fn lowest() -> i32 {
+    return min(0, (pixels_read() - 1) * pixel_step) + min(0, (i32(channels) - 1) * channel_step);
+}
 
-// An element of the group, out of the window.
-fn pixel_element(element: u32) -> u32 {
-    let pixel = i32(element / channels);
-    let channel = i32(element % channels);
+// Words of what a group reads, part after part; there are never more.
+var<private> window: array<u32, 48>;
+
+// The n-th element of the group, out of the window; beyond its pixels anything.
+fn pixel_element(n: u32) -> u32 {
+    let lanes = 16u / element_nbytes; // elements a block
+    let pixel = min(i32(select(n / channels, n % lanes, apart)), pixels_read() - 1);
+    let channel = i32(select(n % channels, n / lanes, apart));
     let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_nbytes; // bytes
     // Not extractBits, whose own checks keep compilers from unrolling what calls this.
     return (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_nbytes));
@@ -43,6 +54,26 @@ fn read_word(word: u32) -> u32 {
     return value;
 }
 
+fn read_group_block(k: u32) -> vec4<u32> {
+    return vec4(read_word(4u * k), read_word(4u * k + 1u), read_word(4u * k + 2u), read_word(4u * k + 3u));
+}
+
+// What a group reads of a part, from a byte on, which may lie before the binding, and is then read for no pixel.
+fn read_part(part: u32, source: u32) {
+    let offset = source % 16u;
+    var near = block_after(source, 0u);
+    for (var k = 0u; k < part_blocks; k++) {
+        let far = block_after(source, k + 1u);
+        let block = join(near, far, offset);
+        let word = 4u * (part * part_blocks + k);
+        window[word] = block.x;
+        window[word + 1u] = block.y;
+        window[word + 2u] = block.z;
+        window[word + 3u] = block.w;
+        near = far;
+    }
+}
+
 @compute @workgroup_size(workgroup_size)
 fn pixels(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
@@ -52,27 +83,29 @@ fn pixels(own: Invocation) {
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let place = find_place(piece.row, before);
-    let row_blocks = copy.sizes[before / 4u][before % 4u] * channels * element_nbytes / 16u;
-    let first_pixel = piece.number * pixels_per_group();
-    let first = place.source_element + first_pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
-    let source = first * element_nbytes; // byte
-    let offset = source % 16u;
-    var near = block_after(source, 0u); // may lie before the binding, and is then read for no pixel
-    for (var k = 0u; k < window_blocks; k++) {
-        let far = block_after(source, k + 1u);
-        let block = join(near, far, offset);
-        window[4u * k] = block.x;
-        window[4u * k + 1u] = block.y;
-        window[4u * k + 2u] = block.z;
-        window[4u * k + 3u] = block.w;
-        near = far;
+    let size_nbytes = copy.sizes[before / 4u][before % 4u] * channels * element_nbytes;
+    let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
+    let first_block = extent.whole_unit + piece.number * select(group_blocks, 1u, apart);
+    let element = (first_block * 16u - extent.start) / element_nbytes; // of the row, or, apart, of a plane
+    let pixel = select(element / channels, element, apart);
+    let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
+    for (var part = 0u; part < parts; part++) {
+        read_part(part, (first + part * copy.source_strides[last / 4u][last % 4u]) * element_nbytes);
     }
-    let target_block = place.target_element * element_nbytes / 16u + piece.number * group_blocks;
+    let plane_blocks = copy.target_strides[last / 4u][last % 4u] * element_nbytes / 16u;
+    var near = read_group_block(0u);
     for (var k = 0u; k < group_blocks; k++) {
-        if (piece.number * group_blocks + k < row_blocks) {
-            let word = 4u * k;
-            target_blocks[target_block + k] = vec4(read_word(word), read_word(word + 1u),
-                                                   read_word(word + 2u), read_word(word + 3u));
+        var block = near;
+        if (ragged || k + 1u < group_blocks) {
+            near = read_group_block(k + 1u);
+        }
+        if (ragged) {
+            block = join(block, near, element % channels * element_nbytes);
+        }
+        if (apart) {
+            target_blocks[first_block + k * plane_blocks] = block;
+        } else if (first_block + k < extent.stop_unit) {
+            target_blocks[first_block + k] = block;
         }
     }
 }

@@ -11,6 +11,7 @@ from wgslice.arguments import MAX_RANK, U32_MAX
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.dealing import most_groups
 from wgslice.plans.kernels import Kernel, choose_kernel, is_ragged
+from wgslice.plans.pixels import as_pixels, pixels_of
 from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Step, in_order
 from wgslice.plans.profiles import LEAST_BULK_NBYTES, MOST_PLANS, PATTERN_NBYTES, WIDEST_NBYTES, Limits
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
@@ -224,9 +225,11 @@ def dispatches_of(
 ) -> Iterator[Dispatch]:
     """What a kernel needs for a copy: itself, and `row_ends` for what is less than its units."""
     yield dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
+    ends = "the blocks that rows begin and end inside of"
     if kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS) and is_ragged(target, width_nbytes):
-        ends = "the blocks that rows begin and end inside of"
         yield dispatch_of(Kernel.ROW_ENDS, source, target, width_nbytes, bindings, limits, ends)
+    if kernel is Kernel.PIXELS and pixels_of(*as_pixels(source, target), width_nbytes).ragged:
+        yield dispatch_of(Kernel.NARROW_ENDS, source, target, width_nbytes, bindings, limits, ends)
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:

@@ -8,15 +8,17 @@ from math import prod
 from wgslice.layout import Layout
 from wgslice.plans.grids import Tiling
 from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, tile_axis, words_spanned
+from wgslice.plans.pixels import pixels_of
 from wgslice.plans.profiles import (
     PIECE_WORDS,
-    PIXEL_BLOCKS,
     TILE_NBYTES,
     WIDE_TILE_SIDES,
     WIDEST_NBYTES,
     Limits,
     Profile,
 )
+
+END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
 
 __all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
 
@@ -62,15 +64,15 @@ def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limi
     if kernel is Kernel.WIDE_TILES:
         return deal_wide_tiles(target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
-        return deal_pixels(target, width_nbytes, limits)
+        return deal_pixels(source, target, width_nbytes, limits)
     paired = pairs(kernel, target, width_nbytes, profile)
     if kernel.deals_rows:
         *outer, size = target.sizes
         if paired:
             size *= outer.pop()
         count = prod(outer)
-        if kernel is Kernel.ROW_ENDS:
-            pieces, each = 2, 1  # the first block of a row, and the last
+        if kernel in END_PIECES:
+            pieces, each = END_PIECES[kernel], 1
         else:
             apart = kernel is Kernel.SHIFTED_ROWS and abs(source.strides[-1]) > 1
             pieces, each = deal_row(kernel, size, width_nbytes, profile, apart=apart)
@@ -105,12 +107,12 @@ def deal_wide_tiles(target: Layout, width_nbytes: int, limits: Limits) -> Share:
     return Share(count, False, across, side, False, size, (*fold(count, limits), 1), tiling)
 
 
-def deal_pixels(target: Layout, width_nbytes: int, limits: Limits) -> Share:
+def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Groups of pixels of the last two dimensions, one an invocation."""
     *outer, count, channels = target.sizes
     profile = limits.profile
     blocks = count * channels * width_nbytes // WIDEST_NBYTES
-    pieces = -(-blocks // PIXEL_BLOCKS[channels])
+    pieces = -(-blocks // pixels_of(source, target, width_nbytes).group_blocks)
     rows = prod(outer)
     grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
     return Share(rows, True, pieces, 1, profile.contiguous, profile.workgroup_size, grid)

@@ -41,6 +41,7 @@ class Kernel(Enum):
     SHIFTED_GRID = "shifted_grid"
     ROW_ENDS = "row_ends"
     NARROW_ROWS = "narrow_rows"
+    NARROW_ENDS = "narrow_ends"
     NARROW_RUNS = "narrow_runs"
     PIXELS = "pixels"
     TILES = "tiles"
@@ -53,7 +54,7 @@ class Kernel(Enum):
         """Whether invocations share out each row of the last dimension, or two; one must exist."""
         return self in (
             *(Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS),
-            *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS),
+            *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS, Kernel.NARROW_ENDS),
         )
 
     @property
@@ -65,7 +66,7 @@ class Kernel(Enum):
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
         if self in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS):
             return WIDEST_NBYTES
-        return 4 if self in (Kernel.NARROW_ROWS, Kernel.NARROW_RUNS) else width_nbytes
+        return 4 if self in (Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS) else width_nbytes
 
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
@@ -114,13 +115,13 @@ def choose_kernel(
     if width_nbytes == WIDEST_NBYTES:
         way = "in tiles" if on_grid else "row by row"
         return on_grid or Kernel.WIDE_ROWS, f"vectors of 16 bytes, {way}"
+    if width_nbytes < 4 and whole_vectors and are_pixels(source, target, width_nbytes, profile):
+        return Kernel.PIXELS, "pixels, in groups of whole blocks of 16 bytes"
     if whole_vectors and can_shift(source, target, width_nbytes, profile):
         step = source.strides[-1]
         if not (on_grid and abs(step) > 1):
             return choose_shifted_kernel(step, target, width_nbytes, profile)
     if width_nbytes < 4:
-        if whole_vectors and are_pixels(source, target, width_nbytes, profile):
-            return Kernel.PIXELS, "pixels, in groups of whole blocks of 16 bytes"
         return choose_narrow_kernel(target, width_nbytes, profile)
     if on_grid:
         return on_grid, "whole words, in tiles"
@@ -177,6 +178,8 @@ def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -
     """Whether a kernel takes the last two dimensions as a row, the last one being short for a profile."""
     if target.rank < 2:
         return False
+    if kernel is Kernel.NARROW_ENDS:
+        return True
     run = target.sizes[-1]
     if kernel is Kernel.ROWS:
         return run * width_nbytes < profile.pair_below_nbytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.profiles import PIXEL_BLOCKS, WIDEST_NBYTES, Profile
 
@@ -17,47 +18,82 @@ class Pixels:
     """Rows of pixels: what their kernel is compiled for."""
 
     channels: int
-    pixel_step: int  # elements from one pixel to the next in the source
-    channel_step: int  # likewise of channels
-    blocks: int  # of 16 bytes, that a row of the target has
-    group_blocks: int  # of them that an invocation takes
-    window_blocks: int  # of the source that hold what it reads
+    pixel_step: int  # elements from one pixel to the next in a part of the source
+    channel_step: int  # elements from one channel to the next in what is read, part after part
+    group_blocks: int  # of 16 bytes, that an invocation writes
+    parts: int  # stretches of the source that hold a group
+    part_blocks: int  # that hold what is read of a part
+    apart: bool  # whether each channel has a plane of its own in the target
+    ragged: bool  # whether some row begins or ends inside a block
 
 
 def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
-    """Two layouts whose last dimension has channels: one more, of one channel, where it has pixels."""
-    if target.rank and target.sizes[-1] > MOST_CHANNELS:
-        source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
-    return source, target
+    """Two layouts whose last two dimensions are pixels and their channels, of which there may be one.
+
+    Channels that have planes of their own in the target are the dimension whose elements are the nearest in
+    the source.
+    """
+    if target.rank == 0 or target.sizes[-1] <= MOST_CHANNELS:
+        return source, target
+    inside = [
+        axis
+        for axis, (size, stride) in enumerate(zip(source.sizes[:-1], source.strides[:-1], strict=True))
+        if 1 < size <= MOST_CHANNELS and 0 < abs(stride) < abs(source.strides[-1]) <= MOST_CHANNELS
+    ]
+    if inside:
+        order = [*(axis for axis in range(target.rank) if axis != inside[0]), inside[0]]
+        return source.permuted(order), target.permuted(order)
+    keys = [*map(range, target.sizes), None]
+    return source.select(keys), target.select(keys)
 
 
 def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     """The last two dimensions as pixels and channels."""
-    count, channels = target.sizes[-2:]
+    channels = target.sizes[-1]
     pixel_step, channel_step = source.strides[-2], source.strides[-1]
-    group_blocks = PIXEL_BLOCKS[channels]
-    pixels = group_blocks * WIDEST_NBYTES // (channels * width_nbytes)
-    reach = (pixels - 1) * abs(pixel_step) + (channels - 1) * abs(channel_step) + 1
-    window_blocks = -(-reach * width_nbytes // WIDEST_NBYTES)
-    blocks = count * channels * width_nbytes // WIDEST_NBYTES
-    return Pixels(channels, pixel_step, channel_step, blocks, group_blocks, window_blocks)
+    apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
+    group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
+    ragged = not apart and is_ragged(target, width_nbytes)
+    lanes = WIDEST_NBYTES // width_nbytes  # elements a block
+    pixels = group_blocks * lanes // channels + (ragged and channels > 1)
+    reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
+    part_blocks = -(-reach // lanes)
+    if planes:
+        channel_step = part_blocks * lanes
+    parts = channels if planes else 1
+    return Pixels(channels, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged)
+
+
+def has_planes(target: Layout) -> bool:
+    """Whether each channel of a pixel lies in a plane of its own."""
+    return target.sizes[-1] > 1 and target.strides[-2] == 1
+
+
+def is_ragged(target: Layout, width_nbytes: int) -> bool:
+    """Whether some row of pixels begins or ends inside a block."""
+    places = target.offset, target.sizes[-2] * target.sizes[-1], *target.strides[:-2]
+    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 
 
 def are_pixels(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> bool:
-    """Whether rows are pixels of 1 to 4 channels, near each other in the source, and whole target blocks.
+    """Whether rows are pixels of 1 to 4 channels, near each other in the source.
 
     Of one channel, every third element, since other steps are for other kernels. For GPUs: on lavapipe of
     Mesa 22.3, two cores of an AMD EPYC, they take 40 ms for 34 MiB of BGR, words of pixels 32 ms.
     """
-    if not profile.grids:
-        return False
+    nested = target.is_nested
     source, target = as_pixels(source, target)
-    if target.rank < 2 or target.sizes[-1] > MOST_CHANNELS or target.strides[-1] not in (0, 1):
+    if not profile.grids or not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
         return False
-    channels = target.sizes[-1]
-    steps = abs(source.strides[-2]), abs(source.strides[-1])
-    rows = target.offset, target.strides[-2] * target.sizes[-2], *target.strides[:-2]
-    whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in rows)
-    beside = target.strides[-2] == channels and 1 <= steps[0] <= MOST_CHANNELS and steps[1] < MOST_CHANNELS
-    long = target.sizes[-2] * channels * width_nbytes >= profile.least_shifted_row_nbytes
-    return whole and beside and long and target.is_nested
+    count, channels = target.sizes[-2:]
+    steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
+    if abs(source.strides[-2]) not in steps:
+        return False
+    row_nbytes = count * width_nbytes
+    if has_planes(target):
+        near = abs(source.strides[-1]) < MOST_CHANNELS
+        places = target.offset, count, target.strides[-1], *target.strides[:-2]
+        whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
+        return near and whole and row_nbytes >= profile.least_shifted_row_nbytes
+    beside = target.strides[-2] == channels and target.strides[-1] in (0, 1)
+    return nested and beside and row_nbytes * channels >= profile.least_shifted_row_nbytes

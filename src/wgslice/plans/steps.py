@@ -151,7 +151,7 @@ def dispatch_of(
             source.select([*map(range, source.sizes), None]),
             target.select([*map(range, target.sizes), None]),
         )
-    if kernel is Kernel.PIXELS:
+    if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
         source, target = as_pixels(source, target)
     if kernel in GRIDS:
         if target.rank < 2:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wgslice.plans.pixels import pixels_of
+from wgslice.plans.pixels import Pixels, pixels_of
 from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.blocks import (
@@ -135,19 +137,53 @@ def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) 
     width, before = np.uint32(step.width_nbytes), int(block["rank"]) - 2
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_element, target_element = find_places(block, pieces.row, before)
-    element = np.arange(row.group_blocks * WIDEST_NBYTES // step.width_nbytes)  # of a group
-    pixel, channel = np.divmod(element, row.channels)
-    ahead = pixel * row.pixel_step + channel * row.channel_step
-    first_pixel = pieces.number * np.uint32(len(element) // row.channels)
-    first = source_element + first_pixel * block["source_strides"][before] + np.uint32(ahead.min() % 2**32)
-    own = np.arange(len(first), dtype=np.uint32)
-    loaded = [block_after(source, first * width, n, own) for n in range(row.window_blocks + 1)]
-    offset = first * width % np.uint32(WIDEST_NBYTES)
-    window = np.concatenate([join(low, high, offset) for low, high in pairwise(loaded)], axis=1)
-    groups = window.view(f"V{width}").take(ahead - ahead.min(), axis=1).view(np.uint8)
-    values = groups.reshape(len(own), row.group_blocks, WIDEST_NBYTES)
-    unit = pieces.number[:, None] * np.uint32(row.group_blocks) + np.arange(row.group_blocks, dtype=np.uint32)
-    exists = unit < row.blocks
-    target_block = (target_element * width // np.uint32(WIDEST_NBYTES))[:, None] + unit
+    size = block["sizes"][before] * np.uint32(row.channels)
+    extents = find_extents(target_element * width, size * width, WIDEST_NBYTES)
+    first_block = extents.whole_unit + pieces.number * np.uint32(1 if row.apart else row.group_blocks)
+    element = (first_block * np.uint32(WIDEST_NBYTES) - extents.start) // width
+    pixel, phase = np.divmod(element, np.uint32(1 if row.apart else row.channels))
+    ahead = group_places(row, step.width_nbytes)
+    lowest = min(ahead.pixel.max() * row.pixel_step, 0) + min((row.channels - 1) * row.channel_step, 0)
+    first = source_element + pixel * block["source_strides"][before] + np.uint32(lowest % 2**32)
+    own, plane = np.arange(len(first), dtype=np.uint32), int(block["source_strides"][before + 1])
+    window = np.concatenate(
+        [
+            read_part(row, source, (first + np.uint32(part * plane % 2**32)) * width, own)
+            for part in range(row.parts)
+        ],
+        axis=1,
+    )
+    places = ahead.pixel * row.pixel_step + ahead.channel * row.channel_step - lowest
+    group = window.view(f"V{width}").take(places, axis=1)
+    taken_ = phase[:, None] + np.arange(row.group_blocks * WIDEST_NBYTES // width, dtype=np.uint32)
+    values = np.take_along_axis(group, taken_, axis=1).view(np.uint8)
+    k = np.arange(row.group_blocks, dtype=np.uint32)
+    plane_blocks = block["target_strides"][before + 1] * width // np.uint32(WIDEST_NBYTES)
+    unit = first_block[:, None] + k * (plane_blocks if row.apart else np.uint32(1))
+    exists = np.ones(unit.shape, bool) if row.apart else unit < extents.stop_unit[:, None]
     by = np.broadcast_to(own[:, None], unit.shape)
-    return Writes(WIDEST_NBYTES, np.asarray(target_block[exists], np.uint32), values[exists], by[exists])
+    blocks = values.reshape(len(own), row.group_blocks, WIDEST_NBYTES)
+    return Writes(WIDEST_NBYTES, np.asarray(unit[exists], np.uint32), blocks[exists], by[exists])
+
+
+class Ahead(NamedTuple):
+    """What the elements of a group are, in their order."""
+
+    pixel: NDArray[np.int64]  # pixels before its own
+    channel: NDArray[np.int64]
+
+
+def group_places(row: Pixels, width_nbytes: int) -> Ahead:
+    """The elements of a group, and of the pixel that it ends inside of."""
+    lanes = WIDEST_NBYTES // width_nbytes
+    element = np.arange(row.group_blocks * lanes + row.ragged * (row.channels - 1))
+    if row.apart:
+        return Ahead(element % lanes, element // lanes)
+    return Ahead(element // row.channels, element % row.channels)
+
+
+def read_part(row: Pixels, source: Observed, first: Words, invocations: Words) -> Bytes:
+    """What groups read of a part, from a byte each on."""
+    loaded = [block_after(source, first, n, invocations) for n in range(row.part_blocks + 1)]
+    offset = first % np.uint32(WIDEST_NBYTES)
+    return np.concatenate([join(low, high, offset) for low, high in pairwise(loaded)], axis=1)

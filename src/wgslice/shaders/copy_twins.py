@@ -22,6 +22,7 @@ from wgslice.shaders.pieces import (
 __all__ = [
     "WORD_NBYTES",
     "Copied",
+    "narrow_ends",
     "narrow_rows",
     "narrow_runs",
     "rows",
@@ -126,6 +127,25 @@ def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observ
         np.concatenate([values, edges]),
         np.concatenate([owner, edge_owner]),
     )
+
+
+def narrow_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Twin of `wgsl/narrow_ends.wgsl`."""
+    lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
+    dimensions, size = row_dimensions(block, step)
+    pieces = find_pieces(block, step.share, int(block["count"]))
+    _, start = find_places(block, pieces.row, dimensions)
+    extents = find_extents(start, size, 4 * int(lanes))
+    is_head = pieces.number < 4
+    unit = np.where(is_head, extents.first_unit, extents.stop_unit)
+    word = np.asarray(unit * np.uint32(4) + pieces.number % np.uint32(4), np.uint32)
+    _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
+    taken_ = (pieces.row > 0) & (before + size > word * lanes)
+    whole = is_head & (extents.first_unit == extents.whole_unit)
+    mine = (word * lanes < extents.stop) & ((word + np.uint32(1)) * lanes > start) & ~taken_ & ~whole
+    own = np.flatnonzero(mine).astype(np.uint32)
+    edges = Edge(word[mine], pieces.row[mine], own)
+    return Writes(WORD_NBYTES, edges.unit, edge_words(block, step, (source, target), edges), own)
 
 
 def edge_words(block: np.void, step: Dispatch, memories: tuple[Observed, Observed], edges: Edge) -> Array:

@@ -31,10 +31,14 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     ),
     Kernel.NARROW_ROWS: (
         *("copy", "invocations", "division", "pieces", "places"),
-        *("pairs", "extents", "edges", "words", "narrow_elements"),
+        *("pairs", "extents", "edges", "edge_words", "words", "narrow_elements"),
+    ),
+    Kernel.NARROW_ENDS: (
+        *("copy", "invocations", "division", "pieces", "places"),
+        *("pairs", "extents", "edge_words", "words", "narrow_elements"),
     ),
     Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
-    Kernel.PIXELS: ("copy", "invocations", "division", "pieces", "places", "blocks"),
+    Kernel.PIXELS: ("copy", "invocations", "division", "pieces", "places", "extents", "blocks"),
     Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
     Kernel.WIDE_TILES: ("copy", "invocations", "division", "places", "tile_numbers"),
     Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),

@@ -17,7 +17,7 @@ from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.block_twins import pixels, shifted_rows
-from wgslice.shaders.copy_twins import narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
+from wgslice.shaders.copy_twins import narrow_ends, narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
 from wgslice.shaders.grid_twins import (
     pair_grid,
     row_ends,
@@ -88,6 +88,7 @@ twins: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] =
     Kernel.SHIFTED_GRID: shifted_grid,
     Kernel.ROW_ENDS: row_ends,
     Kernel.NARROW_ROWS: narrow_rows,
+    Kernel.NARROW_ENDS: narrow_ends,
     Kernel.NARROW_RUNS: narrow_runs,
     Kernel.PIXELS: pixels,
     Kernel.TILES: tiles,

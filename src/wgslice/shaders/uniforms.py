@@ -40,10 +40,12 @@ CONSTANTS: dict[Kernel, tuple[str, ...]] = {
     Kernel.SHIFTED_GRID: ("distance", "whole_words"),
     Kernel.ROW_ENDS: ("whole_words", "each", "contiguous"),
     Kernel.NARROW_ROWS: ("element_nbytes", "each", "contiguous"),
+    Kernel.NARROW_ENDS: ("element_nbytes", "each", "contiguous"),
     Kernel.NARROW_RUNS: ("element_nbytes", "each", "contiguous"),
     Kernel.PIXELS: (
         *("element_nbytes", "whole_words", "each", "contiguous"),
-        *("channels", "pixel_step", "channel_step", "group_blocks", "window_blocks"),
+        *("channels", "pixel_step", "channel_step"),
+        *("group_blocks", "parts", "part_blocks", "apart", "ragged"),
     ),
     Kernel.TILES: ("element_nbytes", "each"),
     Kernel.WIDE_TILES: ("element_nbytes", "side"),
@@ -153,7 +155,8 @@ def override_constants(step: Dispatch) -> dict[str, int]:
     if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID):
         values["distance"] = abs(step.source.strides[-1])
     if kernel is Kernel.PIXELS:
-        values |= vars(pixels_of(step.source, step.target, step.width_nbytes))
+        pixels = pixels_of(step.source, step.target, step.width_nbytes)
+        values |= {name: int(value) for name, value in vars(pixels).items()}
     return {"workgroup_size": share.workgroup_size, **{name: values[name] for name in CONSTANTS[kernel]}}
 
 
