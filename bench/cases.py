@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.layout import Layout
-
 __all__ = ["CASES", "Case"]
 
 
@@ -27,29 +25,17 @@ class Case:
     @property
     def nbytes(self) -> int:
         """Useful bytes, those of the output."""
-        view = np.broadcast_to(np.empty((), self.dtype), self.shape)[self.key]
-        return int(view.nbytes)
+        return self.view(np.broadcast_to(np.empty((), self.dtype), self.shape)).nbytes
 
     @property
     def itemsize(self) -> int:
         """Bytes an element."""
         return np.dtype(self.dtype).itemsize
 
-    def view_layout(self) -> Layout:
-        """Where the slice's elements lie in the input, counted in elements."""
-        base = np.lib.stride_tricks.as_strided(np.empty((), self.dtype), self.view_shape(), self.strides())
-        view = base[self.key]
-        place = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        strides = [stride // self.itemsize for stride in view.strides]
-        return Layout.of(view.shape, strides, place // self.itemsize)
-
-    def view_shape(self) -> tuple[int, ...]:
-        """Of the input as it is sliced."""
-        return self.shape
-
-    def strides(self) -> tuple[int, ...]:
-        """Of the input as it is sliced, in bytes."""
-        return tuple(stride * self.itemsize for stride in Layout.packed(self.shape).strides)
+    def view(self, array: NDArray[Any]) -> NDArray[Any]:
+        """What is copied of an array."""
+        result: NDArray[Any] = array[self.key]
+        return result
 
     def array(self) -> NDArray[Any]:
         """The input: every bit pattern, the same at each run."""

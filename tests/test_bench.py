@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,14 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
         assert len(outcome.times) == 2
     assert outcomes[OURS].note.startswith("merged")
     assert processes[0].description["adapter"] == str(device.adapter)
+
+
+def test_what_a_rivals_process_loads_needs_no_wgslice() -> None:
+    """Its environment has NumPy and the rival."""
+    modules = "worker", "cases", "tasks", "graphs", "rivals.keys", "rivals.numpy_", "rivals.family_numpy"
+    imports = ", ".join(f"bench.{name}" for name in modules)
+    code = f"import sys; sys.modules['wgslice'] = sys.modules['wgpu'] = None; import {imports}"
+    subprocess.run([PYTHON, "-c", code], cwd=ROOT, check=True)
 
 
 class Wrong:

@@ -16,7 +16,7 @@ from bench.cases import CASES, Case
 from bench.compilers import drivers, report
 from bench.compilers.chart import draw_compilers
 from bench.compilers.listing import listing_statistics, panvk_statistics
-from bench.compilers.variants import PERMUTES, Variant, folded, planned, variants
+from bench.compilers.variants import PERMUTES, Variant, folded, planned, source_layout, variants
 from bench.contest import ROOT
 from wgslice.layout import Layout
 from wgslice.plans.steps import Dispatch
@@ -33,7 +33,7 @@ def test_a_slices_layout_is_numpys() -> None:
         PERMUTES[-1],
     ):
         small = min(case.shape) < 10
-        layout = case.view_layout()
+        layout = source_layout(case)
         array = np.arange(np.prod(case.shape if small else (1,))).reshape(case.shape if small else 1)
         if small:
             assert layout.places() == array[case.key].ravel().tolist()

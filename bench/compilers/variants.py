@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.cases import Case
 from wgslice.layout import Layout
@@ -20,7 +21,7 @@ from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants
 
-__all__ = ["PERMUTES", "Variant", "folded", "planned", "variants"]
+__all__ = ["PERMUTES", "Variant", "folded", "planned", "source_layout", "variants"]
 
 # What wgpu gives on a large GPU.
 LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65535, profile=GPU)
@@ -47,15 +48,9 @@ class Permute(Case):
 
     axes: tuple[int, ...] = ()
 
-    def strides(self) -> tuple[int, ...]:
-        """Of the permuted input, in bytes."""
-        return tuple(
-            self.itemsize * stride for stride in Layout.packed(self.shape).permuted(self.axes).strides
-        )
-
-    def view_shape(self) -> tuple[int, ...]:
-        """Of the permuted input."""
-        return tuple(self.shape[axis] for axis in self.axes)
+    def view(self, array: NDArray[Any]) -> NDArray[Any]:
+        """What is copied of a permuted array."""
+        return super().view(array.transpose(self.axes))
 
 
 def permute(name: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ...], key: Any = ...) -> Permute:
@@ -78,9 +73,19 @@ PERMUTES = [
 ]
 
 
+def source_layout(case: Case) -> Layout:
+    """Where the slice's elements lie in the input, counted in elements."""
+    itemsize = case.itemsize
+    steps = [stride * itemsize for stride in Layout.packed(case.shape).strides]
+    base = np.lib.stride_tricks.as_strided(np.empty((), case.dtype), case.shape, steps)
+    view = case.view(base)
+    place = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    return Layout.of(view.shape, [stride // itemsize for stride in view.strides], place // itemsize)
+
+
 def planned(case: Case) -> Plan:
     """A slice as it is planned for a GPU, from one tensor to another."""
-    source = case.view_layout()
+    source = source_layout(case)
     itemsize = case.itemsize
     return plan_copy(source, Layout.packed(source.sizes), itemsize, Terms(LIMITS))
 
