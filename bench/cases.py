@@ -1,4 +1,4 @@
-"""The slices that are timed: what people really cut out of images, volumes, caches and batches."""
+"""What is timed: slices that people really cut out of images, volumes, caches and batches, and permutes."""
 
 from __future__ import annotations
 
@@ -9,33 +9,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "Case", "Cut"]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A slice in NumPy's notation, of an array with its axes in some order."""
+
+    axes: tuple[int, ...]
+    key: Any
+
+    @property
+    def permuted(self) -> bool:
+        """Whether the axes are in another order than the array's."""
+        return self.axes != tuple(range(len(self.axes)))
+
+    def of(self, array: NDArray[Any]) -> NDArray[Any]:
+        """What must come out; a view."""
+        result: NDArray[Any] = array.transpose(self.axes)[self.key]
+        return result
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One slice in NumPy's notation."""
+    """An array, and a slice of it in NumPy's notation."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     key: Any
+    axes: tuple[int, ...] = ()  # their order, that of `shape` by default
     rivals: bool = True  # whether others than NumPy and our own baselines run it
+
+    @property
+    def work(self) -> Any:
+        """What a contender is asked to do with the array; its method `of` says what must come out."""
+        return Cut(self.axes or tuple(range(len(self.shape))), self.key)
 
     @property
     def nbytes(self) -> int:
         """Useful bytes, those of the output."""
-        return self.view(np.broadcast_to(np.empty((), self.dtype), self.shape)).nbytes
+        return int(self.work.of(np.broadcast_to(np.empty((), self.dtype), self.shape)).nbytes)
 
     @property
     def itemsize(self) -> int:
         """Bytes an element."""
         return np.dtype(self.dtype).itemsize
-
-    def view(self, array: NDArray[Any]) -> NDArray[Any]:
-        """What is copied of an array."""
-        result: NDArray[Any] = array[self.key]
-        return result
 
     def array(self) -> NDArray[Any]:
         """The input: every bit pattern, the same at each run."""
@@ -53,6 +72,7 @@ PHOTO = ("uint8", (3000, 4000, 3))
 GRAY = ("uint8", (6000, 8000))
 STACK = ("uint16", (250, 500, 512))
 CACHE = ("float16", (2, 12, 4096, 128))
+TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 CASES = [
     Case("f32 crop, aligned", *MATRIX, np.s_[8:3008, 8:3008]),
@@ -85,6 +105,16 @@ CASES = [
     Case("i64 rows reversed, step 3", "int64", (3000, 4000), np.s_[::-3]),
     Case("f32 6-D", "float32", (8, 9, 10, 11, 12, 26), np.s_[::2, 1:, ::-1, ::3, 1:-1, ::-2]),
     Case("f32 4 x 16", "float32", (4, 16), np.s_[:, ::2]),
+    Case("f32 transpose", "float32", (8192, 8192), ..., (1, 0)),
+    Case("f16 transpose", "float16", (4096, 16384), ..., (1, 0)),
+    Case("u8 transpose", "uint8", (8192, 8192), ..., (1, 0)),
+    Case("i64 transpose", "int64", (4096, 4096), ..., (1, 0)),
+    Case("f16 NCHW to NHWC", "float16", (8, 64, 256, 256), ..., TO_NHWC),
+    Case("f16 NHWC to NCHW", "float16", (8, 256, 256, 64), ..., TO_NCHW),
+    Case("u8 HWC to CHW", *PHOTO, ..., (2, 0, 1)),
+    Case("u8 CHW to HWC", "uint8", (3, 3000, 4000), ..., (1, 2, 0)),
+    Case("f32 0-2 permute", "float32", (64, 32, 64, 32), ..., (2, 1, 0, 3)),
+    Case("f32 x.T[::2]", *MATRIX, np.s_[::2], (1, 0)),
     # the same crop from 1 MiB to 1 GiB: rows of 16 KiB out of slightly longer ones
     *(
         Case(f"crop to {mebibytes} MiB", "float32", (64 * mebibytes, 4104), np.s_[:, 3:4099], rivals=False)

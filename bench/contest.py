@@ -145,7 +145,7 @@ def run_case(
         path = f"{folder}/array.npy"
         np.save(path, case.array())
         for process in processes:
-            attempt(outcomes[process.entry.name], process, load, path, case.key)
+            attempt(outcomes[process.entry.name], process, load, path, case.work)
     for number in range(rounds):
         first = number % len(processes)  # so that nobody always follows the same one
         for process in [*processes[first:], *processes[:first]]:
@@ -167,9 +167,9 @@ def attempt(outcome: Outcome, process: Process, action: Callable[..., None], *ar
         outcome.gpu_times.clear()
 
 
-def load(outcome: Outcome, process: Process, path: str, key: Any) -> None:
+def load(outcome: Outcome, process: Process, path: str, work: Any) -> None:
     """Let a contender prepare and verify a slice."""
-    outcome.note = process.ask("load", path, key)
+    outcome.note = process.ask("load", path, work)
 
 
 def measure(outcome: Outcome, process: Process, budget: float) -> None:

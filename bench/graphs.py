@@ -91,6 +91,11 @@ class GraphTask(Case):
     """An array and a graph for it."""
 
     @property
+    def work(self) -> Any:
+        """The graph, which has a method `of`."""
+        return self.key
+
+    @property
     def nbytes(self) -> int:
         """Useful bytes, those of the output."""
         return int(np.prod(self.key.sizes(self.shape))) * np.dtype(self.dtype).itemsize

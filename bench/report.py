@@ -150,6 +150,7 @@ def results_json(
                 "dtype": case.dtype,
                 "shape": case.shape,
                 "key": str(case.key),
+                "axes": case.axes,
                 "nbytes": case.nbytes,
                 "outcomes": {name: outcome.as_json(case.nbytes) for name, outcome in outcomes.items()},
             }

@@ -60,6 +60,11 @@ class Task(Case):
     """An array and what is done with it."""
 
     @property
+    def work(self) -> Any:
+        """The key itself, which has a method `of`."""
+        return self.key
+
+    @property
     def nbytes(self) -> int:
         """Useful bytes, those of the output."""
         itemsize = np.dtype(self.dtype).itemsize

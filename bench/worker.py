@@ -33,12 +33,12 @@ class Worker:
         described: dict[str, str] = self.module.describe()
         return described
 
-    def load(self, path: str, key: Any) -> str:
+    def load(self, path: str, work: Any) -> str:
         """Prepare a slice, run it once, compare with NumPy bit for bit, and say how it is done."""
         array = np.load(path)
-        self.case = self.contender(array, key)
+        self.case = self.contender(array, work)
         self.case.run()
-        expected = np.ascontiguousarray(key.of(array) if hasattr(key, "of") else array[key])
+        expected = np.ascontiguousarray(work.of(array))
         result = np.ascontiguousarray(self.case.result())
         if result.dtype != expected.dtype or result.size != expected.size:
             raise ValueError(f"wrong: {result.dtype} of shape {result.shape}")

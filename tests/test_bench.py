@@ -12,25 +12,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from helpers import on_one_adapter
 from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
 from rich.console import Console
 
 import wgslice as wg
 from bench.__main__ import contest, outcome_line
-from bench.cases import CASES, Case
+from bench.cases import CASES, Case, Cut
 from bench.chart import draw
 from bench.contest import ROOT, Entry, Outcome, Process, run_case
 from bench.entries import ALLOCATING, COPY, OURS, entries, entry_of
 from bench.family import CONTESTS, family_json, ratios
 from bench.graphs import GRAPHS, Focus, GraphTask, Rounds
 from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
+from bench.rivals.onnx_models import cut_model, kept
 from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
 from bench.worker import Worker
 
 PYTHON = Path(sys.executable)
 TINY = Case("tiny", "uint16", (7, 9), np.s_[::-2, 1:])
+TINY_PERMUTE = Case("tiny permute", "float32", (5, 7, 3), np.s_[1:, ::2], (2, 0, 1))
 TINY_OTHER = Case("other", "uint16", (7, 9), np.s_[::-2, 1:])
 
 
@@ -42,16 +46,17 @@ def test_cases_are_distinct_and_span_what_they_should() -> None:
     for case in (case for case in CASES if case.input_nbytes < 2**22):
         array = case.array()
         assert array.shape == case.shape
-        assert array[case.key].nbytes == case.nbytes
+        assert case.work.of(array).nbytes == case.nbytes
 
 
+@pytest.mark.parametrize("case", [TINY, TINY_PERMUTE], ids=["slice", "permute"])
 def test_a_slice_is_verified_and_timed_on_every_contender(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
     processes = [Process(entry) for entry in entries([])]
     try:
-        outcomes = run_case(TINY, processes, rounds=2, budget=0.0)
+        outcomes = run_case(case, processes, rounds=2, budget=0.0)
     finally:
         for process in processes:
             process.stop()
@@ -74,8 +79,8 @@ def test_what_a_rivals_process_loads_needs_no_wgslice() -> None:
 class Wrong:
     """A contender whose last element is not what it should be."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        self.out = np.array(array[key])
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        self.out = np.array(cut.of(array))
 
     def run(self) -> None:
         self.out.reshape(-1).view(np.uint8)[-1] ^= 1
@@ -88,7 +93,29 @@ def test_a_wrong_answer_is_not_timed(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", TINY.array())
     worker = Worker(None, Wrong)
     with pytest.raises(ValueError, match=f"wrong: 1 of {TINY.nbytes} bytes differ"):
-        worker.load(str(tmp_path / "x.npy"), TINY.key)
+        worker.load(str(tmp_path / "x.npy"), TINY.work)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        Cut((0, 1, 2), np.s_[..., ::-2]),
+        Cut((0, 1, 2), np.s_[1, :, -1]),
+        Cut((2, 0, 1), ...),
+        Cut((1, 2, 0), np.s_[::-1, 2]),
+        Cut((0, 1, 2), ...),
+    ],
+    ids=["slice", "integers", "transpose", "both", "neither"],
+)
+def test_an_onnx_model_cuts_as_numpy_does(cut: Cut) -> None:
+    array = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    model = onnx.load_model_from_string(cut_model(array, cut))
+    (result,) = map(np.asarray, ReferenceEvaluator(model).run(None, {"x": array}))
+    expected = cut.of(array)
+    assert np.array_equal(result.reshape(expected.shape), expected)
+    assert result.shape == kept(cut).of(array).shape
+    names = [node.op_type for node in model.graph.node]
+    assert names == ["Transpose"] * cut.permuted + ["Slice"] * (cut.key is not ... or not cut.permuted)
 
 
 def test_contenders_that_fail_or_die_leave_the_others_running() -> None:

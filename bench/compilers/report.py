@@ -16,7 +16,7 @@ from rich.table import Table
 import wgslice as wg
 from bench.cases import CASES
 from bench.compilers.drivers import available, compile_folder
-from bench.compilers.variants import PERMUTES, Variant, variants
+from bench.compilers.variants import Variant, variants
 from bench.contest import ROOT
 from bench.report import RESULTS, write_json
 
@@ -56,7 +56,7 @@ def run_compilers(console: Console) -> None:
     if not drivers:
         console.print("bench: no GPU driver of Mesa is installed: mesa-vulkan-drivers has AMD's")
         return
-    chosen = list(variants([*CASES, *PERMUTES]))
+    chosen = list(variants(CASES))
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_modules(node, chosen, Path(folder))

@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench.cases import Case
 from wgslice.layout import Layout
@@ -21,7 +19,7 @@ from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants
 
-__all__ = ["PERMUTES", "Variant", "folded", "planned", "source_layout", "variants"]
+__all__ = ["Variant", "folded", "planned", "source_layout", "variants"]
 
 # What wgpu gives on a large GPU.
 LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65535, profile=GPU)
@@ -42,43 +40,12 @@ class Variant:
         return figure * self.invocations / max(self.useful_nbytes / 16, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Permute(Case):
-    """A permuted tensor, sliced after that."""
-
-    axes: tuple[int, ...] = ()
-
-    def view(self, array: NDArray[Any]) -> NDArray[Any]:
-        """What is copied of a permuted array."""
-        return super().view(array.transpose(self.axes))
-
-
-def permute(name: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ...], key: Any = ...) -> Permute:
-    """A case of axes in another order."""
-    return Permute(name, dtype, shape, key, axes=axes)
-
-
-BATCH = (8, 64, 256, 256)
-PERMUTES = [
-    permute("f32 transpose", "float32", (8192, 8192), (1, 0)),
-    permute("f16 transpose", "float16", (4096, 16384), (1, 0)),
-    permute("u8 transpose", "uint8", (8192, 8192), (1, 0)),
-    permute("i64 transpose", "int64", (4096, 4096), (1, 0)),
-    permute("f16 NCHW to NHWC", "float16", BATCH, (0, 2, 3, 1)),
-    permute("f16 NHWC to NCHW", "float16", (8, 256, 256, 64), (0, 3, 1, 2)),
-    permute("u8 HWC to CHW", "uint8", (3000, 4000, 3), (2, 0, 1)),
-    permute("u8 CHW to HWC", "uint8", (3, 3000, 4000), (1, 2, 0)),
-    permute("f32 0-2 permute", "float32", (64, 32, 64, 32), (2, 1, 0, 3)),
-    permute("f32 x.T[::2]", "float32", (4096, 4096), (1, 0), np.s_[::2]),
-]
-
-
 def source_layout(case: Case) -> Layout:
     """Where the slice's elements lie in the input, counted in elements."""
     itemsize = case.itemsize
     steps = [stride * itemsize for stride in Layout.packed(case.shape).strides]
     base = np.lib.stride_tricks.as_strided(np.empty((), case.dtype), case.shape, steps)
-    view = case.view(base)
+    view = case.work.of(base)
     place = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     return Layout.of(view.shape, [stride // itemsize for stride in view.strides], place // itemsize)
 

@@ -1,9 +1,10 @@
 """Everything that is timed, wgslice included: one class a contender, run in a process of its own.
 
-A contender's constructor brings an array to where it will be sliced and prepares all that can be prepared;
-`run` slices and waits; `result` reads back. A slice that a contender cannot do raises from one of them. Two
-more methods are optional: `gpu_seconds` runs once more and returns the GPU's own time, and `note` says in a
-line how. `describe`, of its module, names versions, adapter and driver.
+A contender's constructor gets an array and what to do with it, of slices a `Cut`; it brings the array to
+where the work is done and prepares all that can be prepared. `run` does it and waits; `result` reads back.
+What a contender cannot do raises from one of them. Two more methods are optional: `gpu_seconds` runs once
+more and returns the GPU's own time, and `note` says in a line how. `describe`, of its module, names versions,
+adapter and driver.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ __all__ = ["Contender"]
 
 
 class Contender(Protocol):
-    """A slice that is ready to run."""
+    """Work that is ready to run."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None: ...
+    def __init__(self, array: NDArray[Any], work: Any) -> None: ...
 
     def run(self) -> None:
-        """Slice and wait."""
+        """Do it and wait."""
 
     def result(self) -> NDArray[Any]:
         """The output of the last run."""

@@ -7,6 +7,8 @@ from typing import Any
 import cupy
 from numpy.typing import NDArray
 
+from bench.cases import Cut
+
 __all__ = ["Given", "describe"]
 
 
@@ -18,10 +20,10 @@ def describe() -> dict[str, str]:
 
 
 class Given:
-    """`copyto(out, x[key])`."""
+    """`copyto(out, x.transpose(axes)[key])`."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        self.view = cupy.asarray(array)[key]
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        self.view = cupy.asarray(array).transpose(cut.axes)[cut.key]
         self.out = cupy.empty(self.view.shape, self.view.dtype)
 
     def run(self) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.cases import Cut
+
 __all__ = ["Allocating", "Given", "describe"]
 
 
@@ -16,10 +18,10 @@ def describe() -> dict[str, str]:
 
 
 class Allocating:
-    """`ascontiguousarray(x[key])`."""
+    """`ascontiguousarray(x.transpose(axes)[key])`."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        self.view = array[key]
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        self.view = cut.of(array)
         self.out = np.ascontiguousarray(self.view)
 
     def run(self) -> None:
@@ -34,7 +36,7 @@ class Allocating:
 
 
 class Given(Allocating):
-    """`copyto(out, x[key])`."""
+    """`copyto(out, x.transpose(axes)[key])`."""
 
     def run(self) -> None:
         """Slice."""

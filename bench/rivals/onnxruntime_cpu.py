@@ -11,8 +11,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from bench.rivals.keys import written_out
-from bench.rivals.onnx_models import slice_model
+from bench.cases import Cut
+from bench.rivals.onnx_models import cut_model, kept
 
 __all__ = ["Bound", "describe"]
 
@@ -31,13 +31,11 @@ def session(model: bytes) -> Any:
 
 
 class Bound:
-    """A session of one Slice, with input and output bound."""
+    """A session of a Transpose, a Slice or both, with input and output bound."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        self.session = session(slice_model(array, key))
-        indices = written_out(key, array.ndim)
-        kept = tuple(slice(index, index + 1) if isinstance(index, int) else index for index in indices)
-        self.out = np.empty(array[kept].shape, array.dtype)
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        self.session = session(cut_model(array, cut))
+        self.out = np.empty(kept(cut).of(array).shape, array.dtype)
         self.bound = [ort.OrtValue.ortvalue_from_numpy(side) for side in (array, self.out)]  # no copies
         self.binding = self.session.io_binding()
         self.binding.bind_ortvalue_input("x", self.bound[0])

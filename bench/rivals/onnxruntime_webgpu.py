@@ -11,7 +11,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from bench.rivals.onnx_models import identity_model, slice_model
+from bench.cases import Cut
+from bench.rivals.onnx_models import cut_model, identity_model
 
 __all__ = ["Bound", "describe"]
 
@@ -53,18 +54,18 @@ def upload(array: NDArray[Any]) -> OnDevice:
 
 
 class Bound:
-    """A session of one Slice, with input and output bound."""
+    """A session of a Transpose, a Slice or both, with input and output bound."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
+    def __init__(self, array: NDArray[Any], work: Any) -> None:
         self.x = upload(array)
         self.fence = upload(np.zeros(1, np.float32))
         self.slice = OnDevice(
-            self.model(array, key), lambda binding: binding.bind_ortvalue_input("x", self.x.y)
+            self.model(array, work), lambda binding: binding.bind_ortvalue_input("x", self.x.y)
         )
 
-    def model(self, array: NDArray[Any], key: Any) -> bytes:
-        """One Slice."""
-        return slice_model(array, key)
+    def model(self, array: NDArray[Any], work: Cut) -> bytes:
+        """Of a cut."""
+        return cut_model(array, work)
 
     def run(self) -> None:
         """Slice; wait by reading four bytes back through the same queue."""

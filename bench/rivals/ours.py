@@ -10,6 +10,7 @@ import wgpu
 from numpy.typing import NDArray
 
 import wgslice as wg
+from bench.cases import Cut
 from wgslice.arguments import whole_words
 from wgslice.dialects.numpy_index import numpy_index
 from wgslice.gpu.pipelines import Place
@@ -87,9 +88,9 @@ class Stopwatch:
 class Recorded:
     """Something recorded into an encoder, timed with its submission and the wait for it."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        self.x = wg.asarray(array, device)
-        self.view = self.x[key]
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        self.x = wg.permute(wg.asarray(array, device), cut.axes)
+        self.view = self.x[cut.key]
         self.out = wg.empty(self.view.shape, self.view.dtype, device)
         self.stopwatch = Stopwatch() if TIMESTAMPS in device.wgpu_device.features else None
 
@@ -123,12 +124,12 @@ class Recorded:
 class Wgslice(Recorded):
     """wgslice's operator, compiled, with `out=` given."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        super().__init__(array, key)
-        window = numpy_index(array.shape, key).window
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        super().__init__(array, cut)
+        window = numpy_index(self.x.shape, cut.key).window
         kept = window.most_output_sizes
         self.out = wg.empty(kept, array.dtype, device)
-        input = wg.TensorDesc(array.dtype, array.shape)
+        input = wg.TensorDesc(array.dtype, self.x.shape, self.x.layout.strides)
         self.operator = device.compile(
             wg.Slice1(input, wg.TensorDesc(array.dtype, kept), window.offsets, window.sizes, window.strides)
         )
@@ -150,8 +151,8 @@ class Wgslice(Recorded):
 class Slice1Kernel(Recorded):
     """`wgsl/slice1.wgsl` on the slice as it stands: no merging, no widening, one element an invocation."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        super().__init__(array, key)
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        super().__init__(array, cut)
         width = array.itemsize
         pieces = split(self.view.layout, self.out.layout, width, device.limits)
         steps = tuple(self.step(source, target, width) for source, target in pieces)
@@ -177,9 +178,9 @@ class Slice1Kernel(Recorded):
 class BufferCopy(Recorded):
     """A plain buffer copy of as many bytes: what memory allows."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
-        packed = np.ascontiguousarray(array[key])
-        super().__init__(packed, ())
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
+        packed = np.ascontiguousarray(cut.of(array))
+        super().__init__(packed, Cut(tuple(range(packed.ndim)), ()))
 
     def record(self, encoder: Any) -> None:
         """Record the copy."""

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.cases import Cut
+
 __all__ = ["Replayed", "describe"]
 
 package = importlib.util.find_spec("pydawn")
@@ -43,12 +45,12 @@ def describe() -> dict[str, str]:
 
 
 class Replayed:
-    """`x[key].contiguous()` under TinyJit."""
+    """`x.permute(axes)[key].contiguous()` under TinyJit."""
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         self.device = Device["WEBGPU"]
         self.x = Tensor(np.ascontiguousarray(array), device="WEBGPU").realize()
-        self.slice = TinyJit(lambda x: x[key].contiguous().realize())
+        self.slice = TinyJit(lambda x: x.permute(cut.axes)[cut.key].contiguous().realize())
         for _ in range(CAPTURES):
             self.run()
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bench.cases import Cut
 from bench.rivals.keys import written_out
 
 __all__ = ["Cpu", "Cuda", "describe"]
@@ -39,15 +40,16 @@ def forwards(key: Any, shape: tuple[int, ...]) -> tuple[tuple[int | slice, ...],
 
 
 class Cpu:
-    """`out.copy_(x[key])`, or `flip(x[key])` into a new tensor where a step is negative."""
+    """`out.copy_(x.permute(axes)[key])`, or `flip` of that into a new tensor where a step is negative."""
 
     device = "cpu"
 
-    def __init__(self, array: NDArray[Any], key: Any) -> None:
+    def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         self.dtype = array.dtype
         same_bits = array.view(SAME_BITS.get(array.dtype.name, array.dtype))
-        positive, self.flipped = forwards(key, array.shape)
-        self.view = torch.from_numpy(same_bits).to(self.device)[positive]
+        x = torch.from_numpy(same_bits).to(self.device).permute(cut.axes)
+        positive, self.flipped = forwards(cut.key, x.shape)
+        self.view = x[positive]
         self.out = torch.empty(self.view.shape, dtype=self.view.dtype, device=self.device)
 
     def start(self) -> None:
