@@ -1,4 +1,4 @@
-"""One picture: how long each contender takes for a slice that takes NumPy one."""
+"""One picture: how long each contender takes for a slice, not a permute, that takes NumPy one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ SCALE = {case.name for case in CASES if not case.rivals}  # on which there are n
 def draw(content: Mapping[str, Any], path: Path) -> None:
     """Draw kept results: a bar for each contender's geometric mean and a dot for each of its slices."""
     rows = []
-    chosen = [each for each in content["slices"] if each["nbytes"] >= MEBIBYTE and each["name"] not in SCALE]
+    chosen = [
+        each
+        for each in content["slices"]
+        if each["nbytes"] >= MEBIBYTE and each["name"] not in SCALE and not each.get("axes")
+    ]
     for name in content["contenders"]:
         found = [
             outcomes[name]["best_s"] / outcomes[ALLOCATING]["best_s"]

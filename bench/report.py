@@ -77,41 +77,58 @@ def table(results: Results, names: Sequence[str]) -> Table:
 
 def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
     """The figures that this benchmark is for."""
-    figures: dict[str, float] = {}
+    large = [case for case in results if case.rivals and case.nbytes >= MEBIBYTE]
+    slices = [case for case in large if not case.axes]
+    return {
+        **means("1 MiB and more", results, slices, names),
+        **worst("4 MiB and more", results, [case for case in slices if case.nbytes >= 4 * MEBIBYTE]),
+        **means("permutes", results, [case for case in large if case.axes], names),
+        **scaling(results),
+    }
 
-    def collect(label: str, name: str, over: str, least_nbytes: int) -> list[float]:
-        chosen = [case for case in results if case.nbytes >= least_nbytes and case.rivals]
-        ratios = [ratio(results[case], name, over) for case in chosen]
-        found = [value for value in ratios if value is not None]
-        if found:
-            figures[f"{label}, geometric mean of {len(found)}"] = geometric_mean(found)
-        return found
 
-    collect("wgslice over NumPy, 1 MiB and more", OURS, ALLOCATING, MEBIBYTE)
-    collect("wgslice over NumPy with its array given, 1 MiB and more", OURS, GIVEN, MEBIBYTE)
-    large = collect("wgslice over NumPy, 4 MiB and more", OURS, ALLOCATING, 4 * MEBIBYTE)
-    if large:
-        figures["wgslice over NumPy, 4 MiB and more, worst"] = max(large)
-    collect("wgslice over the buffer copy, 1 MiB and more", OURS, COPY, MEBIBYTE)
-    clocked = [
-        min(results[case][OURS].gpu_times) / min(results[case][COPY].gpu_times)
-        for case in results
-        if case.nbytes >= MEBIBYTE
-        and case.rivals
-        and all(results[case].get(name, Outcome()).gpu_times for name in (OURS, COPY))
-    ]
-    if clocked:
-        label = "wgslice over the buffer copy by the GPU's own clock, 1 MiB and more"
-        figures[f"{label}, geometric mean of {len(clocked)}"] = geometric_mean(clocked)
+def means(what: str, results: Results, cases: Sequence[Case], names: Sequence[str]) -> dict[str, float]:
+    """Of some cases the means of our times over NumPy's and the buffer copy's, and of rivals' over ours."""
+    chosen = [results[case] for case in cases]
+    found = {
+        f"wgslice over NumPy, {what}": [ratio(each, OURS, ALLOCATING) for each in chosen],
+        f"wgslice over NumPy with its array given, {what}": [ratio(each, OURS, GIVEN) for each in chosen],
+        f"wgslice over the buffer copy, {what}": [ratio(each, OURS, COPY) for each in chosen],
+        f"wgslice over the buffer copy by the GPU's own clock, {what}": list(map(clocked_ratio, chosen)),
+    }
     for name in names:
         if name not in (OURS, ALLOCATING, GIVEN, COPY):
-            collect(f"{name} over wgslice, 1 MiB and more", name, OURS, MEBIBYTE)
+            found[f"{name} over wgslice, {what}"] = [ratio(each, name, OURS) for each in chosen]
+    known = {label: [value for value in ratios if value is not None] for label, ratios in found.items()}
+    return {
+        f"{label}, geometric mean of {len(ratios)}": geometric_mean(ratios)
+        for label, ratios in known.items()
+        if ratios
+    }
+
+
+def clocked_ratio(outcomes: Mapping[str, Outcome]) -> float | None:
+    """Our time over the buffer copy's by the GPU's own clock; None where either has none."""
+    ours, copy = (outcomes.get(name, Outcome()).gpu_times for name in (OURS, COPY))
+    return min(ours) / min(copy) if ours and copy else None
+
+
+def worst(what: str, results: Results, cases: Sequence[Case]) -> dict[str, float]:
+    """Our times over NumPy's of some cases, their mean and the greatest."""
+    ratios = [value for case in cases if (value := ratio(results[case], OURS, ALLOCATING)) is not None]
+    label = f"wgslice over NumPy, {what}"
+    mean = f"{label}, geometric mean of {len(ratios)}"
+    return {mean: geometric_mean(ratios), f"{label}, worst": max(ratios)} if ratios else {}
+
+
+def scaling(results: Results) -> dict[str, float]:
+    """How far the time per byte of one slice stays the same as it grows."""
     sizes = [case for case in results if not case.rivals and results[case][OURS].times]
-    scale = [results[case][OURS].best / case.nbytes for case in sizes]
-    if len(scale) > 1:
-        span = f"{sizes[0].nbytes / MEBIBYTE:.0f} to {sizes[-1].nbytes / MEBIBYTE:.0f} MiB"
-        figures[f"time per byte from {span}, worst over best"] = max(scale) / min(scale)
-    return figures
+    per_byte = [results[case][OURS].best / case.nbytes for case in sizes]
+    if len(per_byte) < 2:
+        return {}
+    span = f"{sizes[0].nbytes / MEBIBYTE:.0f} to {sizes[-1].nbytes / MEBIBYTE:.0f} MiB"
+    return {f"time per byte from {span}, worst over best": max(per_byte) / min(per_byte)}
 
 
 def show_failures(console: Console, results: Results) -> None:

@@ -134,10 +134,12 @@ def test_contenders_that_fail_or_die_leave_the_others_running() -> None:
 
 def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     first, second = (case for case in CASES if case.name in ("f32 vertical flip", "f32 horizontal flip"))
+    (permute,) = (case for case in CASES if case.name == "u8 transpose")
     scale = [case for case in CASES if not case.rivals]
     results = {
         first: {OURS: Outcome([0.2, 0.1]), ALLOCATING: Outcome([0.4, 0.5]), "rival": Outcome([0.9])},
         second: {OURS: Outcome([0.4]), ALLOCATING: Outcome([0.4]), "rival": Outcome(failure="cannot")},
+        permute: {OURS: Outcome([0.3]), ALLOCATING: Outcome([0.1]), "rival": Outcome([0.6])},
         **{case: {OURS: Outcome([case.nbytes / 1e9 * 3]), ALLOCATING: Outcome([1.0])} for case in scale[:1]},
         **{case: {OURS: Outcome([case.nbytes / 1e9]), ALLOCATING: Outcome([1.0])} for case in scale[1:-1]},
         scale[-1]: {OURS: Outcome(failure="too large"), ALLOCATING: Outcome([1.0])},
@@ -148,9 +150,12 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     assert figures["wgslice over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(0.5)
     assert figures["wgslice over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
     assert figures["rival over wgslice, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
+    assert figures["wgslice over NumPy, permutes, geometric mean of 1"] == pytest.approx(3)
+    assert figures["rival over wgslice, permutes, geometric mean of 1"] == pytest.approx(2)
     assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
     assert table(results, names).row_count == len(results)
     kept = results_json(results, [], {"record": 1.0}, {"once_s": {}, "calls": []}, rounds=1)
+    assert [each["axes"] for each in kept["slices"][:3]] == [(), (), (1, 0)]
     kept["contenders"] = {name: {"adapter": "some adapter", "driver": "some driver 1.0"} for name in names}
     draw(kept, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").stat().st_size > 1000

