@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.cases import Case
+from bench.tasks import Task
 
-__all__ = ["GRAPHS", "Focus", "GraphTask", "Rounds"]
+__all__ = ["GRAPHS", "Focus", "Rounds"]
 
 
 @dataclass(frozen=True)
@@ -86,23 +86,8 @@ class Focus:
         return shape[0], 4 * shape[1], shape[2] // 2, shape[3] // 2
 
 
-@dataclass(frozen=True, eq=False)
-class GraphTask(Case):
-    """An array and a graph for it."""
-
-    @property
-    def work(self) -> Any:
-        """The graph, which has a method `of`."""
-        return self.key
-
-    @property
-    def nbytes(self) -> int:
-        """Useful bytes, those of the output."""
-        return int(np.prod(self.key.sizes(self.shape))) * np.dtype(self.dtype).itemsize
-
-
 GRAPHS = [
-    GraphTask("20 operators, f32 3 x 256 x 256", "float32", (1, 3, 256, 256), Rounds(4)),
-    GraphTask("20 operators, f32 3 x 2048 x 2048", "float32", (1, 3, 2048, 2048), Rounds(4)),
-    GraphTask("focus, f32 16 x 3 x 640 x 640", "float32", (16, 3, 640, 640), Focus()),
+    Task("20 operators, f32 3 x 256 x 256", "float32", (1, 3, 256, 256), Rounds(4)),
+    Task("20 operators, f32 3 x 2048 x 2048", "float32", (1, 3, 2048, 2048), Rounds(4)),
+    Task("focus, f32 16 x 3 x 640 x 640", "float32", (16, 3, 640, 640), Focus()),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,30 +16,58 @@ __all__ = ["GRADIENTS", "WINDOWS", "Crops", "Gradient", "Task"]
 
 @dataclass(frozen=True)
 class Crops:
-    """Windows of an image of channels at random places, some of them mirrored."""
+    """Windows of an image or a volume, with channels or without, at random places, some of them mirrored."""
 
     count: int
-    size: int  # pixels a side
-    mirrored: bool
+    sides: tuple[int, ...]  # of a window, in pixels; channels are taken whole
+    mirrored: bool = False  # along the last side
 
-    def places(self, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First rows and columns."""
+    def places(self, shape: tuple[int, ...]) -> list[NDArray[np.int64]]:
+        """First pixels, an array for each side."""
         random = np.random.default_rng(2)
-        rows, columns = (random.integers(0, extent - self.size + 1, self.count) for extent in shape[:2])
-        return rows, columns
+        return [
+            random.integers(0, extent - side + 1, self.count)
+            for extent, side in zip(shape, self.sides, strict=False)
+        ]
 
     def steps(self) -> NDArray[np.int64]:
-        """Direction of each window along its rows."""
+        """Direction of each window along its last side."""
         steps = np.random.default_rng(3).choice([1, -1], self.count)
         return steps if self.mirrored else np.ones_like(steps)
 
+    def windows(self, shape: tuple[int, ...]) -> list[tuple[tuple[slice, ...], bool]]:
+        """Each as an index of the image, and whether what that gives is mirrored."""
+        corners = np.stack(self.places(shape), 1).tolist()
+        return [
+            (
+                tuple(slice(first, first + side) for first, side in zip(corner, self.sides, strict=True)),
+                step < 0,
+            )
+            for corner, step in zip(corners, self.steps().tolist(), strict=True)
+        ]
+
+    @property
+    def last(self) -> int:
+        """The axis of a window along which it may be mirrored."""
+        return len(self.sides) - 1
+
+    @property
+    def backwards(self) -> tuple[slice, ...]:
+        """An index that mirrors a window."""
+        return (*[slice(None)] * self.last, slice(None, None, -1))
+
     def of(self, image: NDArray[Any]) -> NDArray[Any]:
         """What must come out."""
-        every = zip(*self.places(image.shape), self.steps(), strict=True)
-        size = self.size
         return np.stack(
-            [image[row : row + size, column : column + size][:, ::step] for row, column, step in every]
+            [
+                image[window][self.backwards] if mirrored else image[window]
+                for window, mirrored in self.windows(image.shape)
+            ]
         )
+
+    def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Of what must come out."""
+        return self.count, *self.sides, *shape[len(self.sides) :]
 
 
 @dataclass(frozen=True)
@@ -54,23 +83,25 @@ class Gradient:
         result[self.key] = g
         return result
 
+    def sizes(self, _: tuple[int, ...]) -> tuple[int, ...]:
+        """Of what must come out."""
+        return self.shape
+
 
 @dataclass(frozen=True, eq=False)
 class Task(Case):
-    """An array and what is done with it."""
+    """An array and what is done with it: its key, which says what must come out, and of which sizes."""
 
     @property
     def work(self) -> Any:
-        """The key itself, which has a method `of`."""
+        """The key itself."""
         return self.key
 
     @property
     def nbytes(self) -> int:
         """Useful bytes, those of the output."""
-        itemsize = np.dtype(self.dtype).itemsize
-        if isinstance(self.key, Crops):
-            return int(self.key.count * self.key.size**2 * np.prod(self.shape[2:], dtype=int)) * itemsize
-        return int(np.prod(self.key.shape)) * itemsize
+        sizes: tuple[int, ...] = self.key.sizes(self.shape)
+        return prod(sizes) * self.itemsize
 
 
 def gradient(name: str, dtype: str, shape: tuple[int, ...], key: Any) -> Task:
@@ -82,10 +113,14 @@ def gradient(name: str, dtype: str, shape: tuple[int, ...], key: Any) -> Task:
 PHOTO = ("uint8", (4096, 4096, 3))
 
 WINDOWS = [
-    Task("10,000 crops of 64 x 64 RGB", *PHOTO, Crops(10_000, 64, mirrored=False)),
-    Task("10,000 crops of 64 x 64 RGB, mirrored at random", *PHOTO, Crops(10_000, 64, mirrored=True)),
-    Task("1,000 crops of 224 x 224 RGB, mirrored at random", *PHOTO, Crops(1_000, 224, mirrored=True)),
-    Task("10,000 crops of 32 x 32 float32", "float32", (4096, 4096), Crops(10_000, 32, mirrored=False)),
+    Task("10,000 crops of 64 x 64 RGB", *PHOTO, Crops(10_000, (64, 64))),
+    Task("10,000 crops of 64 x 64 RGB, mirrored at random", *PHOTO, Crops(10_000, (64, 64), mirrored=True)),
+    Task("1,000 crops of 224 x 224 RGB, mirrored at random", *PHOTO, Crops(1_000, (224, 224), mirrored=True)),
+    Task("10,000 crops of 32 x 32 float32", "float32", (4096, 4096), Crops(10_000, (32, 32))),
+    Task("10,000 crops of 16 x 16 RGB", *PHOTO, Crops(10_000, (16, 16))),
+    Task("10,000 crops of 32 x 32 grey", "uint8", (4096, 4096), Crops(10_000, (32, 32))),
+    Task("10,000 crops of 14 x 14 float32", "float32", (4096, 4096), Crops(10_000, (14, 14))),
+    Task("10,000 crops of 8 x 8 x 8 float16", "float16", (256, 256, 256), Crops(10_000, (8, 8, 8))),
 ]
 GRADIENTS = [
     gradient("f32 crop of 3001 x 3001", "float32", (4096, 4096), np.s_[7:3008, 5:3006]),

@@ -26,7 +26,7 @@ from bench.chart import draw
 from bench.contest import ROOT, Entry, Outcome, Process, run_case
 from bench.entries import ALLOCATING, COPY, OURS, entries, entry_of
 from bench.family import CONTESTS, family_json, ratios
-from bench.graphs import GRAPHS, Focus, GraphTask, Rounds
+from bench.graphs import GRAPHS, Focus, Rounds
 from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
 from bench.rivals.onnx_models import cut_model, kept
 from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
@@ -222,20 +222,22 @@ def test_a_call_pays_where_it_copies_for_longer_than_it_costs() -> None:
     assert found((5, 6), (1, 0.2), (1, 2), (3, 4)) == (64, 16)  # a spike, and a size that NumPy lost once
 
 
-TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, 16, mirrored=True))
+TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, (16, 16), mirrored=True))
+TINY_VOLUMES = Task("tiny volumes", "float16", (9, 10, 11), Crops(30, (3, 4, 5), mirrored=True))
+TINY_PATCHES = Task("tiny patches", "float32", (20, 30), Crops(30, (7, 7)))
 TINY_GRADIENT = gradient("tiny gradient", "uint16", (9, 11), np.s_[1::2, 2:9])
-TINY_ROUNDS = GraphTask("tiny rounds", "float32", (1, 3, 8, 8), Rounds(4))
-TINY_FOCUS = GraphTask("tiny focus", "float16", (2, 3, 6, 4), Focus())
+TINY_ROUNDS = Task("tiny rounds", "float32", (1, 3, 8, 8), Rounds(4))
+TINY_FOCUS = Task("tiny focus", "float16", (2, 3, 6, 4), Focus())
 
 
 def test_tasks_are_distinct_and_say_their_bytes() -> None:
     tasks: list[Case] = [*WINDOWS, *GRADIENTS, *GRAPHS]
     assert len({task.name for task in tasks}) == len(tasks)
-    for task in (TINY_WINDOWS, TINY_GRADIENT, TINY_ROUNDS, TINY_FOCUS):
+    for task in (TINY_WINDOWS, TINY_VOLUMES, TINY_PATCHES, TINY_GRADIENT, TINY_ROUNDS, TINY_FOCUS):
         result = task.key.of(task.array())
         assert (result.nbytes, result.dtype) == (task.nbytes, np.dtype(task.dtype))
     mirrored = TINY_WINDOWS.key.of(TINY_WINDOWS.array())
-    plain = Crops(30, 16, mirrored=False).of(TINY_WINDOWS.array())
+    plain = Crops(30, (16, 16)).of(TINY_WINDOWS.array())
     turned = (mirrored == plain[:, :, ::-1]).all(axis=(1, 2, 3))
     assert 0 < turned.sum() < 30
     assert ((mirrored == plain).all(axis=(1, 2, 3)) | turned).all()
@@ -244,7 +246,11 @@ def test_tasks_are_distinct_and_say_their_bytes() -> None:
 @on_one_adapter  # slices are timed on each
 @pytest.mark.parametrize(
     ("kind", "tasks"),
-    [("windows", [TINY_WINDOWS]), ("gradients", [TINY_GRADIENT]), ("graphs", [TINY_ROUNDS, TINY_FOCUS])],
+    [
+        ("windows", [TINY_WINDOWS, TINY_VOLUMES, TINY_PATCHES]),
+        ("gradients", [TINY_GRADIENT]),
+        ("graphs", [TINY_ROUNDS, TINY_FOCUS]),
+    ],
     ids=["windows", "gradients", "graphs"],
 )
 def test_the_family_is_verified_and_timed(

@@ -17,16 +17,15 @@ class Loop:
     """A slice assigned for each window."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
-        self.array, self.size = array, crops.size
-        rows, columns = crops.places(array.shape)
-        self.windows = list(zip(rows.tolist(), columns.tolist(), crops.steps().tolist(), strict=True))
-        self.out = np.empty((crops.count, crops.size, crops.size, *array.shape[2:]), array.dtype)
+        self.array, self.backwards = array, crops.backwards
+        self.windows = crops.windows(array.shape)
+        self.out = np.empty(crops.sizes(array.shape), array.dtype)
 
     def run(self) -> None:
         """Cut."""
-        array, size, out = self.array, self.size, self.out
-        for number, (row, column, step) in enumerate(self.windows):
-            out[number] = array[row : row + size, column : column + size][:, ::step]
+        array, out, backwards = self.array, self.out, self.backwards
+        for number, (window, mirrored) in enumerate(self.windows):
+            out[number] = array[window][backwards] if mirrored else array[window]
 
     def result(self) -> NDArray[Any]:
         """The output."""
@@ -38,17 +37,18 @@ class SlidingWindows(Loop):
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         super().__init__(array, crops)
-        self.places = crops.places(array.shape)
+        self.places = tuple(crops.places(array.shape))
         self.mirrored = np.flatnonzero(crops.steps() < 0)
-        self.view = np.lib.stride_tricks.sliding_window_view(array, (crops.size, crops.size), axis=(0, 1))
+        self.channels = array.ndim > len(crops.sides)
+        axes = tuple(range(len(crops.sides)))
+        self.view = np.lib.stride_tricks.sliding_window_view(array, crops.sides, axis=axes)
 
     def run(self) -> None:
         """Cut."""
-        self.out = (
-            np.moveaxis(self.view[self.places], 1, -1) if self.array.ndim > 2 else self.view[self.places]
-        )
+        cut = self.view[self.places]
+        self.out = np.moveaxis(cut, 1, -1) if self.channels else cut
         if self.mirrored.size:
-            self.out[self.mirrored] = self.out[self.mirrored][:, :, ::-1]
+            self.out[self.mirrored] = self.out[self.mirrored][:, *self.backwards]
 
 
 class Assigned:

@@ -23,12 +23,11 @@ class Extract:
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         self.x = wg.asarray(array, device)
-        rows, columns = crops.places(array.shape)
-        channels = array.shape[2:]
-        self.sizes = (crops.size, crops.size, *channels)
-        self.offsets: Any = np.stack([rows, columns, *(0 * rows for _ in channels)], 1)
+        self.sizes = crops.sizes(array.shape)[1:]
+        self.offsets: Any = np.zeros((crops.count, array.ndim), np.int64)
+        self.offsets[:, : len(crops.sides)] = np.stack(crops.places(array.shape), 1)
         self.strides = np.ones_like(self.offsets)
-        self.strides[:, 1] = crops.steps()
+        self.strides[:, crops.last] = crops.steps()
         self.out = wg.empty((crops.count, *self.sizes), array.dtype, device)
 
     def run(self) -> None:

@@ -18,19 +18,15 @@ class Loop:
     """A slice copied for each window, turned by `flip` where it is mirrored."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
-        self.array, self.size = torch.from_numpy(array), crops.size
-        rows, columns = crops.places(array.shape)
-        self.windows = list(zip(rows.tolist(), columns.tolist(), crops.steps().tolist(), strict=True))
-        self.out = torch.empty(
-            (crops.count, crops.size, crops.size, *array.shape[2:]), dtype=self.array.dtype
-        )
+        self.array, self.last = torch.from_numpy(array), crops.last
+        self.windows = crops.windows(array.shape)
+        self.out = torch.empty(crops.sizes(array.shape), dtype=self.array.dtype)
 
     def run(self) -> None:
         """Cut."""
-        array, size, out = self.array, self.size, self.out
-        for number, (row, column, step) in enumerate(self.windows):
-            window = array[row : row + size, column : column + size]
-            out[number] = window if step > 0 else window.flip(1)
+        array, out, last = self.array, self.out, self.last
+        for number, (window, mirrored) in enumerate(self.windows):
+            out[number] = array[window].flip(last) if mirrored else array[window]
 
     def result(self) -> NDArray[Any]:
         """The output."""
@@ -45,14 +41,17 @@ class Unfolded(Loop):
         super().__init__(array, crops)
         self.places = tuple(torch.from_numpy(places) for places in crops.places(array.shape))
         self.mirrored = torch.from_numpy(np.flatnonzero(crops.steps() < 0))
-        self.view = self.array.unfold(0, crops.size, 1).unfold(1, crops.size, 1)
+        self.channels = array.ndim > len(crops.sides)
+        self.view = self.array
+        for axis, side in enumerate(crops.sides):
+            self.view = self.view.unfold(axis, side, 1)
 
     def run(self) -> None:
         """Cut."""
         cut = self.view[self.places]
-        self.out = cut.movedim(1, -1) if self.array.ndim > 2 else cut
+        self.out = cut.movedim(1, -1) if self.channels else cut
         if self.mirrored.numel():
-            self.out[self.mirrored] = self.out[self.mirrored].flip(2)
+            self.out[self.mirrored] = self.out[self.mirrored].flip(1 + self.last)
 
 
 class Assigned:
