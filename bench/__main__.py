@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import inf
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.cases import CASES, Case
-from bench.contest import ROOT, Outcome, Process, run_case
-from bench.entries import ALLOCATING, OURS, RIVALS, entries
+from bench.contest import ROOT, Outcome, Process
+from bench.entries import RIVALS, entries
 from bench.family import run_family
+from bench.schedule import Schedule, contest, say_what_is_left
 
 
 def main() -> int:
@@ -48,42 +49,18 @@ def main() -> int:
     for name in sorted(set(arguments.rivals) - {process.entry.environment for process in processes}):
         console.print(f"bench: {name} is not installed: `python3 run bench` does that")
     try:
-        results = contest(console, cases, processes, arguments.rounds, arguments.budget)
+        with Schedule(console, len(cases), arguments.budget) as schedule:
+            results = contest(schedule, cases, processes, arguments.rounds, arguments.turn)
     finally:
         for process in processes:
             process.stop()
-    conclude(console, results, processes, arguments)
+    conclude(console, cases, results, processes, arguments)
     return 0
-
-
-def contest(
-    console: Console, cases: Sequence[Case], processes: Sequence[Process], rounds: int, budget: float
-) -> dict[Case, dict[str, Outcome]]:
-    """Time every slice on every contender, with a bar that shows how far it is, in a pipe a line for each."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(cases) * len(processes))
-        results = {}
-        for case in cases:
-            progress.update(task, description=case.name)
-            chosen = [process for process in processes if case.rivals or not process.entry.environment]
-            results[case] = run_case(case, chosen, rounds, budget)
-            if not console.is_terminal:  # where there is no bar
-                console.print(f"{len(results)} of {len(cases)}: {case.name}: {outcome_line(results[case])}")
-            progress.advance(task, len(processes))
-    return results
-
-
-def outcome_line(outcomes: Mapping[str, Outcome]) -> str:
-    """Our time of a slice and NumPy's, or why there is none."""
-    ours = outcomes[OURS]
-    if ours.failure:
-        return ours.failure
-    return f"{ours.best * 1e3:.3g} ms, NumPy {outcomes[ALLOCATING].best * 1e3:.3g} ms"
 
 
 def conclude(
     console: Console,
+    cases: Sequence[Case],
     results: dict[Case, dict[str, Outcome]],
     processes: Sequence[Process],
     arguments: argparse.Namespace,
@@ -107,6 +84,7 @@ def conclude(
     console.print(table(results, names))
     show_failures(console, results)
     show_summary(console, summary(results, names))
+    say_what_is_left(console, cases, results, arguments.budget)
     if len(results) < len(CASES):
         console.print("not kept: only a run of all slices is")
         return
@@ -114,7 +92,7 @@ def conclude(
     show_overheads(console, overheads)
     costs = measure_costs()
     show_costs(console, costs)
-    kept = results_json(results, processes, overheads, costs, arguments.rounds)
+    kept = results_json(results, processes, overheads, costs, arguments)
     stem = stem_of(kept)
     write_json(kept, RESULTS / f"{stem}.json")
     draw(kept, RESULTS / f"{stem}.png")
@@ -135,7 +113,14 @@ def parse() -> argparse.Namespace:
         help=f"of {','.join(RIVALS)}; all by default, '' for none",
     )
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender's turn comes")
-    parser.add_argument("--budget", type=float, default=0.05, help="seconds of a turn, at least one run")
+    parser.add_argument("--turn", type=float, default=0.05, help="seconds of a turn, at least one run")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=inf,
+        metavar="SECONDS",
+        help="after which nothing more is begun; rounds become fewer to fit in; no bound by default",
+    )
     parser.add_argument("--family", action="store_true", help="time windows and gradients instead of slices")
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument(

@@ -9,8 +9,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -137,22 +139,41 @@ def run_case(
     case: Case,
     processes: Sequence[Process],
     rounds: int,
-    budget: float,
+    turn: float,
+    until: float = inf,
+    end: float = inf,
 ) -> dict[str, Outcome]:
-    """Verify a slice on every contender, then time them in turn, round after round."""
+    """Verify a case on every contender, then time them in turn, round after round.
+
+    Rounds after the first have to fit in before `until`; a TimeoutError says that the first did not begin
+    for everybody before `end`. Both are times of perf_counter.
+    """
     outcomes = {process.entry.name: Outcome() for process in processes}
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/array.npy"
         np.save(path, case.array())
         for process in processes:
+            check_time(end)
             attempt(outcomes[process.entry.name], process, load, path, case.work)
+    lasted = 0.0
     for number in range(rounds):
+        begun = perf_counter()
+        if number and begun + lasted > until:
+            break
         first = number % len(processes)  # so that nobody always follows the same one
         for process in [*processes[first:], *processes[:first]]:
-            attempt(outcomes[process.entry.name], process, measure, budget)
+            check_time(end if number == 0 else inf)
+            attempt(outcomes[process.entry.name], process, measure, turn)
+        lasted = perf_counter() - begun
     for process in processes:
         attempt(outcomes[process.entry.name], process, unload)
     return outcomes
+
+
+def check_time(end: float) -> None:
+    """Refuse to go on after the end."""
+    if perf_counter() > end:
+        raise TimeoutError
 
 
 def attempt(outcome: Outcome, process: Process, action: Callable[..., None], *arguments: Any) -> None:
@@ -172,9 +193,9 @@ def load(outcome: Outcome, process: Process, path: str, work: Any) -> None:
     outcome.note = process.ask("load", path, work)
 
 
-def measure(outcome: Outcome, process: Process, budget: float) -> None:
+def measure(outcome: Outcome, process: Process, turn: float) -> None:
     """Let a contender run for a while."""
-    times, gpu_time = process.ask("time", budget, MOST_RUNS)
+    times, gpu_time = process.ask("time", turn, MOST_RUNS)
     outcome.times += times
     if gpu_time is not None:
         outcome.gpu_times.append(gpu_time)

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cases import Case
-from bench.contest import ROOT, Entry, Outcome, Process, run_case
+from bench.contest import ROOT, Entry, Outcome, Process
 from bench.entries import entry_of
 from bench.graphs import GRAPHS
 from bench.report import RESULTS, about, stem_of, write_json
+from bench.schedule import Schedule, contest, say_what_is_left
 from bench.tasks import GRADIENTS, WINDOWS
 
 __all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
@@ -61,23 +62,27 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
 def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[str], name: str) -> None:
     """Run some kinds of tasks; keep the figures of a whole run under a name."""
     kept: dict[str, Any] = {}
-    whole = True
-    for kind in kinds:
-        tasks, contenders = CONTESTS[kind]
-        chosen = [task for task in tasks if re.search(arguments.cases, task.name)]
-        whole = whole and len(chosen) == len(tasks)
-        if not chosen:
-            continue
-        processes = [Process(entry) for entry in installed(contenders, arguments.rivals)]
-        try:
-            results = {task: run_case(task, processes, arguments.rounds, arguments.budget) for task in chosen}
-        finally:
-            for process in processes:
-                process.stop()
-        console.print(table(kind, results, processes))
-        contest = family_json(kind, results, processes, arguments.rounds)
-        kept |= {**contest, "contenders": {**kept.get("contenders", {}), **contest["contenders"]}}
-    if whole:
+    chosen = {
+        kind: [task for task in CONTESTS[kind][0] if re.search(arguments.cases, task.name)] for kind in kinds
+    }
+    every = [task for tasks in chosen.values() for task in tasks]
+    found: Results = {}
+    with Schedule(console, len(every), arguments.budget) as schedule:
+        for kind, tasks in chosen.items():
+            processes = [Process(entry) for entry in installed(CONTESTS[kind][1], arguments.rivals)]
+            try:
+                results = contest(schedule, tasks, processes, arguments.rounds, arguments.turn)
+            finally:
+                for process in processes:
+                    process.stop()
+            if not results:
+                continue
+            console.print(table(kind, results, processes))
+            found = {**found, **results}
+            of_kind = family_json(kind, results, processes, arguments)
+            kept |= {**of_kind, "contenders": {**kept.get("contenders", {}), **of_kind["contenders"]}}
+    say_what_is_left(console, every, found, arguments.budget)
+    if len(found) == sum(len(CONTESTS[kind][0]) for kind in kinds):
         path = RESULTS / f"{stem_of(kept)}-{name}.json"
         write_json(kept, path)
         console.print(f"kept in {path.relative_to(ROOT)}")
@@ -114,10 +119,12 @@ def table(kind: str, results: Results, processes: Sequence[Process]) -> Table:
     return shown
 
 
-def family_json(kind: str, results: Results, processes: Sequence[Process], rounds: int) -> dict[str, Any]:
+def family_json(
+    kind: str, results: Results, processes: Sequence[Process], arguments: argparse.Namespace
+) -> dict[str, Any]:
     """All that was measured of one kind, and where."""
     return {
-        **about(processes, rounds),
+        **about(processes, arguments),
         kind: [
             {
                 "name": task.name,

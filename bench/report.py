@@ -6,9 +6,10 @@ import json
 import os
 import platform
 import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from math import exp, log
+from math import exp, isfinite, log
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +154,11 @@ def results_json(
     processes: Sequence[Process],
     overheads: Mapping[str, Any],
     costs: Mapping[str, Any],
-    rounds: int,
+    arguments: Namespace,
 ) -> dict[str, Any]:
     """All that was measured, and where."""
     return {
-        **about(processes, rounds),
+        **about(processes, arguments),
         "summary": summary(results, [process.entry.name for process in processes]),
         "overheads": dict(overheads),
         "costs": dict(costs),
@@ -189,7 +190,7 @@ def machine_of(content: Mapping[str, Any]) -> str:
     return f"{' '.join(re.sub(r'[(](R|TM)[)]', '', machine['processor']).split())}, {machine['cores']} cores"
 
 
-def about(processes: Sequence[Process], rounds: int) -> dict[str, Any]:
+def about(processes: Sequence[Process], arguments: Namespace) -> dict[str, Any]:
     """When and where it was measured, and who took part."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -199,7 +200,8 @@ def about(processes: Sequence[Process], rounds: int) -> dict[str, Any]:
             "cores": os.cpu_count(),
             "python": platform.python_version(),
         },
-        "rounds": rounds,
+        "rounds": arguments.rounds,  # at most, where there is a budget
+        "budget_s": arguments.budget if isfinite(arguments.budget) else None,
         "contenders": {
             process.entry.name: process.description or {"failure": process.unable} for process in processes
         },

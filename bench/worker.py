@@ -47,11 +47,11 @@ class Worker:
             raise ValueError(f"wrong: {different.size} of {expected.nbytes} bytes differ")
         return getattr(self.case, "note", str)()
 
-    def time(self, budget: float, most: int) -> tuple[list[float], float | None]:
-        """Wall times of consecutive runs, for about `budget` seconds, and the GPU's own time of one more."""
+    def time(self, turn: float, most: int) -> tuple[list[float], float | None]:
+        """Wall times of consecutive runs, for about `turn` seconds, and the GPU's own time of one more."""
         times: list[float] = []
         self.case.run()  # brings its memory back into the caches, as any second run finds them
-        while not times or (sum(times) < budget and len(times) < most):
+        while not times or (sum(times) < turn and len(times) < most):
             start = perf_counter()
             self.case.run()
             times.append(perf_counter() - start)

@@ -8,6 +8,9 @@ import json
 import re
 import subprocess
 import sys
+from argparse import Namespace
+from contextlib import nullcontext
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +23,20 @@ from onnx.reference import ReferenceEvaluator
 from rich.console import Console
 
 import wgslice as wg
-from bench.__main__ import contest, outcome_line
 from bench.cases import CASES, Case, Cut
 from bench.chart import draw
 from bench.contest import ROOT, Entry, Outcome, Process, run_case
-from bench.entries import ALLOCATING, COPY, OURS, entries, entry_of
-from bench.family import CONTESTS, family_json, ratios
+from bench.entries import ALLOCATING, COPY, GIVEN, OURS, entries, entry_of
+from bench.family import CONTESTS, family_json, ratios, run_family
 from bench.graphs import GRAPHS, Focus, Rounds
 from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
 from bench.rivals.onnx_models import cut_model, kept
+from bench.schedule import Schedule, contest, outcome_line, say_what_is_left
 from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
 from bench.worker import Worker
 
 PYTHON = Path(sys.executable)
+ARGUMENTS = Namespace(rounds=2, budget=inf)
 TINY = Case("tiny", "uint16", (7, 9), np.s_[::-2, 1:])
 TINY_PERMUTE = Case("tiny permute", "float32", (5, 7, 3), np.s_[1:, ::2], (2, 0, 1))
 TINY_OTHER = Case("other", "uint16", (7, 9), np.s_[::-2, 1:])
@@ -56,7 +60,7 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
     monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
     processes = [Process(entry) for entry in entries([])]
     try:
-        outcomes = run_case(case, processes, rounds=2, budget=0.0)
+        outcomes = run_case(case, processes, rounds=2, turn=0.0)
     finally:
         for process in processes:
             process.stop()
@@ -124,7 +128,7 @@ def test_contenders_that_fail_or_die_leave_the_others_running() -> None:
         Process(Entry("dying", "unused", "Contender", Path("/bin/false"))),
         Process(Entry(ALLOCATING, "bench.rivals.numpy_", "Allocating", PYTHON)),
     ]
-    outcomes = run_case(TINY, processes, rounds=1, budget=0.0)
+    outcomes = run_case(TINY, processes, rounds=1, turn=0.0)
     for process in processes:
         process.stop()
     assert outcomes["absent"].failure.startswith("ModuleNotFoundError")
@@ -154,7 +158,7 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     assert figures["rival over wgslice, permutes, geometric mean of 1"] == pytest.approx(2)
     assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
     assert table(results, names).row_count == len(results)
-    kept = results_json(results, [], {"record": 1.0}, {"once_s": {}, "calls": []}, rounds=1)
+    kept = results_json(results, [], {"record": 1.0}, {"once_s": {}, "calls": []}, ARGUMENTS)
     assert [each["axes"] for each in kept["slices"][:3]] == [(), (), (1, 0)]
     kept["contenders"] = {name: {"adapter": "some adapter", "driver": "some driver 1.0"} for name in names}
     draw(kept, tmp_path / "chart.png")
@@ -165,16 +169,122 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     assert {outcome.get("failure") for outcome in read["slices"][1]["outcomes"].values()} <= {None, "cannot"}
 
 
+class Clock:
+    """A time that passes when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("bench.schedule.perf_counter", found)
+    monkeypatch.setattr("bench.contest.perf_counter", found)
+    return found
+
+
 def test_a_pipe_gets_a_line_for_each_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcomes = {OURS: Outcome([0.002, 0.001]), ALLOCATING: Outcome([0.004])}
-    monkeypatch.setattr("bench.__main__.run_case", lambda *_: outcomes)
+    outcomes = {OURS: Outcome([0.002, 0.001]), ALLOCATING: Outcome([0.004]), GIVEN: Outcome([0.003])}
+    monkeypatch.setattr("bench.schedule.run_case", lambda *_: outcomes)
     for terminal in (False, True):
         console = Console(record=True, width=200, force_terminal=terminal, file=io.StringIO())
-        found = contest(console, [TINY, TINY_OTHER], [], 1, 0.0)
+        with Schedule(console, 2) as schedule:
+            found = contest(schedule, [TINY, TINY_OTHER], [], 1, 0.0)
         assert found == {TINY: outcomes, TINY_OTHER: outcomes}
         lines = ["1 of 2: tiny: 1 ms, NumPy 4 ms", "2 of 2: other: 1 ms, NumPy 4 ms"]
         assert all((line in console.export_text(clear=False)) != terminal for line in lines)
     assert outcome_line({OURS: Outcome(failure="too large")}) == "too large"
+
+
+def test_what_is_left_of_a_budget_is_shared_out_evenly(clock: Clock) -> None:
+    schedule = Schedule(Console(quiet=True), 4, seconds=100)
+    begun = []
+    for lasted in (10, 60, 29, 2):
+        assert not schedule.spent
+        begun.append(schedule.begin("") - clock.now)
+        clock.now += lasted
+        schedule.finish("")
+    assert begun == [25, 30, 15, 1]
+    assert schedule.spent
+    assert Schedule(Console(quiet=True), 1).begin("") == inf
+
+
+def test_no_case_is_begun_when_the_budget_is_spent(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_case(*_: Any) -> dict[str, Outcome]:
+        clock.now += 40
+        return {OURS: Outcome([1.0])}
+
+    monkeypatch.setattr("bench.schedule.run_case", run_case)
+    cases = [TINY, TINY_OTHER, TINY_PERMUTE]
+    console = Console(record=True, width=200)
+    results = contest(Schedule(console, 3, seconds=60), cases, [], 5, 0.0)
+    assert list(results) == [TINY, TINY_OTHER]
+    say_what_is_left(console, cases, results, 60)
+    assert "not run, since 60 s were over: tiny permute\n" in console.export_text()
+    say_what_is_left(console, cases[:2], results, 60)
+    assert console.export_text() == ""
+
+
+@pytest.mark.parametrize(("until", "rounds"), [(0, 1), (19, 1), (20, 2), (35, 3), (1000, 5)])
+def test_a_case_has_as_many_rounds_as_fit_in_and_at_least_one(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, until: float, rounds: int
+) -> None:
+    def measure(outcome: Outcome, *_: Any) -> None:
+        clock.now += 10
+        outcome.times.append(10.0)
+
+    monkeypatch.setattr("bench.contest.load", lambda *_: None)
+    monkeypatch.setattr("bench.contest.measure", measure)
+    processes = [Process(Entry(OURS, "unused", "Contender", PYTHON))]
+    monkeypatch.setattr(processes[0], "ask", lambda *_: None)
+    outcomes = run_case(TINY, processes, 5, 0.0, until)
+    assert len(outcomes[OURS].times) == rounds
+
+
+@pytest.mark.parametrize(("end", "whole"), [(5, False), (25, False), (35, True)])
+def test_a_case_without_a_whole_round_is_given_up(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, end: float, whole: bool
+) -> None:
+    def take_ten_seconds(*_: Any) -> None:
+        clock.now += 10
+
+    monkeypatch.setattr("bench.contest.load", take_ten_seconds)
+    monkeypatch.setattr("bench.contest.measure", take_ten_seconds)
+    processes = [Process(Entry(name, "unused", "Contender", PYTHON)) for name in ("first", "second")]
+    for process in processes:
+        monkeypatch.setattr(process, "ask", lambda *_: None)
+    with nullcontext() if whole else pytest.raises(TimeoutError):
+        assert list(run_case(TINY, processes, 5, 0.0, 0.0, end)) == ["first", "second"]
+
+
+def test_small_cases_come_first_and_none_is_out_of_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Case] = []
+
+    def run_case(case: Case, *_: Any) -> dict[str, Outcome]:
+        begun.append(case)
+        if case is TINY:
+            raise TimeoutError
+        return {OURS: Outcome([1.0])}
+
+    monkeypatch.setattr("bench.schedule.run_case", run_case)
+    small = [Case(f"small {size}", "uint8", (size,), ...) for size in (4, 2, 3)]
+    found = contest(Schedule(Console(quiet=True), 5), [TINY, TINY_OTHER, *small], [], 1, 0.0)
+    assert [case.shape for case in begun] == [(2,), (3,), (4,), TINY.shape]
+    assert list(found) == small
+
+
+def test_a_run_that_is_cut_short_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chosen = Namespace(cases="", rivals=[], rounds=1, turn=0.0, budget=0.0)
+    monkeypatch.setattr("bench.family.RESULTS", tmp_path)
+    console = Console(record=True, width=200)
+    run_family(console, chosen, ("gradients",), "family")
+    text = console.export_text()
+    assert f"not run, since 0 s were over: {GRADIENTS[0].name}; " in text
+    assert "not kept" in text
+    assert not list(tmp_path.iterdir())
 
 
 def test_results_name_driver_processor_and_cores() -> None:
@@ -260,8 +370,8 @@ def test_the_family_is_verified_and_timed(
     contenders = [place for place in CONTESTS[kind][1] if not place[1]]
     processes = [Process(entry_of(*place)) for place in contenders]
     try:
-        results = {task: run_case(task, processes, rounds=2, budget=0.0) for task in tasks}
-        kept = family_json(kind, results, processes, 2)
+        results = {task: run_case(task, processes, rounds=2, turn=0.0) for task in tasks}
+        kept = family_json(kind, results, processes, ARGUMENTS)
     finally:
         for process in processes:
             process.stop()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 import wgslice as wg
@@ -19,6 +18,7 @@ from bench.compilers.drivers import available, compile_folder
 from bench.compilers.variants import Variant, variants
 from bench.contest import ROOT
 from bench.report import RESULTS, write_json
+from bench.schedule import Schedule
 
 __all__ = ["FIGURES", "figures", "run_compilers"]
 
@@ -60,8 +60,11 @@ def run_compilers(console: Console) -> None:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_modules(node, chosen, Path(folder))
-        for driver in track(drivers, "compilers", console=console, transient=True):
-            found[driver.name] = compile_folder(driver, Path(folder))
+        with Schedule(console, len(drivers)) as schedule:
+            for driver in drivers:
+                schedule.begin(driver.name)
+                found[driver.name] = compile_folder(driver, Path(folder))
+                schedule.finish(driver.name)
     for name, answer in found.items():
         if "failure" in answer:
             console.print(f"{name} cannot: {answer['failure']}", highlight=False, markup=False)

@@ -1,0 +1,97 @@
+"""What a run is at, how long each of its parts may take, and the contest in which cases take their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from time import perf_counter
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from bench.cases import Case
+from bench.contest import Outcome, Process, run_case
+
+__all__ = ["Schedule", "contest", "outcome_line", "say_what_is_left"]
+
+
+class Schedule:
+    """So many parts in so many seconds: a bar shows how far it is, in a pipe a line for each finished part.
+
+    Of the seconds that are left, every part that is left has the same share.
+    """
+
+    def __init__(self, console: Console, parts: int, seconds: float = inf) -> None:
+        self.console, self.parts, self.done = console, parts, 0
+        self.end = perf_counter() + seconds
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        self.progress = Progress(*columns, console=console, transient=True)
+        self.bar = self.progress.add_task("", total=parts)
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    @property
+    def spent(self) -> bool:
+        """Whether no seconds are left."""
+        return perf_counter() >= self.end
+
+    def begin(self, name: str) -> float:
+        """Show what is begun; when, by perf_counter, it should be done."""
+        self.progress.update(self.bar, description=name)
+        now = perf_counter()
+        return now + (self.end - now) / (self.parts - self.done)
+
+    def finish(self, line: str) -> None:
+        """Show that it is done."""
+        self.done += 1
+        self.progress.advance(self.bar)
+        if not self.console.is_terminal:  # where there is no bar
+            self.console.print(f"{self.done} of {self.parts}: {line}", highlight=False, markup=False)
+
+
+def contest(
+    schedule: Schedule, cases: Sequence[Case], processes: Sequence[Process], rounds: int, turn: float
+) -> dict[Case, dict[str, Outcome]]:
+    """Time cases on their contenders, small ones first, until the schedule has no seconds left.
+
+    Small ones leave most of their shares to the large ones; what is left out at the end would take longest.
+    """
+    found: dict[Case, dict[str, Outcome]] = {}
+    for case in sorted(cases, key=lambda case: case.input_nbytes):
+        if schedule.spent:
+            break
+        until = schedule.begin(case.name)
+        chosen = [process for process in processes if case.rivals or not process.entry.environment]
+        try:
+            found[case] = run_case(case, chosen, rounds, turn, until, schedule.end)
+        except TimeoutError:
+            break
+        schedule.finish(f"{case.name}: {outcome_line(found[case])}")
+    return {case: found[case] for case in cases if case in found}
+
+
+def outcome_line(outcomes: Mapping[str, Outcome]) -> str:
+    """Time of the first contender, who is ours, and of the first that is NumPy, or why there is none."""
+    ours, *others = outcomes
+    numpy = [f"{name} {shown(outcomes[name])}" for name in others if name.startswith("NumPy")]
+    return ", ".join([shown(outcomes[ours]), *numpy[:1]])
+
+
+def shown(outcome: Outcome) -> str:
+    """Best time, or why there is none."""
+    return outcome.failure or f"{outcome.best * 1e3:.3g} ms"
+
+
+def say_what_is_left(
+    console: Console, cases: Iterable[Case], results: Mapping[Case, Mapping[str, Outcome]], seconds: float
+) -> None:
+    """Which cases were not run, since the time was over."""
+    left = [case.name for case in cases if case not in results]
+    if left:
+        console.print(f"not run, since {seconds:g} s were over: {'; '.join(left)}", highlight=False)
