@@ -35,7 +35,7 @@ def main() -> int:
     if arguments.costs:
         from bench.costs import measure_costs, show_costs  # loads wgpu
 
-        show_costs(console, measure_costs())
+        show_costs(console, measure_costs(console))
         return 0
     if arguments.graphs:
         run_family(console, arguments, ("graphs",), "graphs")
@@ -90,7 +90,7 @@ def conclude(
         return
     overheads = measure_overheads()
     show_overheads(console, overheads)
-    costs = measure_costs()
+    costs = measure_costs(console)
     show_costs(console, costs)
     kept = results_json(results, processes, overheads, costs, arguments)
     stem = stem_of(kept)

@@ -9,13 +9,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
 
 import wgslice as wg
+from bench.schedule import Schedule
 
 __all__ = ["measure_costs", "pays_from", "show_costs"]
 
@@ -24,8 +25,8 @@ ROW = 256  # float32, 1 KiB
 ROWS = [4**power for power in range(9)]  # to 64 MiB
 
 # Prints the seconds of each stage. NumPy is there already; kernels are those of one slice.
-STAGES = """
-import json, os, sys
+SLICED = """
+import json, os
 from time import perf_counter
 import numpy
 times = [perf_counter()]
@@ -37,43 +38,103 @@ x = wg.asarray(numpy.arange(4096, dtype=numpy.float32).reshape(64, 64), device)
 times.append(perf_counter())
 assert x[:, ::-2].numpy()[0, 0] == 63
 times.append(perf_counter())
-print(json.dumps([after - before for before, after in zip(times, times[1:])]))
+print(json.dumps([after - before for before, after in zip(times, times[1:])]), flush=True)
 """
 NAMES = ("import wgslice", "make a device", "first upload", "first operator")
 
+# What no program on wgpu can do without: a device, a pipeline, a dispatch, and the result in memory.
+BARE = """
+import sys
+import numpy, wgpu
+device = wgpu.gpu.enumerate_adapters_sync()[int(sys.argv[1])].request_device_sync()
+x = numpy.arange(4096, dtype=numpy.float32)
+usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC
+buffer = device.create_buffer_with_data(data=x, usage=usage)
+module = device.create_shader_module(code='''
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(64) fn negate(@builtin(global_invocation_id) id: vec3u) { x[id.x] = -x[id.x]; }
+''')
+pipeline = device.create_compute_pipeline(layout="auto", compute={"module": module, "entry_point": "negate"})
+entries = [{"binding": 0, "resource": {"buffer": buffer}}]
+group = device.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries)
+encoder = device.create_command_encoder()
+run = encoder.begin_compute_pass()
+run.set_pipeline(pipeline)
+run.set_bind_group(0, group)
+run.dispatch_workgroups(64)
+run.end()
+device.queue.submit([encoder.finish()])
+assert numpy.frombuffer(device.queue.read_buffer(buffer), numpy.float32)[1] == -1
+print("[]", flush=True)
+"""
+FROM_START = ("first slice of a process", "first dispatch of a process, bare wgpu")
+BEYOND = "first slice of a process beyond wgpu's own start"
+KEPT = ", kernel kept by the driver"
 
-def measure_costs() -> dict[str, Any]:
+
+class Start(NamedTuple):
+    """A new process."""
+
+    seconds: float  # until its result is in memory, the start of Python and the import of NumPy included
+    stages: list[float]
+
+
+def measure_costs(console: Console) -> dict[str, Any]:
     """Seconds of what comes once, the best of some processes, and of a call by its bytes."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"date": date, "once_s": once(), "calls": calls()}
+    with Schedule(console, 2 * PROCESSES + len(ROWS)) as schedule:
+        return {"date": date, **once(schedule), "calls": calls(schedule)}
 
 
-def once() -> dict[str, float]:
-    """A new process from import to its first result, on Mesa with no compiled kernel kept, then with it."""
-    with tempfile.TemporaryDirectory() as kept:
-        first = [stages(Path(kept) / str(number)) for number in range(PROCESSES)]
-        again = [stages(Path(kept) / "0") for _ in range(PROCESSES)]
-    found = {name: min(times[place] for times in first) for place, name in enumerate(NAMES)}
-    found["first operator, kernel kept by the driver"] = min(times[-1] for times in again)
-    return found
+def once(schedule: Schedule) -> dict[str, dict[str, float]]:
+    """New processes to their first result, on Mesa with no compiled kernel kept, then with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        first = [starts(schedule, f"{folder}/{number}") for number in range(PROCESSES)]
+        again = [starts(schedule, f"{folder}/0") for _ in range(PROCESSES)]
+    found = {name: min(ours.stages[place] for ours, _ in first) for place, name in enumerate(NAMES)}
+    found["first operator" + KEPT] = min(ours.stages[-1] for ours, _ in again)
+    return {"once_s": found, "start_s": {**from_start(first), **from_start(again, KEPT)}}
 
 
-def stages(kept: Path) -> list[float]:
-    """The stages of one process, whose driver keeps its kernels in a folder."""
-    environment = {**os.environ, "MESA_SHADER_CACHE_DIR": str(kept)}
-    command = [sys.executable, "-c", STAGES]
-    shown = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True).stdout
-    times: list[float] = json.loads(shown)
-    return times
+def starts(schedule: Schedule, kept: str) -> tuple[Start, Start]:
+    """A process of ours and one of bare wgpu on the same adapter, whose driver keeps kernels in a folder."""
+    from bench.rivals.ours import device  # imported here: it asks for a device
+
+    schedule.begin("a new process")
+    pair = start(kept, SLICED), start(kept, BARE, str(wg.adapters().index(device.adapter)))
+    schedule.finish(f"a new process: {pair[0].seconds:.2f} s, bare wgpu {pair[1].seconds:.2f} s")
+    return pair
 
 
-def calls() -> list[dict[str, float]]:
+def start(kept: str, code: str, *arguments: str) -> Start:
+    """One process, which prints a line when its result is there."""
+    environment = {**os.environ, "MESA_SHADER_CACHE_DIR": kept}
+    command = [sys.executable, "-c", code, *arguments]
+    begun = perf_counter()
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        seconds = perf_counter() - begun
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Start(seconds, json.loads(line))
+
+
+def from_start(pairs: Sequence[tuple[Start, Start]], suffix: str = "") -> dict[str, float]:
+    """The best from the start of a process on, of ours, of bare wgpu, and the difference."""
+    ours, bare = (min(start.seconds for start in side) for side in zip(*pairs, strict=True))
+    figures = {FROM_START[0]: ours, FROM_START[1]: bare, BEYOND: ours - bare}
+    return {name + suffix: seconds for name, seconds in figures.items()}
+
+
+def calls(schedule: Schedule) -> list[dict[str, float]]:
     """A crop of each size, called and waited for, beside NumPy's into an array that is given too."""
     from bench.overheads import best_times  # imported here: they ask for a device
     from bench.rivals.ours import device
 
     found = []
     for rows in ROWS:
+        schedule.begin(f"a crop of {rows} KiB")
         array = np.ones((rows + 3, ROW + 5), np.float32)  # zeros would lie in one page of memory
         given = np.empty((rows, ROW), np.float32)
         x, out = wg.asarray(array, device), wg.empty(given.shape, np.float32, device)
@@ -89,6 +150,7 @@ def calls() -> list[dict[str, float]]:
         repeats = max(1, min(100, 2**24 // given.nbytes))
         times = best_times({"wgslice": call, "NumPy": by_numpy}, repeats)
         found.append({"nbytes": given.nbytes, "wgslice_s": times["wgslice"], "numpy_s": times["NumPy"]})
+        schedule.finish(f"a crop of {rows} KiB")
     return found
 
 
@@ -119,7 +181,7 @@ def from_which_on(
 
 def show_costs(console: Console, costs: Mapping[str, Any]) -> None:
     """One a line."""
-    for name, seconds in costs["once_s"].items():
+    for name, seconds in (costs["once_s"] | costs["start_s"]).items():
         console.print(f"{name}: [bold]{seconds:.2f}[/bold] s", highlight=False)
     for call in costs["calls"]:
         ours, theirs = call["wgslice_s"] * 1e6, call["numpy_s"] * 1e6

@@ -308,14 +308,24 @@ def test_costs_are_measured_from_the_first_import_on(
     costs = importlib.import_module("bench.costs")  # asks for its device when it is imported
     monkeypatch.setattr(costs, "PROCESSES", 1)
     monkeypatch.setattr(costs, "ROWS", [1, 64])
-    measured = costs.measure_costs()
+    console = Console(record=True, width=200, force_terminal=False, file=io.StringIO())
+    measured = costs.measure_costs(console)
+    assert "1 of 4: a new process: " in console.export_text(clear=False)
+    assert "3 of 4: a crop of 1 KiB\n" in console.export_text()
     assert list(measured["once_s"]) == [*costs.NAMES, "first operator, kernel kept by the driver"]
     assert all(seconds > 0 for seconds in measured["once_s"].values())
+    for suffix in ("", costs.KEPT):
+        names = *costs.FROM_START, costs.BEYOND
+        ours, bare, beyond = (measured["start_s"][name + suffix] for name in names)
+        assert ours > 0 < bare
+        assert beyond == ours - bare
+    assert measured["start_s"][costs.FROM_START[0]] > sum(measured["once_s"][name] for name in costs.NAMES)
     assert [call["nbytes"] for call in measured["calls"]] == [1024, 65536]
     assert all(call["wgslice_s"] > 0 < call["numpy_s"] for call in measured["calls"])
-    console = Console(record=True, width=200)
     costs.show_costs(console, measured)
-    assert "a crop of 64 KiB: " in console.export_text()
+    shown = console.export_text()
+    assert "a crop of 64 KiB: " in shown
+    assert f"{costs.BEYOND}: " in shown
 
 
 def test_a_call_pays_where_it_copies_for_longer_than_it_costs() -> None:
