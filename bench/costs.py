@@ -21,6 +21,7 @@ from bench.schedule import Schedule
 __all__ = ["measure_costs", "pays_from", "show_costs"]
 
 PROCESSES = 3
+GPU_ROUNDS = 8
 ROW = 256  # float32, 1 KiB
 ROWS = [4**power for power in range(9)]  # to 64 MiB
 
@@ -130,7 +131,7 @@ def from_start(pairs: Sequence[tuple[Start, Start]], suffix: str = "") -> dict[s
 def calls(schedule: Schedule) -> list[dict[str, float]]:
     """A crop of each size, called and waited for, beside NumPy's into an array that is given too."""
     from bench.overheads import best_times  # imported here: they ask for a device
-    from bench.rivals.ours import device
+    from bench.rivals.ours import device, stopwatch
 
     found = []
     for rows in ROWS:
@@ -150,6 +151,8 @@ def calls(schedule: Schedule) -> list[dict[str, float]]:
         repeats = max(1, min(100, 2**24 // given.nbytes))
         times = best_times({"wgslice": call, "NumPy": by_numpy}, repeats)
         found.append({"nbytes": given.nbytes, "wgslice_s": times["wgslice"], "numpy_s": times["NumPy"]})
+        if stopwatch:
+            found[-1]["gpu_s"] = min(stopwatch.seconds(call) for _ in range(GPU_ROUNDS))
         schedule.finish(f"a crop of {rows} KiB")
     return found
 
@@ -184,9 +187,10 @@ def show_costs(console: Console, costs: Mapping[str, Any]) -> None:
     for name, seconds in (costs["once_s"] | costs["start_s"]).items():
         console.print(f"{name}: [bold]{seconds:.2f}[/bold] s", highlight=False)
     for call in costs["calls"]:
-        ours, theirs = call["wgslice_s"] * 1e6, call["numpy_s"] * 1e6
+        size, ours, theirs = call["nbytes"] / 1024, call["wgslice_s"] * 1e6, call["numpy_s"] * 1e6
+        own = f", the GPU's own {call['gpu_s'] * 1e6:.0f} us" if "gpu_s" in call else ""
         console.print(
-            f"a crop of {call['nbytes'] / 1024:.0f} KiB: [bold]{ours:.0f}[/bold] us, NumPy {theirs:.0f} us",
+            f"a crop of {size:.0f} KiB: [bold]{ours:.0f}[/bold] us, NumPy {theirs:.0f} us{own}",
             highlight=False,
         )
     labels = "copying takes as long as the call around it", "it is quicker than NumPy"

@@ -14,7 +14,7 @@ from bench.cases import Case
 from bench.contest import ROOT, Entry, Outcome, Process
 from bench.entries import entry_of
 from bench.graphs import GRAPHS
-from bench.report import RESULTS, about, stem_of, write_json
+from bench.report import GPU_COLUMN, RESULTS, about, clocked, stem_of, write_json
 from bench.schedule import Schedule, contest, say_what_is_left
 from bench.tasks import GRADIENTS, WINDOWS
 
@@ -108,14 +108,14 @@ def table(kind: str, results: Results, processes: Sequence[Process]) -> Table:
     """Milliseconds of the first contender, and everybody's time over it."""
     names = [process.entry.name for process in processes]
     shown = Table(title=f"{kind}: time over that of {names[0]}", title_justify="left")
-    for column in (kind, "MiB", f"{names[0]}, ms", *names[1:]):
+    for column in (kind, "MiB", f"{names[0]}, ms", GPU_COLUMN, *names[1:]):
         shown.add_column(column, justify="left" if column == kind else "right")
     for task, outcomes in results.items():
         over = ratios(outcomes)
         first = outcomes[names[0]]
         best = f"{first.best * 1e3:.3g}" if first.times else first.failure
         cells = [f"{over[name]:.2f}" if name in over else outcomes[name].failure for name in names[1:]]
-        shown.add_row(task.name, f"{task.nbytes / 2**20:.3g}", best, *cells)
+        shown.add_row(task.name, f"{task.nbytes / 2**20:.3g}", best, clocked(first), *cells)
     return shown
 
 

@@ -21,10 +21,12 @@ from bench.contest import ROOT, Outcome, Process
 from bench.entries import ALLOCATING, COPY, GIVEN, OURS
 
 __all__ = [
+    "GPU_COLUMN",
     "MEBIBYTE",
     "RESULTS",
     "Results",
     "about",
+    "clocked",
     "geometric_mean",
     "machine_of",
     "ratio",
@@ -41,6 +43,7 @@ Results = Mapping[Case, Mapping[str, Outcome]]
 
 MEBIBYTE = 2**20
 RESULTS = ROOT / "bench" / "results"
+GPU_COLUMN = "GPU's own ms"  # of wgslice
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -64,7 +67,8 @@ def table(results: Results, names: Sequence[str]) -> Table:
     others = [name for name in names if name != ALLOCATING]
     for name in others:
         shown.add_column(name, justify="right")
-    shown.add_column("GB/s", justify="right")
+    for column in ("GB/s", GPU_COLUMN):
+        shown.add_column(column, justify="right")
     for case, outcomes in results.items():
         row = [case.name, f"{case.nbytes / MEBIBYTE:.3g}", f"{outcomes[ALLOCATING].best * 1e3:.3g}"]
         for name in others:
@@ -72,8 +76,13 @@ def table(results: Results, names: Sequence[str]) -> Table:
             row.append("-" if value is None else f"{value:.2f}")
         ours = outcomes[OURS]
         row.append("-" if ours.failure else f"{case.nbytes / ours.best / 1e9:.2f}")
-        shown.add_row(*row)
+        shown.add_row(*row, clocked(ours))
     return shown
+
+
+def clocked(outcome: Outcome) -> str:
+    """Milliseconds by the GPU's own clock, where its adapter has timestamps."""
+    return f"{min(outcome.gpu_times) * 1e3:.3g}" if outcome.gpu_times else "-"
 
 
 def summary(results: Results, names: Sequence[str]) -> dict[str, float]:

@@ -68,6 +68,8 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
     for outcome in outcomes.values():
         assert outcome.failure == ""
         assert len(outcome.times) == 2
+    for name in (OURS, "slice1.wgsl", COPY):
+        assert_clocked(outcomes[name], device)
     assert outcomes[OURS].note.startswith("merged")
     assert processes[0].description["adapter"] == str(device.adapter)
 
@@ -78,6 +80,12 @@ def test_what_a_rivals_process_loads_needs_no_wgslice() -> None:
     imports = ", ".join(f"bench.{name}" for name in modules)
     code = f"import sys; sys.modules['wgslice'] = sys.modules['wgpu'] = None; import {imports}"
     subprocess.run([PYTHON, "-c", code], cwd=ROOT, check=True)
+
+
+def assert_clocked(outcome: Outcome, device: wg.Device) -> None:
+    """Each turn's own time of the GPU, where the adapter has timestamps; more than nothing."""
+    assert len(outcome.gpu_times) == (2 if "timestamp-query" in device.adapter.handle.features else 0)
+    assert all(0 < seconds < 60 for seconds in outcome.gpu_times)
 
 
 class Wrong:
@@ -141,7 +149,11 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     (permute,) = (case for case in CASES if case.name == "u8 transpose")
     scale = [case for case in CASES if not case.rivals]
     results = {
-        first: {OURS: Outcome([0.2, 0.1]), ALLOCATING: Outcome([0.4, 0.5]), "rival": Outcome([0.9])},
+        first: {
+            OURS: Outcome([0.2, 0.1], [0.09, 0.07]),
+            ALLOCATING: Outcome([0.4, 0.5]),
+            "rival": Outcome([0.9]),
+        },
         second: {OURS: Outcome([0.4]), ALLOCATING: Outcome([0.4]), "rival": Outcome(failure="cannot")},
         permute: {OURS: Outcome([0.3]), ALLOCATING: Outcome([0.1]), "rival": Outcome([0.6])},
         **{case: {OURS: Outcome([case.nbytes / 1e9 * 3]), ALLOCATING: Outcome([1.0])} for case in scale[:1]},
@@ -157,7 +169,9 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     assert figures["wgslice over NumPy, permutes, geometric mean of 1"] == pytest.approx(3)
     assert figures["rival over wgslice, permutes, geometric mean of 1"] == pytest.approx(2)
     assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
-    assert table(results, names).row_count == len(results)
+    shown = table(results, names)
+    assert shown.row_count == len(results)
+    assert list(shown.columns[-1].cells)[:2] == ["70", "-"]
     kept = results_json(results, [], {"record": 1.0}, {"once_s": {}, "calls": []}, ARGUMENTS)
     assert [each["axes"] for each in kept["slices"][:3]] == [(), (), (1, 0)]
     kept["contenders"] = {name: {"adapter": "some adapter", "driver": "some driver 1.0"} for name in names}
@@ -322,6 +336,8 @@ def test_costs_are_measured_from_the_first_import_on(
     assert measured["start_s"][costs.FROM_START[0]] > sum(measured["once_s"][name] for name in costs.NAMES)
     assert [call["nbytes"] for call in measured["calls"]] == [1024, 65536]
     assert all(call["wgslice_s"] > 0 < call["numpy_s"] for call in measured["calls"])
+    clocked = "timestamp-query" in device.adapter.handle.features
+    assert all(call.get("gpu_s", 0) > 0 if clocked else "gpu_s" not in call for call in measured["calls"])
     costs.show_costs(console, measured)
     shown = console.export_text()
     assert "a crop of 64 KiB: " in shown
@@ -389,6 +405,7 @@ def test_the_family_is_verified_and_timed(
         for outcome in outcomes.values():
             assert outcome.failure == ""
             assert len(outcome.times) == 2
+        assert_clocked(outcomes[contenders[0][0]], device)
         over = ratios(outcomes)
         assert list(over) == [name for name, *_ in contenders]
         assert next(iter(over.values())) == 1.0

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 import wgslice as wg
 import wgslice.onnx
 from bench.rivals.onnx_models import parsed_model
-from bench.rivals.ours import describe, device
+from bench.rivals.ours import Clocked, describe, device
 
 __all__ = ["InMemory", "OnDevice", "describe"]
 
 
-class OnDevice:
+class OnDevice(Clocked):
     """From a tensor to a tensor."""
 
     def __init__(self, array: NDArray[Any], graph: Any) -> None:

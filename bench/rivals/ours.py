@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import wgpu
@@ -22,7 +24,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch, dispatch_of
 from wgslice.plans.terms import span_of
 
-__all__ = ["BufferCopy", "Slice1Kernel", "Wgslice", "describe"]
+__all__ = ["BufferCopy", "Clocked", "Slice1Kernel", "Wgslice", "describe", "device", "stopwatch"]
 
 TIMESTAMPS = "timestamp-query"
 
@@ -50,7 +52,7 @@ def describe() -> dict[str, str]:
 
 
 class Stopwatch:
-    """Timestamps around what is recorded between two empty passes.
+    """Timestamps right before and behind what the device is given to do.
 
     Ticks are taken as nanoseconds, which they are on software adapters and NVIDIA's; wgpu-py does not tell.
     """
@@ -61,38 +63,52 @@ class Stopwatch:
         self.resolved = queue_device.create_buffer(
             size=16, usage=wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
         )
-        self.staging = queue_device.create_buffer(
-            size=16, usage=wgpu.BufferUsage.COPY_DST | wgpu.BufferUsage.MAP_READ
-        )
+        self.total = 0.0
 
-    def start(self, encoder: Any) -> None:
-        """Record the first timestamp."""
-        writes = {"query_set": self.queries, "end_of_pass_write_index": 0}
-        encoder.begin_compute_pass(timestamp_writes=writes).end()
+    def seconds(self, action: Callable[[], None]) -> float:
+        """The GPU's own time for what an action submits."""
+        self.total = 0.0
+        with patch.object(device, "submit", self.submit):
+            action()
+        return self.total
 
-    def stop(self, encoder: Any) -> None:
-        """Record the second timestamp."""
-        writes = {"query_set": self.queries, "beginning_of_pass_write_index": 1}
-        encoder.begin_compute_pass(timestamp_writes=writes).end()
-        encoder.resolve_query_set(self.queries, 0, 2, self.resolved, 0)
-        encoder.copy_buffer_to_buffer(self.resolved, 0, self.staging, 0, 16)
+    def submit(self, encoder: Any) -> None:
+        """What the device does with an encoder, between two empty passes; waits."""
+        before, behind = (device.wgpu_device.create_command_encoder() for _ in range(2))
+        self.mark(before, "end_of_pass_write_index", 0)
+        self.mark(behind, "beginning_of_pass_write_index", 1)
+        behind.resolve_query_set(self.queries, 0, 2, self.resolved, 0)
+        device.queue.submit([each.finish() for each in (before, encoder, behind)])
+        start, stop = np.frombuffer(device.wgpu_device.queue.read_buffer(self.resolved), np.uint64)
+        self.total += int(stop - start) / 1e9
 
-    def seconds(self) -> float:
-        """The time between the two, of work that is done."""
-        self.staging.map_sync("READ")
-        start, stop = np.frombuffer(self.staging.read_mapped(), np.uint64)
-        self.staging.unmap()
-        return int(stop - start) / 1e9
+    def mark(self, encoder: Any, moment: str, query: int) -> None:
+        """Record a timestamp."""
+        encoder.begin_compute_pass(timestamp_writes={"query_set": self.queries, moment: query}).end()
 
 
-class Recorded:
+stopwatch = Stopwatch() if TIMESTAMPS in device.wgpu_device.features else None
+
+
+class Clocked:
+    """Work whose time the GPU's own clock can tell."""
+
+    def run(self) -> None:
+        """Do it, wait."""
+        raise NotImplementedError
+
+    def gpu_seconds(self) -> float | None:
+        """One more run, timed by the GPU itself, where it has timestamps."""
+        return stopwatch.seconds(self.run) if stopwatch else None
+
+
+class Recorded(Clocked):
     """Something recorded into an encoder, timed with its submission and the wait for it."""
 
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         self.x = wg.permute(wg.asarray(array, device), cut.axes)
         self.view = self.x[cut.key]
         self.out = wg.empty(self.view.shape, self.view.dtype, device)
-        self.stopwatch = Stopwatch() if TIMESTAMPS in device.wgpu_device.features else None
 
     def record(self, encoder: Any) -> None:
         """Record the work."""
@@ -100,21 +116,10 @@ class Recorded:
 
     def run(self) -> None:
         """Record, submit, wait."""
-        encoder = device.wgpu_device.create_command_encoder()
+        encoder = device.create_encoder()
         self.record(encoder)
-        device.wgpu_device.queue.submit([encoder.finish()])
+        device.submit(encoder)
         device.synchronize()
-
-    def gpu_seconds(self) -> float | None:
-        """One more run, timed by the GPU itself."""
-        if self.stopwatch is None:
-            return None
-        encoder = device.wgpu_device.create_command_encoder()
-        self.stopwatch.start(encoder)
-        self.record(encoder)
-        self.stopwatch.stop(encoder)
-        device.wgpu_device.queue.submit([encoder.finish()])
-        return self.stopwatch.seconds()
 
     def result(self) -> NDArray[Any]:
         """The output of the last run."""
