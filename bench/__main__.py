@@ -14,7 +14,7 @@ from bench.cases import CASES, Case
 from bench.contest import ROOT, Outcome, Process
 from bench.entries import RIVALS, entries
 from bench.family import run_family
-from bench.schedule import Schedule, contest, say_what_is_left
+from bench.schedule import contest, say_what_is_left, scheduled
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
     for name in sorted(set(arguments.rivals) - {process.entry.environment for process in processes}):
         console.print(f"bench: {name} is not installed: `python3 run bench` does that")
     try:
-        with Schedule(console, len(cases), arguments.budget) as schedule:
+        with scheduled(console, cases, arguments.budget) as schedule:
             results = contest(schedule, cases, processes, arguments.rounds, arguments.turn)
     finally:
         for process in processes:
@@ -119,7 +119,7 @@ def parse() -> argparse.Namespace:
         type=float,
         default=inf,
         metavar="SECONDS",
-        help="after which nothing more is begun; rounds become fewer to fit in; no bound by default",
+        help="of a run of cases: rounds become fewer, what does not fit in is left out; no bound by default",
     )
     parser.add_argument("--family", action="store_true", help="time windows and gradients instead of slices")
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")

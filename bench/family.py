@@ -15,7 +15,7 @@ from bench.contest import ROOT, Entry, Outcome, Process
 from bench.entries import entry_of
 from bench.graphs import GRAPHS
 from bench.report import GPU_COLUMN, RESULTS, about, clocked, stem_of, write_json
-from bench.schedule import Schedule, contest, say_what_is_left
+from bench.schedule import contest, say_what_is_left, scheduled
 from bench.tasks import GRADIENTS, WINDOWS
 
 __all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
@@ -67,7 +67,7 @@ def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[
     }
     every = [task for tasks in chosen.values() for task in tasks]
     found: Results = {}
-    with Schedule(console, len(every), arguments.budget) as schedule:
+    with scheduled(console, every, arguments.budget) as schedule:
         for kind, tasks in chosen.items():
             processes = [Process(entry) for entry in installed(CONTESTS[kind][1], arguments.rivals)]
             try:

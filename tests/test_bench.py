@@ -31,7 +31,7 @@ from bench.family import CONTESTS, family_json, ratios, run_family
 from bench.graphs import GRAPHS, Focus, Rounds
 from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
 from bench.rivals.onnx_models import cut_model, kept
-from bench.schedule import Schedule, contest, outcome_line, say_what_is_left
+from bench.schedule import FIXED_NBYTES, Schedule, contest, outcome_line, say_what_is_left, scheduled
 from bench.tasks import GRADIENTS, WINDOWS, Crops, Task, gradient
 from bench.worker import Worker
 
@@ -205,7 +205,7 @@ def test_a_pipe_gets_a_line_for_each_slice(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("bench.schedule.run_case", lambda *_: outcomes)
     for terminal in (False, True):
         console = Console(record=True, width=200, force_terminal=terminal, file=io.StringIO())
-        with Schedule(console, 2) as schedule:
+        with scheduled(console, [TINY, TINY_OTHER], inf) as schedule:
             found = contest(schedule, [TINY, TINY_OTHER], [], 1, 0.0)
         assert found == {TINY: outcomes, TINY_OTHER: outcomes}
         lines = ["1 of 2: tiny: 1 ms, NumPy 4 ms", "2 of 2: other: 1 ms, NumPy 4 ms"]
@@ -213,17 +213,20 @@ def test_a_pipe_gets_a_line_for_each_slice(monkeypatch: pytest.MonkeyPatch) -> N
     assert outcome_line({OURS: Outcome(failure="too large")}) == "too large"
 
 
-def test_what_is_left_of_a_budget_is_shared_out_evenly(clock: Clock) -> None:
-    schedule = Schedule(Console(quiet=True), 4, seconds=100)
+def test_what_is_left_of_a_budget_is_shared_out_by_weight(clock: Clock) -> None:
+    schedule = Schedule(Console(quiet=True), 4, seconds=100, weight=10)
     begun = []
-    for lasted in (10, 60, 29, 2):
+    for weight, lasted in ((1, 10), (3, 60), (2, 26), (4, 5)):
         assert not schedule.spent
-        begun.append(schedule.begin("") - clock.now)
+        begun.append(schedule.begin("", weight) - clock.now)
         clock.now += lasted
         schedule.finish("")
-    assert begun == [25, 30, 15, 1]
+    assert begun == [10, 30, 10, 4]
     assert schedule.spent
     assert Schedule(Console(quiet=True), 1).begin("") == inf
+    small, large = (Case("", "uint8", (nbytes,), ...) for nbytes in (0, 3 * FIXED_NBYTES))
+    schedule = scheduled(Console(quiet=True), [small, large], 100)
+    assert schedule.weight == 5 * FIXED_NBYTES
 
 
 def test_no_case_is_begun_when_the_budget_is_spent(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +237,7 @@ def test_no_case_is_begun_when_the_budget_is_spent(clock: Clock, monkeypatch: py
     monkeypatch.setattr("bench.schedule.run_case", run_case)
     cases = [TINY, TINY_OTHER, TINY_PERMUTE]
     console = Console(record=True, width=200)
-    results = contest(Schedule(console, 3, seconds=60), cases, [], 5, 0.0)
+    results = contest(scheduled(console, cases, 60), cases, [], 5, 0.0)
     assert list(results) == [TINY, TINY_OTHER]
     say_what_is_left(console, cases, results, 60)
     assert "not run, since 60 s were over: tiny permute\n" in console.export_text()
@@ -285,7 +288,8 @@ def test_small_cases_come_first_and_none_is_out_of_place(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("bench.schedule.run_case", run_case)
     small = [Case(f"small {size}", "uint8", (size,), ...) for size in (4, 2, 3)]
-    found = contest(Schedule(Console(quiet=True), 5), [TINY, TINY_OTHER, *small], [], 1, 0.0)
+    cases = [TINY, TINY_OTHER, *small]
+    found = contest(scheduled(Console(quiet=True), cases, inf), cases, [], 1, 0.0)
     assert [case.shape for case in begun] == [(2,), (3,), (4,), TINY.shape]
     assert list(found) == small
 
