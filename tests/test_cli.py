@@ -97,6 +97,7 @@ CONSTANTS = {
     "whole_words": 1,
     "ragged": 1,
     "side": 32,
+    "row_step": 1,
     "pixel_step": -3,
     "channel_step": 1,
     "group_blocks": 3,

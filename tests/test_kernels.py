@@ -463,6 +463,20 @@ CONDITIONS = {
             for m in (2, 3, 5, 16, 31, 32, 33, 64, 65, 70)
             for n in (max(lanes, 2), 2 * lanes, 64, 80)
         ),
+        # every second and fourth neighbour, and backwards, whose last vectors may be parts
+        *(
+            (
+                width,
+                Layout.of((m, n), (step, stride), lanes + (m - 1) * -step * (step < 0)),
+                Layout.packed((m, n), lanes),
+            )
+            for width in WIDTHS
+            for lanes in (16 // width,)
+            for step in (-1, 2, -2, 4, -4)
+            for m in (2, 5, 16, 33)
+            for n in (max(lanes, 2), 48)
+            for stride in (160,)
+        ),
         *(
             (
                 width,

@@ -1,8 +1,8 @@
 // wide_tiles: elements of 1 to 16 bytes of a permuted source, through workgroup memory, in vectors of 16 bytes on both
 // sides. The last dimension, of columns, is where neighbours of the target lie, the one before it, of rows, where
-// neighbours of the source lie.
+// neighbours of the source lie, or every second or fourth of them.
 //
-//   workgroup g  ->  one tile of `side` x `side` elements of these two dimensions, of one index of all the others
+//   workgroup g  ->  one tile of `side` x `side` source elements of these two dimensions, of one index of all the others
 //   invocation   ->  every workgroup_size-th vector down a column of the source, then every workgroup_size-th cell, one
 //                    vector of columns wide and as many rows high as a word holds elements
 //
@@ -10,6 +10,7 @@
 
 override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
 override side: u32;           // elements of a tile's side
+override row_step: u32;       // source elements from one row to the next: 1, 2 or 4
 
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
@@ -58,14 +59,15 @@ fn turned_halves(column: u32, word: u32) -> vec2<u32> {
 }
 
 struct Corner {
-    target_element: u32, // of the cell's first element
-    row: u32,            // rows before it
+    target_element: u32, // of row 0, in the cell's first column
+    row: u32,            // source elements before the cell, down the columns
 }
 
 fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
     let before = copy.rank - 2u;
-    if (corner.row + below < copy.sizes[before / 4u][before % 4u]) {
-        let element = corner.target_element + below * copy.target_strides[before / 4u][before % 4u];
+    let row = (corner.row + below) / row_step;
+    if (row < copy.sizes[before / 4u][before % 4u] && (corner.row + below) % row_step == 0u) {
+        let element = corner.target_element + row * copy.target_strides[before / 4u][before % 4u];
         target_vectors[element / elements_per_vector()] = vector;
     }
 }
@@ -103,14 +105,12 @@ fn wide_tiles(own: Invocation) {
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let columns = copy.sizes[last / 4u][last % 4u];
-    let rows = copy.sizes[before / 4u][before % 4u];
+    let rows = (copy.sizes[before / 4u][before % 4u] - 1u) * row_step + 1u; // of the source
     let number = find_tile_number(min(group_number(own.group, own.groups), copy.count - 1u));
     let first_column = number.column * side;
     let first_row = number.row * side;
     let place = find_place(number.plane, before);
     let source_first = place.source_element + first_row + first_column * copy.source_strides[last / 4u][last % 4u];
-    let target_first = place.target_element + first_column
-        + first_row * copy.target_strides[before / 4u][before % 4u];
     // Counts of turns that do not depend on the lane, so that compilers unroll them.
     for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
         let k = turn * workgroup_size + own.lane;
@@ -127,10 +127,9 @@ fn wide_tiles(own: Invocation) {
         let k = turn * workgroup_size + own.lane;
         let column = k % vectors_per_side() * elements_per_vector();
         let word = k / vectors_per_side();
-        let row = word * rows_each;
         if (first_column + column < columns) {
-            let element = target_first + column + row * copy.target_strides[before / 4u][before % 4u];
-            write_cell(Corner(element, first_row + row), column, word);
+            let element = place.target_element + first_column + column;
+            write_cell(Corner(element, first_row + word * rows_each), column, word);
         }
     }
 }

@@ -7,7 +7,7 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, tile_axis, words_spanned
+from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, rows_spanned, tile_axis, words_spanned
 from wgslice.plans.pixels import pixels_of
 from wgslice.plans.profiles import (
     PIECE_WORDS,
@@ -37,9 +37,9 @@ class Share:
     tiling: Tiling | None = None  # of planes, for kernels that take tiles of them
 
 
-def count_tiles(target: Layout, axis: int, side: int) -> tuple[int, int, int]:
-    """Tiles of the last dimension and another, over all others; along the columns, and down the rows."""
-    across, down = -(-target.sizes[-1] // side), -(-target.sizes[axis] // side)
+def count_tiles(target: Layout, axis: int, rows: int, side: int) -> tuple[int, int, int]:
+    """Tiles of the last dimension and so many rows of another, over all others; along and down these two."""
+    across, down = -(-target.sizes[-1] // side), -(-rows // side)
     return target.size // target.sizes[-1] // target.sizes[axis] * across * down, across, down
 
 
@@ -49,10 +49,10 @@ def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Prof
     axis = tile_axis(source, target, profile.least_tile)
     if axis is None:
         return plain
-    wide, _, _ = count_tiles(target, axis, WIDE_TILE_SIDES[width_nbytes])
+    wide, _, _ = count_tiles(target, axis, rows_spanned(source, axis), WIDE_TILE_SIDES[width_nbytes])
     if width_nbytes < 4:
         return max(wide, plain)
-    tiles, _, _ = count_tiles(target, axis, TILE_NBYTES // width_nbytes)
+    tiles, _, _ = count_tiles(target, axis, target.sizes[axis], TILE_NBYTES // width_nbytes)
     return max(wide, tiles)
 
 
@@ -62,7 +62,7 @@ def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limi
     if kernel in GRIDS:
         return deal_tiles(kernel, target, width_nbytes, limits)
     if kernel is Kernel.WIDE_TILES:
-        return deal_wide_tiles(target, width_nbytes, limits)
+        return deal_wide_tiles(source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
         return deal_pixels(source, target, width_nbytes, limits)
     paired = pairs(kernel, target, width_nbytes, profile)
@@ -79,7 +79,7 @@ def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limi
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes
-        count, _, _ = count_tiles(target, target.rank - 2, each)
+        count, _, _ = count_tiles(target, target.rank - 2, target.sizes[-2], each)
         invocations = count * profile.workgroup_size
     else:
         count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
@@ -99,10 +99,10 @@ def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits
     return Share(grid.count, False, tiling.column_tiles, GRIDS[kernel], False, size, workgroups, tiling)
 
 
-def deal_wide_tiles(target: Layout, width_nbytes: int, limits: Limits) -> Share:
+def deal_wide_tiles(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Square tiles of the last two dimensions, one a workgroup."""
     side, size = WIDE_TILE_SIDES[width_nbytes], limits.profile.workgroup_size
-    count, across, down = count_tiles(target, target.rank - 2, side)
+    count, across, down = count_tiles(target, target.rank - 2, rows_spanned(source, -2), side)
     tiling = Tiling(0, 0, 0, across, down)
     return Share(count, False, across, side, False, size, (*fold(count, limits), 1), tiling)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 
 from wgslice.layout import Layout
@@ -111,10 +111,11 @@ class Copied:
         axis = tile_axis(self.source, self.target, least)
         if axis is None:
             return f"dimensions of less than {least} elements"
+        forwards = [range(size) for size in self.source.sizes]
         if self.source.strides[axis] < 0:
-            return "the input is read backwards"
+            forwards[axis] = forwards[axis][::-1]
         apart = [stride for other, stride in enumerate(self.source.strides) if other != axis]
-        uneven = self.uneven(WIDEST_NBYTES, apart)
+        uneven = replace(self, source=self.source.select(forwards)).uneven(WIDEST_NBYTES, apart)
         return uneven or "a buffer ends inside a vector of 16 bytes"
 
     def apart(self) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "grid_of",
     "is_ragged",
     "pairs",
+    "rows_spanned",
     "run_nbytes",
     "tile_axis",
     "wide_tile_axis",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 SHIFTED_STEPS = (1, 2, 4)  # between source elements that wide loads bring
+TILE_STEPS = (1, 2, 4)  # likewise down the columns of tiles
 
 
 class Kernel(Enum):
@@ -191,25 +193,36 @@ def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -
 
 
 def tile_axis(source: Layout, target: Layout, least: float) -> int | None:
-    """The dimension of the source's neighbours, where it is another than the target's, and both are long."""
-    if target.rank < 2 or target.strides[-1] != 1 or abs(source.strides[-1]) == 1:
+    """The dimension of the source's neighbours, or of every second or fourth of them, where both are long.
+
+    None where it is the target's. The nearest neighbours are taken, of equally near ones the longest.
+    """
+    if target.rank < 2 or target.strides[-1] != 1:
         return None
-    sizes = [
-        (size, axis)
+    found = [
+        (-abs(stride), size, axis)
         for axis, (size, stride) in enumerate(zip(source.sizes, source.strides, strict=True))
-        if abs(stride) == 1 and min(size, target.sizes[-1]) >= least
+        if abs(stride) in TILE_STEPS and min(size, target.sizes[-1]) >= least
     ]
-    return max(sizes)[1] if sizes else None
+    axis = max(found)[2] if found else target.rank - 1
+    nearer = axis == target.rank - 1 or 0 < abs(source.strides[-1]) <= abs(source.strides[axis])
+    return None if nearer else axis
 
 
 def wide_tile_axis(source: Layout, target: Layout, width_nbytes: int, least: float) -> int | None:
-    """The dimension of the source's neighbours, where both sides are whole vectors of 16 bytes beside it."""
+    """That dimension, where both sides are whole vectors of 16 bytes beside it."""
     axis = tile_axis(source, target, least)
-    if axis is None or source.strides[axis] != 1:
+    if axis is None:
         return None
-    places = source.offset, target.offset, target.sizes[-1], *target.strides[:-1]
+    lowest = source.offset + min(0, source.reaches[axis])
+    places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
     apart = [stride for other, stride in enumerate(source.strides) if other != axis]
     return axis if all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart)) else None
+
+
+def rows_spanned(source: Layout, axis: int) -> int:
+    """Elements of the source from the first of a dimension to the last."""
+    return abs(source.reaches[axis]) + 1
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:

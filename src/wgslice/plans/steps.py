@@ -163,6 +163,10 @@ def dispatch_of(
         found = tile_axis(source, target, least=0)
         assert found is not None
         source, target = (before_last(layout, found) for layout in (source, target))
+    if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
+        keys = [range(size) for size in source.sizes]
+        keys[-2] = keys[-2][::-1]
+        source, target = source.select(keys), target.select(keys)
     if (
         kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)
         or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes

@@ -163,11 +163,17 @@ def find_vectors(
     side, size = np.uint32(share.each), np.uint32(share.workgroup_size)
     group = invocation_numbers(share)[:: share.workgroup_size] // size
     tile = find_tile_numbers(block, np.minimum(group, block["count"] - np.uint32(1)))
-    row = (tile.row * side)[:, None, None] + inside[0]
+    row = (tile.row * side)[:, None, None] + inside[0]  # source elements before it
     column = (tile.column * side)[:, None, None] + inside[1]
-    exists = (row < block["sizes"][last - 1]) & (column < block["sizes"][last])
+    step_ = np.uint32(step.source.strides[-2])
+    rows = (block["sizes"][last - 1] - np.uint32(1)) * step_ + np.uint32(1)
+    exists = (row < rows) & (column < block["sizes"][last])
     plane = find_places(block, tile.plane, last - 1)[strides == "target_strides"]
-    element = plane[:, None, None] + row * block[strides][last - 1] + column * block[strides][last]
+    ahead = row
+    if strides == "target_strides":
+        exists &= row % step_ == 0
+        ahead = row // step_ * block[strides][last - 1]
+    element = plane[:, None, None] + ahead + column * block[strides][last]
     invocation = (group * size)[:, None, None] + turn % size
     return Vectors(
         np.asarray(element // np.uint32(WIDEST_NBYTES // step.width_nbytes), np.uint32),

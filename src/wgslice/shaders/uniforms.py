@@ -48,7 +48,7 @@ CONSTANTS: dict[Kernel, tuple[str, ...]] = {
         *("group_blocks", "parts", "part_blocks", "apart", "ragged"),
     ),
     Kernel.TILES: ("element_nbytes", "each"),
-    Kernel.WIDE_TILES: ("element_nbytes", "side"),
+    Kernel.WIDE_TILES: ("element_nbytes", "side", "row_step"),
 }
 
 PLURALS = {"inner": "inner"}  # fields of a dimension whose array has no s behind its name
@@ -149,6 +149,7 @@ def override_constants(step: Dispatch) -> dict[str, int]:
         "element_nbytes": step.width_nbytes,
         "each": share.each,
         "side": share.each,
+        "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,
         "contiguous": int(share.contiguous),
         "whole_words": int(kernel is Kernel.SHIFTED_ROWS and share.contiguous and step.width_nbytes >= 4),
     }
