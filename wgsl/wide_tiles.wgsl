@@ -58,17 +58,22 @@ fn turned_halves(column: u32, word: u32) -> vec2<u32> {
     return vec2((left & 0xffffu) | (right << 16u), (left >> 16u) | (right & 0xffff0000u));
 }
 
+// Source elements down the columns, from the first row to the last.
+fn rows_spanned() -> u32 {
+    let before = copy.rank - 2u;
+    return (copy.sizes[before / 4u][before % 4u] - 1u) * row_step + 1u;
+}
+
 struct Corner {
-    target_element: u32, // of row 0, in the cell's first column
-    row: u32,            // source elements before the cell, down the columns
+    target_element: u32, // of the cell's first element, where its first row is wanted
+    row: u32,            // source elements before it, down the columns
 }
 
 fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
     let before = copy.rank - 2u;
-    let row = (corner.row + below) / row_step;
-    if (row < copy.sizes[before / 4u][before % 4u] && (corner.row + below) % row_step == 0u) {
-        let element = corner.target_element + row * copy.target_strides[before / 4u][before % 4u];
-        target_vectors[element / elements_per_vector()] = vector;
+    if (corner.row + below < rows_spanned() && corner.row % row_step == 0u && below % row_step == 0u) {
+        let ahead = below / row_step * copy.target_strides[before / 4u][before % 4u];
+        target_vectors[(corner.target_element + ahead) / elements_per_vector()] = vector;
     }
 }
 
@@ -105,12 +110,14 @@ fn wide_tiles(own: Invocation) {
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let columns = copy.sizes[last / 4u][last % 4u];
-    let rows = (copy.sizes[before / 4u][before % 4u] - 1u) * row_step + 1u; // of the source
+    let rows = rows_spanned();
     let number = find_tile_number(min(group_number(own.group, own.groups), copy.count - 1u));
     let first_column = number.column * side;
     let first_row = number.row * side;
     let place = find_place(number.plane, before);
     let source_first = place.source_element + first_row + first_column * copy.source_strides[last / 4u][last % 4u];
+    let target_first = place.target_element + first_column
+        + first_row / row_step * copy.target_strides[before / 4u][before % 4u];
     // Counts of turns that do not depend on the lane, so that compilers unroll them.
     for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
         let k = turn * workgroup_size + own.lane;
@@ -127,9 +134,10 @@ fn wide_tiles(own: Invocation) {
         let k = turn * workgroup_size + own.lane;
         let column = k % vectors_per_side() * elements_per_vector();
         let word = k / vectors_per_side();
+        let row = word * rows_each;
         if (first_column + column < columns) {
-            let element = place.target_element + first_column + column;
-            write_cell(Corner(element, first_row + word * rows_each), column, word);
+            let element = target_first + column + row / row_step * copy.target_strides[before / 4u][before % 4u];
+            write_cell(Corner(element, first_row + row), column, word);
         }
     }
 }
