@@ -27,6 +27,9 @@ fn row_ends(own: Invocation) {
     let distance = u32(abs(bitcast<i32>(copy.source_strides[last / 4u][last % 4u])));
     // Reads beyond a row are masked out.
     let own_block = read_block(find_source(place, block, distance), distance);
-    let next_block = read_block(find_source(next, block, distance), distance);
+    var next_block = vec4(0u);
+    if (any(following != vec4(0u))) {
+        next_block = read_block(find_source(next, block, distance), distance);
+    }
     write_edge(block, own_block, mask_of(extent, block), next_block, following);
 }

@@ -122,12 +122,16 @@ def edge_blocks(block: np.void, step: Dispatch, memories: tuple[Observed, Observ
     own, following = find_places(block, row, last), find_places(block, row + np.uint32(1), last)
     extents = find_extents(own[1] * width, block["sizes"][last] * width, WIDEST_NBYTES)
     exists = (row + np.uint32(1) < block["count"])[:, None]
+    from_next = mask_from(following[1] * width, edge) & exists
+    some, next_blocks = from_next.any(1), np.zeros(from_next.shape, np.uint8)
+    sources = find_sources(step, *following, edge)
+    next_blocks[some] = read_blocks(step, source, sources[some], own_invocation[some])
     return merge_edge(
         target.blocks(edge, own_invocation),
         read_blocks(step, source, find_sources(step, *own, edge), own_invocation),
         mask_of(extents, edge),
-        read_blocks(step, source, find_sources(step, *following, edge), own_invocation),
-        mask_from(following[1] * width, edge) & exists,
+        next_blocks,
+        from_next,
     )
 
 

@@ -44,13 +44,14 @@ def join(low: Bytes, high: Bytes, offset: Words) -> Bytes:
 
 def turn(block: Bytes, element_nbytes: int) -> Bytes:
     """The same elements in reverse order."""
-    elements = block.reshape(len(block), -1, element_nbytes)
+    elements = block.reshape(len(block), WIDEST_NBYTES // element_nbytes, element_nbytes)
     return elements[:, ::-1].reshape(block.shape)
 
 
 def halve(low: Bytes, high: Bytes, element_nbytes: int) -> Bytes:
     """Every second element of two neighbours."""
-    elements = np.concatenate([low, high], axis=1).reshape(len(low), -1, element_nbytes)
+    pair = np.concatenate([low, high], axis=1)
+    elements = pair.reshape(len(low), 2 * WIDEST_NBYTES // element_nbytes, element_nbytes)
     return elements[:, ::2].reshape(low.shape)
 
 
