@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from pages import PAGES, README, ROOT
 
+from bench.cases import CASES
+from bench.compilers.accesses import READ, WRITTEN
+from bench.compilers.variants import planned
 from bench.costs import NAMES, pays_from
 from bench.report import machine_of
 
@@ -88,16 +91,34 @@ def test_what_is_said_of_the_cpus_own_is_measured() -> None:
 
 
 def test_figures_of_compilers_are_those_of_the_results() -> None:
-    kept = results("compilers.json")
-    assert "Mesa 22.3.6" in kept["devices"]["AMD NAVI21"]
+    """AMD's inverse throughput, instructions of the others, and the useful shares of what is touched."""
+    kept = results("compilers-mesa-25-0-7.json")
+    cases = {case.name: case for case in CASES}
     found = rows(HOW_FAST, r"[^|`]*", "## What GPU compilers say")[2:]
-    assert len(found) >= 10
+    assert len(found) >= 15
     for name, (kernels, *cells) in found:
-        taken = [variant for variant in kept["variants"] if name in variant["slices"]]
-        assert kernels == ", ".join(f"`{kernel}`" for kernel in dict.fromkeys(v["kernel"] for v in taken))
-        for cell, driver in zip(cells, ("AMD NAVI21", "AMD VEGA10"), strict=True):
-            costs = [variant["compilers"][driver]["inverse throughput"] for variant in taken]
-            assert cell == f"{sum(costs):.0f}", name
+        assert kernels == ", ".join(f"`{step.name}`" for step in planned(cases[name]).steps)
+        taken = [variant["compilers"] for variant in kept["variants"] if name in variant["slices"]]
+        shown = [
+            f"{sum(said[device][figure] for said in taken):.0f}"
+            for device in kept["devices"]
+            for figure in ["inverse throughput" if device.startswith("AMD") else "instructions"]
+        ]
+        touched = kept["accesses"][name].values()
+        shown += [f"{min(of_wave[share] for of_wave in touched):.2f}" for share in (READ, WRITTEN)]
+        assert cells == shown, name
+
+
+def test_figures_of_the_older_compiler_are_those_of_the_results() -> None:
+    kept = results("compilers-mesa-22-3-6.json")
+    assert "Mesa 22.3.6" in kept["devices"]["AMD NAVI21"]
+    said = re.search(
+        r"says (\d+) for the first row and (\d+)\s+for the transpose", HOW_FAST.read_text("utf-8")
+    )
+    assert said is not None
+    for name, figure in zip(("f32 crop, aligned", "f32 transpose"), said.groups(), strict=True):
+        (found,) = (each["compilers"]["AMD NAVI21"] for each in kept["variants"] if name in each["slices"])
+        assert f"{found['inverse throughput']:.0f}" == figure
 
 
 def test_figures_of_windows_are_those_of_the_results() -> None:

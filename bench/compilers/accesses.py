@@ -15,8 +15,9 @@ from wgslice.plans.steps import Dispatch
 from wgslice.shaders.memory import Accesses
 from wgslice.shaders.twins import trace
 
-__all__ = ["WAVES", "accesses", "lines_touched", "sectors_touched"]
+__all__ = ["READ", "WAVES", "WRITTEN", "accesses", "lines_touched", "sectors_touched"]
 
+READ, WRITTEN = "useful of sectors read", "useful of sectors written"
 WAVES = (32, 64)  # invocations that a GPU runs together
 SECTOR_NBYTES, LINE_NBYTES = 32, 128
 MOST_GROUPS = 1024  # workgroups that are looked at, the first ones; all others are taken to be like them
@@ -33,8 +34,8 @@ def accesses(case: Case) -> dict[str, dict[str, float]]:
         moved = np.sum([moved_nbytes(step, wave) for step in dispatches], axis=0)
         read, written = (round(float(case.nbytes / nbytes), 3) for nbytes in moved[:2])
         found[f"waves of {wave}"] = {
-            "useful of sectors read": read,
-            "useful of sectors written": written,
+            READ: read,
+            WRITTEN: written,
             "lines an access": round(float(moved[2] / moved[3]), 2),
         }
     return found

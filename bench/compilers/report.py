@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from rich.table import Table
 
 import wgslice as wg
 from bench.cases import CASES
+from bench.compilers.accesses import READ, WRITTEN, accesses
 from bench.compilers.drivers import available, compile_folder
 from bench.compilers.variants import Variant, variants
 from bench.contest import ROOT
@@ -23,7 +25,6 @@ from bench.schedule import Schedule
 __all__ = ["FIGURES", "figures", "run_compilers"]
 
 NAGA = ROOT / ".naga"  # where `run` puts naga's package
-KEPT = RESULTS / "compilers.json"
 
 # What is kept of a driver's statistics, by any of its names, and whether it is counted for 16 useful bytes.
 # Each is in the driver's own unit, so that a driver compares with itself. What runs is counted for a subgroup
@@ -60,7 +61,10 @@ def run_compilers(console: Console) -> None:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_modules(node, chosen, Path(folder))
-        with Schedule(console, len(drivers)) as schedule:
+        with Schedule(console, len(drivers) + 1) as schedule:
+            schedule.begin("accesses")
+            touched = {case.name: accesses(case) for case in CASES}
+            schedule.finish("accesses")
             for driver in drivers:
                 schedule.begin(driver.name)
                 found[driver.name] = compile_folder(driver, Path(folder))
@@ -72,13 +76,21 @@ def run_compilers(console: Console) -> None:
         "wgslice": wg.__version__,
         "devices": {name: answer.get("device", answer.get("failure")) for name, answer in found.items()},
         "variants": [kept_of(variant, number, found) for number, variant in enumerate(chosen)],
+        "accesses": touched,
     }
     from bench.compilers.chart import draw_compilers  # imported here: it loads matplotlib
 
     console.print(table(kept))
-    write_json(kept, KEPT)
-    draw_compilers(kept, KEPT.with_suffix(".png"))
-    console.print(f"kept in {KEPT.relative_to(ROOT)} and .png")
+    path = RESULTS / f"{stem_of(kept)}.json"
+    write_json(kept, path)
+    draw_compilers(kept, path.with_suffix(".png"))
+    console.print(f"kept in {path.relative_to(ROOT)} and .png")
+
+
+def stem_of(kept: Mapping[str, Any]) -> str:
+    """The name of the files that keep what the compilers of one version of Mesa say."""
+    versions = re.findall(r"Mesa ([\d.]+)", " ".join(kept["devices"].values()))
+    return f"compilers-mesa-{versions[0].replace('.', '-')}"
 
 
 def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
@@ -111,14 +123,16 @@ def figures(variant: Variant, statistics: Mapping[str, float]) -> dict[str, floa
 
 
 def table(kept: Mapping[str, Any]) -> Table:
-    """For each variant the cost of 16 useful bytes, as far as each compiler says one."""
+    """For each variant its cost for 16 useful bytes, and the useful share of what its first slice touches."""
     drivers = list(kept["devices"])
     shown = Table(title="inverse throughput, or else cycles or instructions, for 16 useful bytes")
-    for column in ("slices", "kernel", *drivers):
+    for column in ("slices", "kernel", *drivers, "useful of read", "of written"):
         shown.add_column(column, justify="left" if column in ("slices", "kernel") else "right")
     for variant in kept["variants"]:
         more = f" and {len(variant['slices']) - 1} more" if len(variant["slices"]) > 1 else ""
         cells = [cost(variant["compilers"].get(driver, {})) for driver in drivers]
+        touched = kept["accesses"][variant["slices"][0]].values()
+        cells += [f"{min(of_wave[name] for of_wave in touched):.2f}" for name in (READ, WRITTEN)]
         shown.add_row(variant["slices"][0] + more, variant["kernel"], *cells)
     return shown
 
