@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from wgslice.layout import Layout
+from wgslice.plans.arranging import arranged
 from wgslice.plans.dealing import Share, deal
-from wgslice.plans.kernels import GRIDS, Kernel, grid_of, tile_axis
-from wgslice.plans.pixels import as_pixels
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import WIDEST_NBYTES, Limits
 
 __all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
@@ -123,12 +123,6 @@ class Dispatch(OnGrid):
         return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
 
 
-def before_last(layout: Layout, axis: int) -> Layout:
-    """The same places with a dimension moved before the last one."""
-    others = [other for other in range(layout.rank - 1) if other != axis]
-    return layout.permuted([*others, axis, layout.rank - 1])
-
-
 def way(reads: Memory, writes: Memory) -> str:
     """What a printed step says of where it reads and writes: nothing, if that is the input and the output."""
     origin = "" if reads is Memory.INPUT else f" from {reads.phrase}"
@@ -145,28 +139,7 @@ def dispatch_of(
     reason: str,
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings."""
-    apart = kernel.unit_nbytes(width_nbytes) > width_nbytes and target.strides[-1:] != (1,)
-    if (kernel.deals_rows and target.rank == 0) or apart:
-        source, target = (
-            source.select([*map(range, source.sizes), None]),
-            target.select([*map(range, target.sizes), None]),
-        )
-    if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
-        source, target = as_pixels(source, target)
-    if kernel in GRIDS:
-        if target.rank < 2:
-            units = [None] * (2 - target.rank), [*map(range, target.sizes)]
-            source, target = (layout.select([*units[0], *units[1]]) for layout in (source, target))
-        axis = grid_of(kernel, target, width_nbytes, limits.profile).axis
-        source, target = (before_last(layout, axis) for layout in (source, target))
-    if kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-        found = tile_axis(source, target, least=0)
-        assert found is not None
-        source, target = (before_last(layout, found) for layout in (source, target))
-    if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
-        keys = [range(size) for size in source.sizes]
-        keys[-2] = keys[-2][::-1]
-        source, target = source.select(keys), target.select(keys)
+    source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
     if (
         kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)
         or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes
