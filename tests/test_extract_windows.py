@@ -47,7 +47,7 @@ PROFILES = [
     CPU,
     GPU,
     replace(CPU, window_blocks=1, workgroup_size=8),
-    replace(GPU, blocks_each=(2,), workgroup_size=8),
+    replace(GPU, blocks_each=2, workgroup_size=8),
 ]
 NAMES = ["cpu", "gpu", "cpu, one block", "gpu, two blocks"]
 

@@ -56,7 +56,7 @@ PROFILES = [
         CPU,
         words_each=(),
         narrow_words_each=(),
-        blocks_each=(),
+        blocks_each=1,
         run_words=1,
         least_shifted_row_nbytes=31,
         least_narrow_row_nbytes=7,
@@ -630,7 +630,7 @@ FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of 
 def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """Three rows on a grid of 2 x 2, in bindings that would have room for more."""
     width, layout = FOLDED[kernel]
-    slim = replace(profile, words_each=(), narrow_words_each=(), blocks_each=(), pair_below_nbytes=0)
+    slim = replace(profile, words_each=(), narrow_words_each=(), blocks_each=1, pair_below_nbytes=0)
     pieces, _ = deal_row(kernel, layout.sizes[-1], width, slim)
     limits = replace(device.limits, workgroups=2, profile=replace(slim, workgroup_size=pieces))
     nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096

@@ -50,7 +50,7 @@ PROFILES = [
         workgroup_size=1,
         words_each=(16,),
         narrow_words_each=(16,),
-        blocks_each=(4,),
+        blocks_each=4,
         grids=False,
     ),
     replace(GPU, name="gpu, small", workgroup_size=2),

@@ -128,36 +128,37 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
         (8, Layout.of((9, 500), (1600, 3)), None, Kernel.ROWS),
         (4, Layout.of((99, 8), (12, 1)), None, Kernel.WIDE_ROWS),
         (4, Layout.of((99, 10), (12, 1)), None, Kernel.ROWS),
-        # neighbours in rows of 64 bytes, or less; of any width; forwards or backwards; nested
-        (4, Layout.of((99, 17), (20, 1)), None, Kernel.SHIFTED_ROWS),
-        (4, Layout.of((99, 15), (20, 1)), None, Kernel.ROWS),
-        (4, Layout.of((99, 16), (20, -1), 20), None, Kernel.SHIFTED_ROWS),
-        (4, Layout.of((99, 17), (90, 2)), None, Kernel.SHIFTED_ROWS),
+        # neighbours in rows of 111 bytes, or less; of any width; forwards or backwards; nested
+        (4, Layout.of((99, 28), (31, 1)), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 27), (31, 1)), None, Kernel.ROWS),
+        (4, Layout.of((99, 28), (31, -1), 30), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 28), (90, 2)), None, Kernel.SHIFTED_ROWS),
         (4, Layout.of((99, 17), (90, 3)), None, Kernel.ROWS),
-        (4, Layout.of((99, 17), (90, 4)), None, Kernel.SHIFTED_ROWS),
+        (4, Layout.of((99, 28), (120, 4)), None, Kernel.SHIFTED_ROWS),
         (4, Layout.of((99, 17), (90, 5)), None, Kernel.ROWS),
-        (1, Layout.of((99, 65), (400, -2), 200), None, Kernel.SHIFTED_ROWS),
+        (1, Layout.of((99, 111), (400, -2), 300), None, Kernel.SHIFTED_ROWS),
         (1, Layout.of((99, 65), (400, -3), 200), None, Kernel.NARROW_ROWS),
         (2, Layout.of((99, 65), (400, -4), 400), None, Kernel.SHIFTED_ROWS),
         (4, Layout.of((99, 17), (20, 1)), Layout.of((99, 17), (34, 2)), Kernel.ROWS),
         (4, Layout.of((17, 17), (20, 1)), Layout.of((17, 17), (9, 1)), Kernel.ROWS),
-        (8, Layout.of((99, 9), (11, 1)), None, Kernel.SHIFTED_ROWS),
-        (8, Layout.of((99, 7), (11, 1)), None, Kernel.ROWS),
-        (1, Layout.of((99, 64), (70, -1), 69), None, Kernel.SHIFTED_ROWS),
-        (1, Layout.of((99, 63), (70, -1), 69), None, Kernel.NARROW_ROWS),
-        (2, Layout.of((99, 33), (70, 1)), None, Kernel.SHIFTED_ROWS),
-        (2, Layout.of((99, 31), (70, 1)), None, Kernel.NARROW_ROWS),
-        # narrow rows of 19 bytes, or less if pairs of them do; of elements beside each other, or apart
+        (8, Layout.of((99, 14), (17, 1)), None, Kernel.SHIFTED_ROWS),
+        (8, Layout.of((99, 13), (17, 1)), None, Kernel.ROWS),
+        (1, Layout.of((99, 111), (120, -1), 119), None, Kernel.SHIFTED_ROWS),
+        (1, Layout.of((99, 110), (120, -1), 119), None, Kernel.NARROW_ROWS),
+        (2, Layout.of((99, 57), (70, 1)), None, Kernel.SHIFTED_ROWS),
+        (2, Layout.of((99, 55), (70, 1)), None, Kernel.NARROW_ROWS),
+        # narrow rows of 19 bytes between gaps, otherwise of 131, or pairs of them; of neighbours, or apart
         (1, Layout.of((9, 9, 19), (999, 40, 2)), Layout.of((9, 9, 19), (190, 20, 1)), Kernel.NARROW_ROWS),
         (1, Layout.of((9, 9, 18), (999, 40, 2)), Layout.of((9, 9, 18), (190, 20, 1)), Kernel.NARROW_RUNS),
         (1, Layout.of((9, 9, 18), (999, 40, 2)), None, Kernel.NARROW_ROWS),
-        (1, Layout.of((9, 6, 3), (999, 40, 2)), None, Kernel.NARROW_RUNS),
-        (1, Layout.of((9, 7, 3), (999, 40, 2)), None, Kernel.NARROW_ROWS),
+        (1, Layout.of((9, 43, 3), (9999, 40, 2)), None, Kernel.NARROW_RUNS),
+        (1, Layout.of((9, 44, 3), (9999, 40, 2)), None, Kernel.NARROW_ROWS),
         (2, Layout.of((99, 10), (40, 2)), Layout.of((99, 10), (11, 1)), Kernel.NARROW_ROWS),
         (2, Layout.of((99, 9), (40, 2)), Layout.of((99, 9), (11, 1)), Kernel.NARROW_RUNS),
         (2, Layout.of((99, 9), (40, 2)), None, Kernel.NARROW_ROWS),
-        (1, Layout.of((19,), (2,)), None, Kernel.NARROW_ROWS),
-        (1, Layout.of((19,), (2,)), Layout.of((19,), (2,)), Kernel.NARROW_RUNS),
+        (1, Layout.of((131,), (3,)), None, Kernel.NARROW_ROWS),
+        (1, Layout.of((130,), (3,)), None, Kernel.NARROW_RUNS),
+        (1, Layout.of((131,), (3,)), Layout.of((131,), (2,)), Kernel.NARROW_RUNS),
         # as many words as elements, or more; rows may lie as far apart as they will
         (1, Layout.packed((8,)), Layout.of((8,), (4,)), Kernel.NARROW_RUNS),
         (1, Layout.packed((8,)), Layout.of((8,), (5,)), Kernel.SLICE1),
@@ -241,10 +242,12 @@ def test_a_permuted_source_goes_through_tiles_on_a_gpu(
 
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize(("width", "rows"), [(4, 253), (4, 251), (1, 1009), (1, 1007)])
-def test_a_tight_buffer_keeps_its_kernel(width: int, rows: int, side: str, profile: Profile) -> None:
+@pytest.mark.parametrize(("width", "rows", "run"), [(4, 253, 65), (4, 251, 65), (1, 525, 125), (1, 523, 125)])
+def test_a_tight_buffer_keeps_its_kernel(
+    width: int, rows: int, run: int, side: str, profile: Profile
+) -> None:
     """From 64 KiB on the end is a step of its own; below, where a dispatch costs more, all goes by words."""
-    source, target = Layout.of((rows, 65), (70, 1), 2), Layout.packed((rows, 65))
+    source, target = Layout.of((rows, run), (run + 5, 1), 2), Layout.packed((rows, run))
     limits = replace(LIMITS, profile=profile)
     room: dict[str, Any] = {
         f"{side}_room_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
@@ -253,7 +256,7 @@ def test_a_tight_buffer_keeps_its_kernel(width: int, rows: int, side: str, profi
     of_bulk = [Kernel.SHIFTED_GRID if profile.grids else Kernel.SHIFTED_ROWS, Kernel.ROW_ENDS]
     assert kernels_of(roomy) == of_bulk
     made = plan_copy(source, target, width, Terms(limits, **room))
-    if rows * 65 * width < 2**16:
+    if rows * run * width < 2**16:
         of_words = Kernel.WORD_GRID if profile.grids else Kernel.ROWS
         assert only_dispatch(made).kernel is (of_words if width == 4 else Kernel.NARROW_ROWS)
         return
@@ -262,7 +265,7 @@ def test_a_tight_buffer_keeps_its_kernel(width: int, rows: int, side: str, profi
     assert isinstance(bulk, Dispatch)
     assert isinstance(end, BufferCopies | Dispatch)
     assert kernels_of(made)[: len(dispatches)] == of_bulk
-    assert bulk.target.sizes == (rows - 1, 65)
+    assert bulk.target.sizes == (rows - 1, run)
     assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
     assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
     assert isinstance(end, BufferCopies) == (width == 4)  # a row of whole words, or of bytes
@@ -443,21 +446,20 @@ def test_planes_that_leave_most_lanes_idle_are_dealt_row_by_row(last: int, on_gr
 @pytest.mark.parametrize(
     ("rows", "run", "width", "pieces", "each", "groups"),
     [
-        # 16 words an invocation, or fewer where that leaves less of the last one over
+        # 16 words an invocation, or 4, or 1
         (1, 1024, 4, 64, 16, 1),
         (1, 1025, 4, 65, 16, 2),
         (7, 33, 4, 15, 16, 1),
         (1, 7, 4, 2, 4, 1),
         (1, 3, 4, 3, 1, 1),
         (5, 50, 8, 32, 8, 1),
-        (5, 50, 16, 7, 8, 1),
-        (5, 4, 16, 2, 3, 1),
-        (5, 2, 16, 2, 1, 1),
+        (5, 50, 16, 9, 6, 1),
+        (5, 6, 16, 1, 6, 1),
+        (5, 5, 16, 5, 1, 1),
         # narrow rows: no more than the whole words they have wherever they begin
-        (1, 130, 1, 8, 4, 1),
         (1, 131, 1, 1, 32, 1),
-        (1, 64, 2, 8, 4, 1),
-        (1, 65, 2, 1, 32, 1),
+        (1, 132, 1, 2, 32, 1),
+        (1, 66, 2, 2, 32, 1),
     ],
 )
 def test_rows_are_dealt_to_pieces(
@@ -468,7 +470,7 @@ def test_rows_are_dealt_to_pieces(
     assert share.workgroups == (groups, 1, 1)
 
 
-SLIM = replace(CPU, words_each=(), narrow_words_each=(), blocks_each=())  # one unit an invocation
+SLIM = replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1)  # one unit an invocation
 
 
 def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
@@ -611,7 +613,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
         "  in the way of a buffer copy: it would take 20, one for each row of 32 bytes",
         "  in the way of wide_rows: not multiples of 16 bytes: their beginning in the input, 4 bytes past "
         "one",
-        "  in the way of shifted_rows: rows of 32 bytes, at least 64 are needed",
+        "  in the way of shifted_rows: rows of 32 bytes, at least 111 are needed",
     ]
     assert crop.summary == "merged (20, 8) x 4 bytes, rows"
     assert plan(Layout.packed((8,))).summary == "merged (2,) x 16 bytes, a buffer copy"

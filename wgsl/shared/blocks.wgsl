@@ -36,7 +36,7 @@ fn block_at(source: u32) -> vec4<u32> {
 
 // The same elements, of 1 to 16 bytes, in reverse order.
 fn turn(block: vec4<u32>, element_nbytes: u32) -> vec4<u32> {
-    if (element_nbytes >= 4u) {
+    if (whole_words || element_nbytes >= 4u) {
         return select(select(block, block.zwxy, element_nbytes == 8u), block.wzyx, element_nbytes == 4u);
     }
     let halves = (block.wzyx >> vec4(16u)) | (block.wzyx << vec4(16u));

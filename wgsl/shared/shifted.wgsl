@@ -2,14 +2,20 @@
 //
 // Source elements from one of a row to the next, forwards or backwards, are its distance: 1, 2 or 4.
 
+override way: i32; // 1 where all rows go forwards, -1 where they go backwards, 0 where the last source stride says it
+
 fn is_forwards() -> bool {
     let last = copy.rank - 1u;
-    return bitcast<i32>(copy.source_strides[last / 4u][last % 4u]) > 0;
+    return way > 0 || (way == 0 && bitcast<i32>(copy.source_strides[last / 4u][last % 4u]) > 0);
 }
 
 // Elements in the order in which the row reads them.
 fn in_order(block: vec4<u32>) -> vec4<u32> {
-    return select(turn(block, copy.element_nbytes), block, is_forwards());
+    if (way > 0) {
+        return block;
+    }
+    let turned = turn(block, copy.element_nbytes);
+    return select(turned, select(turned, block, is_forwards()), way == 0);
 }
 
 // Where a row begins and ends, in bytes and blocks of the target.
@@ -28,6 +34,9 @@ fn find_source(place: Place, block: u32, distance: u32) -> u32 {
 
 // Every second element of two neighbours.
 fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
+    if (whole_words) {
+        return select(vec4(low.xz, high.xz), vec4(low.xy, high.xy), copy.element_nbytes == 8u);
+    }
     if (copy.element_nbytes == 8u) {
         return vec4(low.xy, high.xy);
     }

@@ -10,7 +10,6 @@ from wgslice.plans.grids import Tiling
 from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, rows_spanned, tile_axis, words_spanned
 from wgslice.plans.pixels import pixels_of
 from wgslice.plans.profiles import (
-    PIECE_WORDS,
     TILE_NBYTES,
     WIDE_TILE_SIDES,
     WIDEST_NBYTES,
@@ -74,8 +73,7 @@ def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limi
         if kernel in END_PIECES:
             pieces, each = END_PIECES[kernel], 1
         else:
-            apart = kernel is Kernel.SHIFTED_ROWS and abs(source.strides[-1]) > 1
-            pieces, each = deal_row(kernel, size, width_nbytes, profile, apart=apart)
+            pieces, each = deal_row(kernel, size, width_nbytes, profile)
         invocations = count * pieces
     elif kernel is Kernel.TILES:
         pieces, each = 1, TILE_NBYTES // width_nbytes
@@ -118,30 +116,17 @@ def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limit
     return Share(rows, True, pieces, 1, profile.contiguous, profile.workgroup_size, grid)
 
 
-def deal_row(
-    kernel: Kernel, size: int, width_nbytes: int, profile: Profile, *, apart: bool = False
-) -> tuple[int, int]:
-    """Invocations a row of `size` elements, and what each takes; `apart` where it skips some."""
+def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
+    """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
     unit_nbytes = kernel.unit_nbytes(width_nbytes)
     lanes = unit_nbytes // width_nbytes
     least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
-    choices = pieces_of(kernel, width_nbytes, profile)
-    few = choices[:1] if apart else choices
-    fitting = [each for each in few if each <= least // profile.least_pieces] or [1]
-    each = fitting[-1]
-    if profile.contiguous:
-        words = unit_nbytes / 4
-        each = min(fitting, key=lambda each: -(-most // each) * (each * words + PIECE_WORDS))
-    return -(-most // each), each
-
-
-def pieces_of(kernel: Kernel, width_nbytes: int, profile: Profile) -> list[int]:
-    """Units that an invocation may take of a row, where it has as many."""
-    unit_nbytes = kernel.unit_nbytes(width_nbytes)
-    if unit_nbytes == WIDEST_NBYTES:
-        return list(profile.blocks_each)
     words_each = profile.narrow_words_each if kernel is Kernel.NARROW_ROWS else profile.words_each
-    return [words * 4 // unit_nbytes for words in words_each]
+    choices = [words * 4 // unit_nbytes for words in words_each]
+    if unit_nbytes == WIDEST_NBYTES:
+        choices = [profile.blocks_each]
+    each = max([1, *(units for units in choices if units <= least // profile.least_pieces)])
+    return -(-most // each), each
 
 
 def fold(groups: int, limits: Limits) -> tuple[int, int]:

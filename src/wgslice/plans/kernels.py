@@ -162,7 +162,10 @@ def choose_narrow_kernel(target: Layout, width_nbytes: int, profile: Profile) ->
     if pairs(Kernel.NARROW_ROWS, target, width_nbytes, profile):
         return Kernel.NARROW_ROWS, "narrow elements, put together word by word, two dimensions a row"
     beside = target.strides[-1:] == (1,)
-    if beside and run_nbytes(target, width_nbytes) >= profile.least_narrow_row_nbytes:
+    least = profile.least_narrow_row_nbytes
+    if target.strides[-2:-1] in ((), target.sizes[-1:]):  # no gaps that rows must not reach into
+        least = max(least, profile.least_narrow_pair_nbytes)
+    if beside and run_nbytes(target, width_nbytes) >= least:
         return Kernel.NARROW_ROWS, "narrow elements, put together word by word, row by row"
     if words_spanned(target, width_nbytes) > target.size:
         return Kernel.SLICE1, "narrow elements, fewer than the words they lie in, atomics"

@@ -19,7 +19,6 @@ __all__ = [
     "MOST_UNIFORM_BUFFERS",
     "PATTERN_NBYTES",
     "PIECE_BLOCKS",
-    "PIECE_WORDS",
     "PIXEL_BLOCKS",
     "SECTOR_NBYTES",
     "SMALL_NBYTES",
@@ -44,13 +43,14 @@ class Profile:
     workgroup_size: int  # invocations a workgroup
     words_each: tuple[int, ...]  # that an invocation may take of a row; each choice is a pipeline to compile
     narrow_words_each: tuple[int, ...]  # where words are put together of elements of 1 and 2 bytes
-    blocks_each: tuple[int, ...]  # of 16 bytes
+    blocks_each: int  # of 16 bytes
     run_words: int  # that an invocation takes of short runs
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
     grids: bool  # whether workgroups take tiles of planes, where there is a kernel for that
     least_pieces: int  # invocations a row before they take more than one element each
     pair_below_nbytes: float  # of shorter rows, two dimensions are taken as one
     least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
+    least_window_row_nbytes: int  # of a window
     least_narrow_row_nbytes: int  # rows of elements of 1 and 2 bytes that are dealt alone
     least_narrow_pair_nbytes: int  # and those that are two dimensions
     least_tile: float  # elements a side, from which a permuted source goes through tiles
@@ -90,15 +90,16 @@ CPU = Profile(
     workgroup_size=64,
     words_each=(4, 16),
     narrow_words_each=(4, 32),
-    blocks_each=(3, 8),
+    blocks_each=6,
     run_words=32,
     contiguous=True,
     grids=False,
     least_pieces=1,
     pair_below_nbytes=inf,
-    least_shifted_row_nbytes=64,
+    least_shifted_row_nbytes=111,
+    least_window_row_nbytes=64,
     least_narrow_row_nbytes=19,
-    least_narrow_pair_nbytes=19,
+    least_narrow_pair_nbytes=131,
     least_tile=inf,
     row_copy_nbytes=2**15,
     few_rows=16,
@@ -114,13 +115,14 @@ GPU = Profile(
     workgroup_size=64,
     words_each=(4,),
     narrow_words_each=(4,),
-    blocks_each=(1,),
+    blocks_each=1,
     run_words=4,
     contiguous=False,
     grids=True,
     least_pieces=32,
     pair_below_nbytes=0,
     least_shifted_row_nbytes=64,
+    least_window_row_nbytes=64,
     least_narrow_row_nbytes=16,
     least_narrow_pair_nbytes=7,
     least_tile=8,
@@ -145,11 +147,8 @@ class Limits:
         return self.binding_nbytes  # looked up at every copy; a process has few of these
 
 
-# What an invocation costs beside its copying, in words. A crop of 3001 x 3001 float32 on lavapipe, Mesa 25.0
-# and 22.3, ms: 4 words each 7.2 and 6.6, 8 words 5.0 and 6.0, 16 words 4.2 and 6.0, 32 words 3.8 and 6.1.
-PIECE_WORDS = 3
-
-# Likewise in blocks of 16 bytes of a row of windows, by the measurement of `window_blocks` above.
+# What an invocation costs beside its copying, in blocks of 16 bytes of a row of windows, by the measurement
+# of `window_blocks` above.
 PIECE_BLOCKS = 2
 
 # Blocks that an invocation may take of a row of windows: few choices, since each is a pipeline to compile,

@@ -63,8 +63,8 @@ class Row:
             return "elements of a window's row do not follow each other in the input"
         if not self.target.is_packed:
             return "the output is not packed"
-        if self.nbytes < profile.least_shifted_row_nbytes:
-            return f"rows of {self.nbytes} bytes, at least {profile.least_shifted_row_nbytes} are needed"
+        if self.nbytes < profile.least_window_row_nbytes:
+            return f"rows of {self.nbytes} bytes, at least {profile.least_window_row_nbytes} are needed"
         if self.windows.extents[self.axis] + size > I32_MAX:
             return f"a dimension of {size} is too long to count from outside of it"
         if self.mirrored and channels > MOST_CHANNELS:

@@ -35,10 +35,10 @@ CONSTANTS: dict[Kernel, tuple[str, ...]] = {
     Kernel.SLICE1: ("element_nbytes",),
     Kernel.ROWS: ("element_nbytes", "each", "contiguous"),
     Kernel.WIDE_ROWS: ("each", "contiguous"),
-    Kernel.SHIFTED_ROWS: ("distance", "whole_words", "each", "contiguous"),
+    Kernel.SHIFTED_ROWS: ("distance", "way", "whole_words", "each", "contiguous"),
     **dict.fromkeys(UNIT_GRIDS, ()),
-    Kernel.SHIFTED_GRID: ("distance", "whole_words"),
-    Kernel.ROW_ENDS: ("whole_words", "each", "contiguous"),
+    Kernel.SHIFTED_GRID: ("distance", "way", "whole_words"),
+    Kernel.ROW_ENDS: ("way", "whole_words", "each", "contiguous"),
     Kernel.NARROW_ROWS: ("element_nbytes", "each", "contiguous"),
     Kernel.NARROW_ENDS: ("element_nbytes", "each", "contiguous"),
     Kernel.NARROW_RUNS: ("element_nbytes", "each", "contiguous"),
@@ -145,13 +145,15 @@ def uniform_block(step: Dispatch) -> bytes:
 def override_constants(step: Dispatch) -> dict[str, int]:
     """The constants that the kernel of `step` is compiled with."""
     kernel, share = step.kernel, step.share
+    on_cpu = kernel is Kernel.SHIFTED_ROWS and share.contiguous
     values = {
         "element_nbytes": step.width_nbytes,
         "each": share.each,
         "side": share.each,
         "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,
         "contiguous": int(share.contiguous),
-        "whole_words": int(kernel is Kernel.SHIFTED_ROWS and share.contiguous and step.width_nbytes >= 4),
+        "whole_words": int(on_cpu and step.width_nbytes >= 4),
+        "way": (1 if step.source.strides[-1] > 0 else -1) if on_cpu else 0,
     }
     if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID):
         values["distance"] = abs(step.source.strides[-1])
