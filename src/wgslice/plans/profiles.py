@@ -67,7 +67,7 @@ class Profile:
 # words an invocation 7.1 and 4.8, 16 words 6.8 and 4.6, 20 words 6.7 and 4.5, 24 words 7.7 and 5.8, 32 words
 # 9.2 and 6.4, backwards 16 words 27 and 24, 20 words 31 and 25; int64 by 8 elements 13 and 9.9, 16 16.5 and
 # 14. BGR of 18 MB by 16 words 37 and 24, 20 words 36 and 23, 32 words 33 and 23. 36 MB of neighbours from an
-# odd offset by 3 blocks 23 and 17, 5 blocks 19 and 14, 8 blocks 18 and 15, 12 blocks 18 and 12; every second
+# odd offset by 3 blocks 23 and 17, 6 blocks 19 and 14, 8 blocks 18 and 15, 12 blocks 18 and 12; every second
 # of them by 3 blocks 17 and 12, 8 blocks 17 and 11.
 #
 # Two dimensions as one row against one, the same cores: rows of 13 float32 8.5 and 5.8 against 10.1 and 7.1,

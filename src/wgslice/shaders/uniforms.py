@@ -29,8 +29,9 @@ MOST_MASKS = 16  # channels, one a byte of a block
 # What the kernels of copies are compiled for, beside workgroups of a size. Few things: each value makes
 # another pipeline, which takes 70 to 120 ms to compile (lavapipe), and uniforms cost GPUs nothing. They cost
 # CPUs where they decide how often a loop runs, since accesses in loops that are not unrolled are masked, and
-# whether bytes are shifted inside of words: rows of words take 5 to 9 % longer (Mesa 22.3, two cores of an
-# AMD EPYC).
+# whether bytes are shifted inside of words or rows turned: on two cores of an AMD EPYC rows of words take 5
+# to 9 % longer by Mesa 22.3, second columns 2.5 times as long by SwiftShader, which executes both sides of
+# what a uniform decides.
 CONSTANTS: dict[Kernel, tuple[str, ...]] = {
     Kernel.SLICE1: ("element_nbytes",),
     Kernel.ROWS: ("element_nbytes", "each", "contiguous"),
