@@ -21,7 +21,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.slice_grad import slice_grad_planner
 from wgslice.plans.terms import Terms
-from wgslice.plans.windows_steps import ExtractWindowsDispatch, Windows
+from wgslice.plans.windows_steps import ElementsDispatch, Windows
 
 DESCRIPTORS: dict[str, Any] = {
     "Slice1": lambda: wg.Slice1(
@@ -423,11 +423,18 @@ WINDOWS: dict[str, tuple[Windows, Layout, Layout | None, int, str]] = {
         "the output is not packed",
     ),
     "short": (
-        windows((8, 63)),
+        windows((8, 15)),
         Layout.packed((64, 256)),
         None,
         1,
-        "rows of 63 bytes, at least 64 are needed",
+        "rows of 15 bytes, at least 16 are needed",
+    ),
+    "ragged": (
+        windows((8, 30)),
+        Layout.packed((64, 256)),
+        None,
+        1,
+        "rows of 30 bytes, some from inside a vector of 16, which takes 31",
     ),
     "long": (
         windows((1, 64)),
@@ -454,7 +461,7 @@ def test_windows_say_why_they_go_by_elements(name: str) -> None:
     plan = plan_extract_windows(
         asked, source, target or Layout.packed((2, *asked.sizes)), itemsize, Terms(limits)
     )
-    assert {type(step) for step in plan.steps} == {ExtractWindowsDispatch}
+    assert {type(step) for step in plan.steps} == {ElementsDispatch}
     assert plan.hindrances == (f"in the way of window_rows: {said}",)
 
 

@@ -39,6 +39,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.window_rows import deal_blocks, longest_row
+from wgslice.plans.windows_elements import words_each
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 
@@ -46,10 +47,10 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 PROFILES = [
     CPU,
     GPU,
-    replace(CPU, window_blocks=1, workgroup_size=8),
-    replace(GPU, blocks_each=2, workgroup_size=8),
+    replace(CPU, window_blocks=1, window_words=2, workgroup_size=8),
+    replace(GPU, blocks_each=2, window_words=3, workgroup_size=8),
 ]
-NAMES = ["cpu", "gpu", "cpu, one block", "gpu, two blocks"]
+NAMES = ["cpu", "gpu", "cpu, one block or two words", "gpu, two blocks or three words"]
 
 
 def numpy_windows(array: Any, offsets: Any, sizes: Any, strides: Any, fill: Any = None) -> Any:
@@ -296,10 +297,16 @@ def photographs(
     mirror: bool = True,
     skip: int = 0,
     leave: int = 0,
+    step: int = 1,
+    apart: int = 1,
 ) -> Case:
-    """Windows of an image of pixels, forwards and backwards, of rows `size` pixels long."""
+    """Windows of an image of pixels, forwards and backwards, of rows `size` pixels long.
+
+    They are `step` pixels apart in the image, and their elements `apart` in the output.
+    """
     rng = np.random.default_rng(channels * 100 + size)
-    height, breadth, count = 5, size + 9, 9
+    extent = (size - 1) * step + 1
+    height, breadth, count = 5, extent + 9, 9
     offsets = np.stack(
         [
             rng.integers(-leave, 3 + leave, count),
@@ -311,19 +318,47 @@ def photographs(
     strides = np.ones((count, 3), np.int64)
     if mirror:
         strides[:, :2] = rng.choice([1, -1], (count, 2))
+    strides[:, 1] *= step
     input = Layout.packed((height, breadth, channels), skip)
-    output = Layout.packed((count, 3, size, channels), skip)
-    return Case(width, input, offsets, (3, size, channels), strides, fill, output, size)
+    packed = Layout.packed((count, 3, size, channels))
+    output = Layout.of(packed.sizes, [stride * apart for stride in packed.strides], skip)
+    return Case(width, input, offsets, (3, extent, channels), strides, fill, output, size)
 
 
 CONDITIONS: dict[Kernel, list[Case]] = {
     Kernel.EXTRACT_WINDOWS: [
         *(
-            photographs(width, 3, 5, fill=fill, leave=4 * (fill is not None))
-            for width in WIDTHS
+            photographs(width, 1, 5, fill=fill, leave=4 * (fill is not None), step=2, apart=apart)
+            for width, apart in ((4, 1), (8, 1), (16, 2))
             for fill in (None, 7)
         ),
-        *(photographs(width, 1, 7, skip=skip) for width in (1, 2) for skip in range(4)),
+        *(
+            photographs(width, 1, 7, fill=fill, leave=4 * (fill is not None), skip=skip, apart=2)
+            for width in (1, 2)
+            for fill in (None, 7)
+            for skip in range(4)
+        ),
+    ],
+    Kernel.WINDOW_WORDS: [
+        # windows of a byte and more, from every byte of a word on, forwards and backwards, inside and not
+        *(
+            photographs(
+                width,
+                channels,
+                size,
+                fill=fill,
+                leave=4 * (fill is not None),
+                mirror=mirror,
+                skip=skip,
+                step=step,
+            )
+            for width in (1, 2)
+            for channels, size, step in ((1, 1, 1), (1, 7, 1), (3, 2, 1), (1, 99, 2), (3, 5, 2), (2, 90, 3))
+            for fill in (None, 7)
+            for mirror in (False, True)
+            for skip in range(4)
+        ),
+        photographs(1, 16, 5, skip=1),  # too many elements that keep their order
     ],
     Kernel.WINDOW_ROWS: [
         # every number of channels and width, mirrored and not, from every byte on, rows with whole blocks and
@@ -332,12 +367,14 @@ CONDITIONS: dict[Kernel, list[Case]] = {
             photographs(width, channels, -(-size // (width * channels)), mirror=mirror, skip=skip)
             for width in (1, 2, 4)
             for channels in (1, 2, 3, 4, 5, 7, 15)
-            for size in (64, 67, 192)
+            for size in (31, 32, 64, 67, 192)
             for mirror in (False, True)
             for skip in (0, 1, 3)
             if width * channels <= 16
         ),
         *(photographs(width, 1, 96 // width, mirror=mirror) for width in (8, 16) for mirror in (False, True)),
+        # rows of one block
+        *(photographs(width, 1, 16 // width, mirror=mirror) for width in WIDTHS for mirror in (False, True)),
         # windows that leave the input by some, by all, and not at all
         *(
             photographs(
@@ -350,7 +387,7 @@ CONDITIONS: dict[Kernel, list[Case]] = {
                 skip=skip,
             )
             for width, channels in ((1, 1), (1, 3), (2, 3), (4, 1), (4, 3), (8, 1), (16, 1))
-            for size in (64, 76)
+            for size in (36, 64, 76)
             for leave in (3, 90)
             for mirror in (False, True)
             for skip in (0, 1)
@@ -359,9 +396,26 @@ CONDITIONS: dict[Kernel, list[Case]] = {
 }
 
 
+# rows that hold no block where they begin inside of one: for pieces that may be empty
+SHORT_ROWS = [
+    photographs(width, 1, size // width, fill=fill, leave=leave, mirror=mirror, skip=skip)
+    for width, sizes in ((1, (16, 17, 30)), (2, (16, 18, 30)), (4, (16, 20, 28)))
+    for size in sizes
+    for fill, leave in ((None, 0), (7, 9))
+    for mirror in (False, True)
+    for skip in (1, 5)
+]
+
+
+def conditions(kernel: Kernel, profile: Profile) -> list[Case]:
+    """What a kernel takes with a profile."""
+    short = SHORT_ROWS if kernel is Kernel.WINDOW_ROWS and not profile.contiguous else []
+    return CONDITIONS[kernel] + short
+
+
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """All that a kernel's conditions list, against NumPy."""
-    for number, case in enumerate(CONDITIONS[kernel]):
+    for number, case in enumerate(conditions(kernel, profile)):
         plan = case.plan(replace(device.limits, profile=profile))
         assert [step.kernel for step in cast("Any", plan.steps)] == [kernel], number
         source, target = case.buffers()
@@ -421,19 +475,32 @@ def steps_of(
 
 
 def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
-    rows, elements = Kernel.WINDOW_ROWS, Kernel.EXTRACT_WINDOWS
+    rows, words, elements = Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS
     for arguments, kernel in [
-        ({"shape": (9, 99), "sizes": (3, 64)}, rows),
-        ({"shape": (9, 99), "sizes": (3, 63)}, elements),  # a row of less than 64 bytes
-        ({"shape": (9, 99), "sizes": (3, 16), "width": 4}, rows),
-        ({"shape": (9, 99), "sizes": (3, 15), "width": 4}, elements),
+        ({"shape": (9, 99), "sizes": (3, 31)}, rows),
+        ({"shape": (9, 99), "sizes": (3, 30)}, words),  # a row that may hold no block
+        ({"shape": (9, 99), "sizes": (3, 30), "profile": GPU}, rows),
+        ({"shape": (9, 99), "sizes": (3, 16), "skip": 16}, rows),
+        ({"shape": (9, 99), "sizes": (3, 16), "skip": 1}, words),  # likewise
+        ({"shape": (9, 99), "sizes": (3, 16), "skip": 1, "profile": GPU}, rows),
+        ({"shape": (9, 99), "sizes": (3, 15)}, words),  # three rows in a block
+        ({"shape": (9, 99), "sizes": (3, 15), "profile": GPU}, words),
+        ({"shape": (9, 99), "sizes": (3, 8), "width": 4}, rows),
+        ({"shape": (9, 99), "sizes": (3, 7), "width": 4}, elements),
+        ({"shape": (9, 99), "sizes": (3, 7), "width": 4, "profile": GPU}, rows),
+        ({"shape": (9, 99), "sizes": (3, 3), "width": 4, "profile": GPU}, elements),
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (2, 1)}, rows),
-        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2)}, elements),  # a step inside the row
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2)}, words),  # a step inside the row
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 2}, words),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 4}, elements),
+        ({"shape": (9, 99), "sizes": (3, 15), "binding_nbytes": 1024}, words),
+        ({"shape": (99, 99), "sizes": (3, 15), "binding_nbytes": 1024}, elements),  # a source in segments
+        ({"shape": (9, 99), "sizes": (9, 90), "strides": (1, 2), "binding_nbytes": 1024}, words),
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (-1, -1)}, rows),
         ({"shape": (9, 99, 15), "sizes": (3, 9, 15), "strides": (1, -1, 1)}, rows),
-        ({"shape": (9, 99, 17), "sizes": (3, 9, 17), "strides": (1, -1, 1)}, elements),  # rows of a pixel
+        ({"shape": (9, 99, 17), "sizes": (3, 9, 17), "strides": (1, -1, 1)}, words),  # rows of a pixel
         ({"shape": (9, 99, 80), "sizes": (3, 9, 80), "strides": (1, -1, 1)}, rows),
-        ({"shape": (9, 99, 3), "sizes": (3, 90, 2)}, elements),  # not all channels
+        ({"shape": (9, 99, 3), "sizes": (3, 90, 2)}, words),  # not all channels
         ({"shape": (9, 99, 3), "sizes": (3, 90, 3), "filled": True}, rows),
     ]:
         assert {step.kernel for step in steps_of(**cast("Any", arguments))} == {kernel}, arguments
@@ -459,12 +526,18 @@ def test_one_dispatch_unless_limits_demand_more() -> None:
     assert step.kernel is Kernel.WINDOW_ROWS
     assert str(step).startswith("window_rows on 10000 windows of (64, 64), grid ")
     assert len(steps_of(**many, binding_nbytes=2**26)) == 2  # 123 MB of output in bindings of 67 MB
-    tiny: dict[str, Any] = {"shape": (40, 40), "sizes": (8, 8), "width": 4, "count": 64}
+    tiny: dict[str, Any] = {
+        "shape": (40, 40),
+        "sizes": (15, 15),
+        "strides": (2, 2),
+        "width": 4,
+        "count": 64,
+    }
     assert len(steps_of(**tiny)) == 1
     assert len(steps_of(**tiny, workgroups=4)) == 4  # 4096 elements, 16 workgroups of 64 a dispatch
 
 
-@given(st.integers(64, 3000), st.integers(0, 15), st.sampled_from(PROFILES))
+@given(st.integers(31, 3000), st.integers(0, 15), st.sampled_from(PROFILES))
 def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profile: Profile) -> None:
     """Wherever a row begins it has `each` whole blocks, and the pieces together have all of them."""
     windows = Windows((2, row_nbytes), (1, 1), np.zeros(3, np.uint32), None, 4, True, None)
@@ -478,6 +551,15 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
     if profile.contiguous:
         assert each <= min(blocks)
         assert (pieces - 1) * each < row_nbytes // 16
+
+
+@pytest.mark.parametrize(
+    ("row_nbytes", "each"),
+    [(1, 64), (3, 64), (12, 63), (48, 60), (196, 49), (256, 64), (257, 33), (1024, 64), (3000, 63)],
+)
+def test_invocations_take_whole_rows_or_equal_parts_of_one(row_nbytes: int, each: int) -> None:
+    assert words_each(row_nbytes, CPU) == each
+    assert words_each(row_nbytes, GPU) == 1
 
 
 def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:

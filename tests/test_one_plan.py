@@ -321,7 +321,7 @@ def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
     assert len(plan.steps) > len(operator.plan.steps) or kernel is Kernel.WORD_GRID
 
 
-def test_tight_windows_leave_only_the_last_to_elements(device: wg.Device) -> None:
+def test_tight_windows_leave_only_the_last_to_words(device: wg.Device) -> None:
     source = random_bytes(40 * 96).reshape(40, 96)
     offsets = [[0, 3], [9, 1], [4, 11], [37, 26]]
     expected = np.stack([source[row : row + 3, column : column + 67] for row, column in offsets])
@@ -330,7 +330,7 @@ def test_tight_windows_leave_only_the_last_to_elements(device: wg.Device) -> Non
     plan = check_tight(device, operator, source.reshape(-1), expected)
     rows, elements = plan.steps
     assert str(rows).startswith("window_rows on 3 windows")
-    assert str(elements).startswith("extract_windows on 1 windows")
+    assert str(elements).startswith("window_words on 1 windows")
 
 
 def test_a_tight_gradient_is_numpys(device: wg.Device) -> None:

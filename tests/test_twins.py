@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from helpers import GUARD, Bytes, check_bytes, copied, random_bytes, whole_words
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
-from test_extract_windows import Case, photographs
+from test_extract_windows import conditions as window_conditions
+from test_extract_windows import photographs
 from test_kernels import CONDITIONS, conditions
 
 from wgslice.layout import Layout
@@ -184,8 +185,7 @@ def test_a_wrong_stride_that_makes_rows_meet_is_refused(monkeypatch: pytest.Monk
 def test_the_twins_of_windows_at_the_edges_of_their_kernels_conditions(
     kernel: Kernel, profile: Profile
 ) -> None:
-    cases: list[Case] = WINDOW_CONDITIONS[kernel]
-    for case in cases:
+    for case in window_conditions(kernel, profile):
         plan = case.plan(replace(LIMITS, profile=profile))
         source, target = case.buffers()
         result = target.copy()

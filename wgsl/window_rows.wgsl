@@ -28,22 +28,13 @@ struct Row {
 
 fn find_row(number: u32) -> Row {
     let window = divide(number, copy.window_multiplier, copy.window_shift);
-    var rest = number - window * copy.window_size;
+    let rest = number - window * copy.window_size;
     let pick = find_pick(window);
     let last = copy.rank - 1u;
     let start = copy.target_offset + pick.number * copy.target_window + rest * copy.row_nbytes;
-    var row = Row(copy.source_offset, start, is_backwards(pick, last), 0u, copy.row_nbytes);
-    for (var d = 0u; d < last; d++) {
-        let i = d / 4u;
-        let j = d % 4u;
-        let c = divide(rest, copy.multipliers[i][j], copy.shifts[i][j]);
-        rest -= c * copy.inner[i][j];
-        let index = find_index(pick, d, c);
-        row.source += index * copy.source_strides[i][j];
-        if (filled && index >= copy.extents[i][j]) {
-            row.high = 0u;
-        }
-    }
+    let place = find_window_place(pick, rest, last);
+    let high = select(0u, copy.row_nbytes, place.inside || !filled);
+    var row = Row(place.source, start, is_backwards(pick, last), 0u, high);
     let offset = find_offset(pick, last);
     let index_nbytes = copy.source_strides[last / 4u][last % 4u];
     row.source += bitcast<u32>(offset) * index_nbytes;

@@ -31,6 +31,10 @@ struct Windows {
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
     columns: u32,                        // offsets a window, of which some may be known to be 0
+    elements: u32,                       // of all windows
+    row_size: u32,                       // elements of a window's last two dimensions
+    each: u32,                           // words of the output that an invocation puts together
+    unused: u32,                         // fills the last 16 bytes
 }
 
 override picked: bool;        // whether `picks` says which windows, and how they go

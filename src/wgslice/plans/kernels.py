@@ -50,6 +50,7 @@ class Kernel(Enum):
     WIDE_TILES = "wide_tiles"
     EXTRACT_WINDOWS = "extract_windows"
     WINDOW_ROWS = "window_rows"
+    WINDOW_WORDS = "window_words"
 
     @property
     def deals_rows(self) -> bool:
@@ -62,7 +63,7 @@ class Kernel(Enum):
     @property
     def takes_windows(self) -> bool:
         """Whether it copies many windows, with a struct and bindings of its own."""
-        return self in (Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS)
+        return self in (Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""

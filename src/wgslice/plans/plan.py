@@ -11,7 +11,7 @@ from wgslice.layout import Layout
 from wgslice.plans.hindrances import Copied
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
-from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch
+from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
 
 __all__ = ["LARGEST_BINDING_NBYTES", "Plan", "Planner", "Step", "in_order"]
 
@@ -82,7 +82,7 @@ class Plan:
     def hindrances(self) -> tuple[str, ...]:
         """What in the layouts and the buffers is in the way of something faster, a line for each such way."""
         reading = [step for step in self.steps if isinstance(step, Dispatch) and step.reads is Memory.INPUT]
-        windows = [step.hindrance for step in self.steps if isinstance(step, ExtractWindowsDispatch)]
+        windows = [step.hindrance for step in self.steps if isinstance(step, ElementsDispatch)]
         found = [f"in the way of window_rows: {why}" for why in dict.fromkeys(windows)]
         if self.terms is not None:
             copied = Copied(self.source, self.target, self.width_nbytes, self.terms)

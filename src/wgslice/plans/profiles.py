@@ -50,13 +50,15 @@ class Profile:
     least_pieces: int  # invocations a row before they take more than one element each
     pair_below_nbytes: float  # of shorter rows, two dimensions are taken as one
     least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
-    least_window_row_nbytes: int  # of a window
     least_narrow_row_nbytes: int  # rows of elements of 1 and 2 bytes that are dealt alone
     least_narrow_pair_nbytes: int  # and those that are two dimensions
     least_tile: float  # elements a side, from which a permuted source goes through tiles
     row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
     few_rows: int  # so many contiguous rows and fewer likewise, however short
     window_blocks: int  # most blocks of 16 bytes that an invocation takes of a row of a window
+    window_words: int  # most words that it puts together where rows of windows are not taken in blocks
+    least_window_row_nbytes: int  # rows of windows for blocks of 16 bytes; a block has parts of two at most
+    least_ragged_window_row_nbytes: int  # and those that begin or end inside of a block
     cleared_share: float  # a gradient that fills less than this of its output clears everything first
     cleared_nbytes: int  # and so does one with a smaller output; others write zeros where nothing else is
 
@@ -81,6 +83,14 @@ class Profile:
 # Windows of 64 x 64 RGB, 10,000 of them, rows of 12 blocks, ms, Mesa 22.3: 2 blocks an invocation 40,
 # 4 blocks 28, 6 blocks 26, 12 blocks 24; a buffer copy of as many bytes 18.
 #
+# 10,000 windows of short rows, ms of process time, Mesa 22.3, in blocks, by words of at most 64, and one
+# element an invocation: 16 x 16 RGB 10, 28 and 316; 32 x 32 u8 14, 32 and 346; 8 x 8 x 8 float16 23, 23 and
+# 210; 14 x 14 float32 22, none and 72; 4 x 4 float32 2.4, none and 8.2.
+#
+# Those that only go by words, of at most 16, 32, 64 and 128, and one element an invocation: 32 x 32 u8 two
+# apart 38, 34, 30, 33 and 361; 14 x 14 u8 18, 19, 8.5, 8.3 and 77, whose windows are 49 words; 16 x 16 RGB
+# two apart 30, 29, 29, 30 and 313; 20 x 20 u8 20, 15, 15, 15 and 140.
+#
 # A gradient that clears first against one that writes each byte once, ms with the wait, Mesa 22.3: into
 # 4096 x 4096 float32 90 % 12.5 and 10.3, 64 % 9.9 and 10.0, 25 % 5.8 and 7.3, every second row and column 7.8
 # and 11.4; into 1024 x 1024 90 % 1.41 and 1.28, 64 % 1.23 and 1.31; into 512 x 512 90 % 0.61 and 0.75; u8 RGB
@@ -97,13 +107,15 @@ CPU = Profile(
     least_pieces=1,
     pair_below_nbytes=inf,
     least_shifted_row_nbytes=111,
-    least_window_row_nbytes=64,
     least_narrow_row_nbytes=19,
     least_narrow_pair_nbytes=131,
     least_tile=inf,
     row_copy_nbytes=2**15,
     few_rows=16,
     window_blocks=16,
+    window_words=64,
+    least_window_row_nbytes=16,
+    least_ragged_window_row_nbytes=31,
     cleared_share=0.85,
     cleared_nbytes=2**22,
 )
@@ -122,13 +134,15 @@ GPU = Profile(
     least_pieces=32,
     pair_below_nbytes=0,
     least_shifted_row_nbytes=64,
-    least_window_row_nbytes=64,
     least_narrow_row_nbytes=16,
     least_narrow_pair_nbytes=7,
     least_tile=8,
     row_copy_nbytes=inf,
     few_rows=0,
     window_blocks=1,
+    window_words=1,
+    least_window_row_nbytes=16,
+    least_ragged_window_row_nbytes=16,
     cleared_share=0,
     cleared_nbytes=0,
 )

@@ -65,6 +65,9 @@ class Row:
             return "the output is not packed"
         if self.nbytes < profile.least_window_row_nbytes:
             return f"rows of {self.nbytes} bytes, at least {profile.least_window_row_nbytes} are needed"
+        if self.ragged and self.nbytes < profile.least_ragged_window_row_nbytes:
+            least = profile.least_ragged_window_row_nbytes
+            return f"rows of {self.nbytes} bytes, some from inside a vector of 16, which takes {least}"
         if self.windows.extents[self.axis] + size > I32_MAX:
             return f"a dimension of {size} is too long to count from outside of it"
         if self.mirrored and channels > MOST_CHANNELS:

@@ -7,16 +7,35 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share
+from wgslice.plans.kernels import Kernel, words_spanned
+from wgslice.plans.profiles import Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import ElementDimension, ExtractWindowsDispatch
+from wgslice.plans.windows_steps import ElementDimension, ElementsDispatch
 
 __all__ = ["plan_elements"]
 
+WORD_NBYTES = 4
 
-def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[ExtractWindowsDispatch]:
-    """Dispatches of `extract_windows`, which does everything, for the windows from one on."""
+
+# A dimension more, for windows that have only one: `window_words` takes two as a row.
+ONE = ElementDimension(
+    size=1,
+    step=1,
+    last=0,
+    lowest=0,
+    highest=0,
+    extent=1,
+    inner=1,
+    source_stride=0,
+    first=0,
+    target_stride=0,
+)
+
+
+def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[ElementsDispatch]:
+    """Dispatches for windows from one on: of `window_words`, or `extract_windows`, which does everything."""
     alignment = request.limits.binding_alignment_nbytes
     segment_nbytes = request.most_nbytes // alignment * alignment  # where a binding may begin again
     whole = span_of(request.source, request.itemsize, request.limits) if request.source.size else Span(0, 4)
@@ -24,7 +43,10 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
         Span(start, min(segment_nbytes, whole.offset_nbytes + whole.nbytes - start))
         for start in range(whole.offset_nbytes, whole.offset_nbytes + whole.nbytes, segment_nbytes)
     ]
-    for part in parts(request, [range(size) for size in request.windows.sizes]):
+    whole_parts = list(parts(request, [range(size) for size in request.windows.sizes]))
+    packed = request.target.is_packed and len(whole_parts) == 1
+    by_words = request.itemsize < WORD_NBYTES and packed and len(segments) == 1
+    for part in whole_parts:
         layout = request.target.select([range(request.windows.count), *part])
         elements = prod(layout.sizes[1:])
         one = layout.select([range(1), *(range(size) for size in layout.sizes[1:])])
@@ -34,9 +56,24 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
         for first in range(beginning, request.windows.count, most):
             count = min(most, request.windows.count - first)
             piece = layout.select([range(first, first + count), *(range(size) for size in layout.sizes[1:])])
-            share = request.share(count, count * elements, 1, 1)
+            share = share_words(request, piece) if by_words else request.share(count, piece.size, 1, 1)
+            kernel = Kernel.WINDOW_WORDS if by_words else Kernel.EXTRACT_WINDOWS
             for segment in segments:
-                yield element_dispatch(request, first, part, piece, segment, share, hindrance)
+                yield elements_dispatch(request, kernel, first, part, piece, segment, share, hindrance)
+
+
+def share_words(request: Request, target: Layout) -> Share:
+    """Words of the output, dealt to invocations of `window_words`."""
+    each = words_each(prod(target.sizes[1:][-2:]) * request.itemsize, request.limits.profile)
+    words = words_spanned(target, request.itemsize)
+    return request.share(target.sizes[0], -(-words // each), 1, each)
+
+
+def words_each(row_nbytes: int, profile: Profile) -> int:
+    """Words an invocation: equal parts of a row, or whole rows, so that neighbours change rows together."""
+    most_nbytes = profile.window_words * WORD_NBYTES
+    parts_of_row, rows = -(-row_nbytes // most_nbytes), max(most_nbytes // row_nbytes, 1)
+    return -(-row_nbytes * rows // (parts_of_row * WORD_NBYTES))
 
 
 def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
@@ -53,39 +90,31 @@ def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
         yield from parts(request, [*ranges[:axis], half, *ranges[axis + 1 :]])
 
 
-def element_dispatch(
+def elements_dispatch(
     request: Request,
+    kernel: Kernel,
     first: int,
     part: list[range],
     target: Layout,
     segment: Span,
     share: Share,
     hindrance: str,
-) -> ExtractWindowsDispatch:
-    """One dispatch of `extract_windows`: some windows, a part of each, out of a segment of the source."""
+) -> ElementsDispatch:
+    """One dispatch: some windows, a part of each, out of a segment of the source."""
     windows, itemsize = request.windows, request.itemsize
     binding = span_of(target, itemsize, request.limits)
     stride = request.target.strides[0]
     numbers = windows.numbers[first : first + share.count]
-    dimensions = tuple(
-        ElementDimension.of(
-            windows,
-            axis,
-            request.source.sizes[axis],
-            size=len(taken),
-            first=taken.start,
-            inner=prod(map(len, part[axis + 1 :])),
-            source_stride=request.source.strides[axis],
-            target_stride=target.strides[axis + 1],
-        )
-        for axis, taken in enumerate(part)
-    )
-    return ExtractWindowsDispatch(
+    dimensions = dimensions_of(request, part, target)
+    by_words = kernel is Kernel.WINDOW_WORDS
+    way = ", put together word by word" if by_words else ""
+    return ElementsDispatch(
+        kernel=kernel,
         windows=windows,
         picks=numbers if windows.same_flips is None else None,
         first=first,
         table=request.terms.table,
-        dimensions=dimensions,
+        dimensions=(*dimensions, ONE) if by_words and len(dimensions) == 1 else dimensions,
         element_nbytes=itemsize,
         source_offset=request.source.offset - segment.offset_nbytes // itemsize,
         target_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
@@ -95,6 +124,23 @@ def element_dispatch(
         source_binding=segment,
         target_binding=binding,
         share=share,
-        reason="windows, element by element",
+        reason=f"windows, element by element{way}",
         hindrance=hindrance,
+    )
+
+
+def dimensions_of(request: Request, part: list[range], target: Layout) -> tuple[ElementDimension, ...]:
+    """The dimensions of a part of each window."""
+    return tuple(
+        ElementDimension.of(
+            request.windows,
+            axis,
+            request.source.sizes[axis],
+            size=len(taken),
+            first=taken.start,
+            inner=prod(map(len, part[axis + 1 :])),
+            source_stride=request.source.strides[axis],
+            target_stride=target.strides[axis + 1],
+        )
+        for axis, taken in enumerate(part)
     )

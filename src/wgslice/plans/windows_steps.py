@@ -16,7 +16,7 @@ from wgslice.plans.terms import Table
 __all__ = [
     "Dimension",
     "ElementDimension",
-    "ExtractWindowsDispatch",
+    "ElementsDispatch",
     "WindowDispatch",
     "WindowRowsDispatch",
     "Windows",
@@ -135,14 +135,12 @@ class WindowDispatch(OnGrid):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ExtractWindowsDispatch(WindowDispatch):
-    """A dispatch of `extract_windows`, which counts in elements."""
+class ElementsDispatch(WindowDispatch):
+    """A dispatch of `window_words` or `extract_windows`, which count in elements."""
 
     dimensions: tuple[ElementDimension, ...]
     segment: int  # elements of the source that are bound; windows read the others in another dispatch
     hindrance: str  # why `window_rows` does not take them
-
-    kernel: Kernel = Kernel.EXTRACT_WINDOWS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -22,6 +22,7 @@ from wgslice.shaders.pieces import (
 __all__ = [
     "WORD_NBYTES",
     "Copied",
+    "elements_of",
     "narrow_ends",
     "narrow_rows",
     "narrow_runs",

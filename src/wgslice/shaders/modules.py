@@ -43,8 +43,12 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.WIDE_TILES: ("copy", "invocations", "division", "places", "tile_numbers"),
     Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),
     Kernel.WINDOW_ROWS: (
-        *("windows", "invocations", "division", "pieces"),
+        *("windows", "window_places", "invocations", "division", "pieces"),
         *("extents", "edges", "blocks", "block_edges"),
+    ),
+    Kernel.WINDOW_WORDS: (
+        *("windows", "window_places", "invocations", "division"),
+        *("words", "narrow_elements"),
     ),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from wgslice.plans.kernels import UNIT_GRIDS, Kernel
 from wgslice.plans.pixels import pixels_of
 from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch, WindowRowsDispatch
 
 __all__ = [
     "copy_dtype",
@@ -112,6 +113,10 @@ windows_dtype = np.dtype(
         ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
         ("pieces_shift", "<u4"),  # bits
         ("columns", "<u4"),  # offsets a window
+        ("elements", "<u4"),  # of all windows
+        ("row_size", "<u4"),  # elements of a window's last two dimensions
+        ("each", "<u4"),  # words of the output that an invocation puts together
+        ("unused", "<u4"),  # fills the last 16 bytes
     ]
 )
 
@@ -209,8 +214,11 @@ def window_block(step: WindowDispatch) -> bytes:
     if isinstance(step, WindowRowsDispatch):
         block["row_nbytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
-    elif isinstance(step, ExtractWindowsDispatch):
+    elif isinstance(step, ElementsDispatch):
         block["segment"] = step.segment
+        block["elements"] = step.share.count * step.window_size
+        block["row_size"] = prod(step.shape[-2:])
+        block["each"] = step.share.each
     return block.tobytes()
 
 
@@ -235,7 +243,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         constants["channels"] = step.channels
         constants["each"] = step.share.each
         constants["contiguous"] = int(step.share.contiguous)
-        constants["mirrored"] = int(step.mirrored)
         constants["filled"] = int(step.windows.fill is not None)
+        constants["mirrored"] = int(step.mirrored)
         constants["ragged"] = int(step.ragged)
     return constants

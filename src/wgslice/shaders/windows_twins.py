@@ -1,4 +1,4 @@
-"""The twins of `extract_windows` and `window_rows`."""
+"""The twins of `extract_windows`, `window_rows` and `window_words`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import WIDEST_NBYTES
-from wgslice.plans.windows_steps import ExtractWindowsDispatch, WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch, WindowRowsDispatch
 from wgslice.shaders.blocks import (
     block_after,
     block_at,
@@ -22,12 +22,12 @@ from wgslice.shaders.blocks import (
     merge_edge,
     turn,
 )
-from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, write_elements
+from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
 from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes, bound, store
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, invocation_numbers, taken
 from wgslice.shaders.uniforms import window_block, windows_dtype
 
-__all__ = ["run_windows", "window_twins"]
+__all__ = ["run_windows", "window_twins", "window_writes"]
 
 Offsets = NDArray[np.int32]  # (windows, rank)
 NBYTES = np.uint32(WIDEST_NBYTES)
@@ -35,12 +35,17 @@ NBYTES = np.uint32(WIDEST_NBYTES)
 
 def run_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> None:
     """One kernel on its two bindings, and the offsets of all windows."""
+    written = bound(target, step.target_binding)
+    store(step.kernel, written, window_writes(step, source, target, offsets))
+
+
+def window_writes(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> Writes:
+    """What the invocations of one kernel write; nothing is written."""
     block = np.frombuffer(window_block(step), windows_dtype)[0]
     info = np.iinfo(offsets.dtype.name)
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, written = bound(source, step.source_binding), bound(target, step.target_binding)
-    twin = window_twins[step.kernel]
-    store(step.kernel, written, twin(block, step, Observed(read), Observed(written), fitting))
+    return window_twins[step.kernel](block, step, Observed(read), Observed(written), fitting)
 
 
 class Picks(NamedTuple):
@@ -66,7 +71,8 @@ def are_backwards(picks: Picks, d: int) -> Flags:
 def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDArray[np.int32]:
     """Where windows begin in a dimension, or the nearest places from which they read the same."""
     number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
-    begins: NDArray[np.int32] = np.clip(offsets[number, d], block["lowests"][d], block["highests"][d])
+    column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
+    begins: NDArray[np.int32] = np.clip(offsets[number, column], block["lowests"][d], block["highests"][d])
     return begins
 
 
@@ -79,7 +85,7 @@ def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Word
 
 
 def extract_windows(
-    block: np.void, step: ExtractWindowsDispatch, source: Observed, _target: Observed, offsets: Offsets
+    block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, offsets: Offsets
 ) -> Writes:
     """Twin of `wgsl/extract_windows.wgsl`."""
     invocation = invocation_numbers(step.share)
@@ -106,6 +112,57 @@ def extract_windows(
     return Writes(writes.unit_nbytes, writes.units[kept], values[kept], writes.invocations[kept])
 
 
+class WindowPlaces(NamedTuple):
+    """Places in the first dimensions of windows."""
+
+    source: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
+    inside: Flags  # whether the input has them
+    rest: Words  # of the indices, in the other dimensions
+
+
+def find_window_places(
+    block: np.void, offsets: Offsets, picks: Picks, index: Words, dimensions: int
+) -> WindowPlaces:
+    """The places of indices into windows, over their first dimensions."""
+    rest = index
+    source = np.full_like(rest, block["source_offset"])
+    inside = np.ones(rest.shape, bool)
+    for d in range(dimensions):
+        c = divide(rest, block["multipliers"][d], block["shifts"][d])
+        rest = rest - c * block["inner"][d]
+        read = find_indices(block, offsets, picks, d, c)
+        source += read * block["source_strides"][d]
+        inside &= read < block["extents"][d]
+    return WindowPlaces(source, inside, rest)
+
+
+def window_words(
+    block: np.void, step: ElementsDispatch, source: Observed, target: Observed, offsets: Offsets
+) -> Writes:
+    """Twin of `wgsl/window_words.wgsl`."""
+    nbytes = step.element_nbytes
+    lanes = WORD_NBYTES // nbytes
+    start = np.uint32((step.target_offset + step.first * step.target_window) % 2**32)
+    each = np.arange(block["each"], dtype=np.uint32)
+    words = start // np.uint32(lanes) + invocation_numbers(step.share)[:, None] * block["each"] + each
+    numbers, owners = words.ravel(), np.repeat(invocation_numbers(step.share), len(each))
+    taken_ = numbers * np.uint32(lanes) < start + block["elements"]
+    word, own = numbers[taken_], owners[taken_]
+
+    element = elements_of(word, lanes) - start
+    mine = element < block["elements"]
+    values = target.elements(elements_of(word, lanes), nbytes, own[:, None])
+    window = divide(element[mine], block["window_multiplier"], block["window_shift"])
+    picks = find_picks(block, step, window)
+    index = element[mine] - window * block["window_size"]
+    places = find_window_places(block, offsets, picks, index, int(block["rank"]))
+    read = np.where(places.inside, places.source, np.uint32(0))
+    by = np.broadcast_to(own[:, None], mine.shape)[mine]
+    fill = block["fill"].view(f"V{nbytes}")[0]
+    values[mine] = np.where(places.inside, source.elements(read, nbytes, by), fill)
+    return Writes(WORD_NBYTES, word, values, own)
+
+
 class Rows(NamedTuple):
     """Rows of windows, in bytes."""
 
@@ -129,18 +186,12 @@ def find_rows(
     rest = number - window * block["window_size"]
     picks = find_picks(block, step, window)
     last, filled = int(block["rank"]) - 1, step.windows.fill is not None
-    source = np.full_like(rest, block["source_offset"])
     start = block["target_offset"] + picks.number * block["target_window"] + rest * block["row_nbytes"]
-    high = np.full_like(rest, block["row_nbytes"])
-    for d in range(last):
-        c = divide(rest, block["multipliers"][d], block["shifts"][d])
-        rest = rest - c * block["inner"][d]
-        index = find_indices(block, offsets, picks, d, c)
-        source += index * block["source_strides"][d]
-        high[filled & (index >= block["extents"][d])] = 0
+    places = find_window_places(block, offsets, picks, rest, last)
+    high = np.where(places.inside | (not filled), block["row_nbytes"], np.uint32(0))
     backwards, index_nbytes = are_backwards(picks, last), block["source_strides"][last]
     begins = find_offsets(block, offsets, picks, last)
-    source += begins.view(np.uint32) * index_nbytes
+    source = places.source + begins.view(np.uint32) * index_nbytes
     low = np.zeros_like(rest)
     if filled:
         size = np.int64(block["sizes"][last])
@@ -223,4 +274,5 @@ Twin = Callable[[np.void, Any, Observed, Observed, Offsets], Writes]  # of its k
 window_twins: dict[Kernel, Twin] = {
     Kernel.EXTRACT_WINDOWS: extract_windows,
     Kernel.WINDOW_ROWS: window_rows,
+    Kernel.WINDOW_WORDS: window_words,
 }

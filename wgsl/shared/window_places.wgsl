@@ -1,0 +1,23 @@
+// window_places: where a row of a window lies in the source.
+
+// A place in the dimensions before those of a row.
+struct WindowPlace {
+    source: u32,  // elements or bytes before it, as the dispatch counts, modulo 2^32
+    inside: bool, // whether the input has it
+    rest: u32,    // of the index, in the dimensions of a row
+}
+
+// The place of an index into a window, over its first dimensions.
+fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
+    var place = WindowPlace(copy.source_offset, true, index);
+    for (var d = 0u; d < dimensions; d++) {
+        let i = d / 4u;
+        let j = d % 4u;
+        let c = divide(place.rest, copy.multipliers[i][j], copy.shifts[i][j]);
+        place.rest -= c * copy.inner[i][j];
+        let read = find_index(pick, d, c);
+        place.source += read * copy.source_strides[i][j];
+        place.inside = place.inside && read < copy.extents[i][j];
+    }
+    return place;
+}

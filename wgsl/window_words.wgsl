@@ -1,0 +1,103 @@
+// window_words: many windows of one tensor, of elements of 1 and 2 bytes, without atomics.
+//
+//   invocation n  ->  words n * each to (n + 1) * each of the output, from that of its first element on
+//   element e     ->  element e % window_size of window e / window_size, both counted from the dispatch's first
+//
+// An invocation owns whole words and puts them together row by row, whatever windows the rows are of. Bytes before the
+// first window and after the last one keep their value. Needs windows in order that follow each other in the target
+// without gaps, two dimensions at least, and a source that is bound as a whole.
+
+override element_nbytes: u32; // bytes an element: 1 or 2
+
+// The last two dimensions of windows, of which an index makes a row.
+struct Pair {
+    sizes: vec2<u32>,   // indices of a window
+    steps: vec2<u32>,   // of the input's indices
+    extents: vec2<u32>, // indices of the input
+    strides: vec2<u32>, // elements of the source, modulo 2^32
+}
+
+struct PairRow {
+    start: u32,        // elements of the dispatch before its first
+    source: u32,       // elements of the source before indices 0 and 0 of the pair, modulo 2^32
+    inside: bool,      // whether the input has it, as far as the dimensions before the pair say
+    firsts: vec2<u32>, // the input's indices that its first element reads
+    steps: vec2<u32>,  // of the input's indices, modulo 2^32
+}
+
+// What an element of a row reads.
+struct Cursor {
+    index: vec2<u32>, // of the input
+    left: u32,        // elements to the end of the last dimension, this one counted
+}
+
+fn find_pair() -> Pair {
+    let x = copy.rank - 2u;
+    let y = copy.rank - 1u;
+    return Pair(vec2(copy.sizes[x / 4u][x % 4u], copy.sizes[y / 4u][y % 4u]),
+                vec2(copy.steps[x / 4u][x % 4u], copy.steps[y / 4u][y % 4u]),
+                vec2(copy.extents[x / 4u][x % 4u], copy.extents[y / 4u][y % 4u]),
+                vec2(copy.source_strides[x / 4u][x % 4u], copy.source_strides[y / 4u][y % 4u]));
+}
+
+// The row that has an element of the dispatch.
+fn find_pair_row(element: u32, pair: Pair) -> PairRow {
+    let window = divide(element, copy.window_multiplier, copy.window_shift);
+    let pick = find_pick(window);
+    let x = copy.rank - 2u;
+    let y = copy.rank - 1u;
+    let place = find_window_place(pick, element - window * copy.window_size, x);
+    let firsts = vec2(find_index(pick, x, 0u), find_index(pick, y, 0u));
+    let backwards = vec2(is_backwards(pick, x), is_backwards(pick, y));
+    let steps = select(pair.steps, 0u - pair.steps, backwards);
+    return PairRow(element - place.rest, place.source, place.inside, firsts, steps);
+}
+
+fn find_cursor(row: PairRow, pair: Pair, element: u32) -> Cursor {
+    let x = copy.rank - 2u;
+    let c = divide(element - row.start, copy.multipliers[x / 4u][x % 4u], copy.shifts[x / 4u][x % 4u]);
+    let rest = element - row.start - c * pair.sizes.y;
+    return Cursor(row.firsts + vec2(c, rest) * row.steps, pair.sizes.y - rest);
+}
+
+fn advance(cursor: Cursor, row: PairRow, pair: Pair) -> Cursor {
+    if (cursor.left > 1u) {
+        return Cursor(cursor.index + vec2(0u, row.steps.y), cursor.left - 1u);
+    }
+    return Cursor(vec2(cursor.index.x + row.steps.x, row.firsts.y), pair.sizes.y);
+}
+
+fn read_input(row: PairRow, pair: Pair, index: vec2<u32>) -> u32 {
+    let inside = row.inside && all(index < pair.extents);
+    let ahead = index * pair.strides;
+    return select(copy.fill.x, read_narrow(select(0u, row.source + ahead.x + ahead.y, inside)), inside);
+}
+
+@compute @workgroup_size(workgroup_size)
+fn window_words(own: Invocation) {
+    let lanes = elements_per_word();
+    let bits = 8u * element_nbytes;
+    let pair = find_pair();
+    let start = copy.target_offset + copy.first * copy.target_window;
+    let before = start % lanes; // elements of the first word that are no output
+    let first = invocation_number(own.group, own.groups, own.lane) * copy.each * lanes;
+    let stop = min(first + copy.each * lanes - before, copy.elements);
+    var element = max(first, before) - before;
+    while (element < stop) {
+        let row = find_pair_row(element, pair);
+        let row_stop = min(row.start + copy.row_size, stop);
+        var cursor = find_cursor(row, pair, element);
+        for (var word = (start + element) / lanes; word * lanes < start + row_stop; word++) {
+            var value = target_words[word];
+            for (var i = 0u; i < lanes; i++) {
+                let read = read_input(row, pair, cursor.index); // beside the row anything, which is not taken
+                if (word * lanes + i - start - element < row_stop - element) {
+                    value = insertBits(value, read, i * bits, bits);
+                    cursor = advance(cursor, row, pair);
+                }
+            }
+            target_words[word] = value;
+        }
+        element = row_stop;
+    }
+}
