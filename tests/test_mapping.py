@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 from helpers import GUARD, Bytes, random_bytes, whole_words
 from numbered import numbered_module
+from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
+from test_extract_windows import conditions as window_conditions
+from test_extract_windows import run_on_gpu
 from test_kernels import CONDITIONS, conditions, run_side_by_side, side_by_side
 
 import wgslice as wg
@@ -15,9 +19,11 @@ from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
-from wgslice.plans.steps import Dispatch, Span, dispatch_of
+from wgslice.plans.steps import OnGrid, Span, dispatch_of
+from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.memory import Writes
 from wgslice.shaders.twins import trace
+from wgslice.shaders.windows_twins import window_writes
 
 
 def writers(writes: Writes) -> dict[int, set[int]]:
@@ -29,7 +35,7 @@ def writers(writes: Writes) -> dict[int, set[int]]:
     return found
 
 
-def check_writers(step: Dispatch, writes: Writes, before: Bytes, after: Bytes) -> None:
+def check_writers(step: OnGrid, writes: Writes, before: Bytes, after: Bytes) -> None:
     """Each unit holds the number of an invocation that writes it, and all else what it held."""
     words = writes.unit_nbytes // 4
     units = after.view("<u4").reshape(-1, words)
@@ -67,5 +73,28 @@ def test_invocations_write_what_the_twin_says(
     for step, (_, source, target), place in zip(steps, runs, places, strict=True):
         writes = trace(step, source, target).writes
         check_writers(step, writes, target, after[place:][: target.size])
+        seen += writes.units.size
+    assert seen >= 20
+
+
+@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("kernel", WINDOW_CONDITIONS, ids=lambda kernel: kernel.value)
+def test_invocations_write_of_windows_what_the_twin_says(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+) -> None:
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    limits = replace(device.limits, profile=profile)
+    seen = 0
+    for case in islice(window_conditions(kernel, profile), 0, None, 5):
+        if kernel is Kernel.EXTRACT_WINDOWS and case.width < 4:
+            continue  # bits of words, which hold no number
+        (step,) = case.plan(limits).steps
+        assert isinstance(step, WindowDispatch)
+        source, target = case.buffers()
+        after = run_on_gpu(device, case.plan(limits), source, target, case.offsets)
+        assert step.target_binding.offset_nbytes == 0
+        writes = window_writes(step, source, target, case.offsets)
+        check_writers(step, writes, target, after)
         seen += writes.units.size
     assert seen >= 20
