@@ -35,6 +35,18 @@ class Crops:
         steps = np.random.default_rng(3).choice([1, -1], self.count)
         return steps if self.mirrored else np.ones_like(steps)
 
+    def offsets(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """First elements, (windows, rank)."""
+        found = np.zeros((self.count, len(shape)), np.int64)
+        found[:, : len(self.sides)] = np.stack(self.places(shape), 1)
+        return found
+
+    def directions(self, rank: int) -> NDArray[np.int64]:
+        """Steps, (windows, rank)."""
+        found = np.ones((self.count, rank), np.int64)
+        found[:, self.last] = self.steps()
+        return found
+
     def windows(self, shape: tuple[int, ...]) -> list[tuple[tuple[slice, ...], bool]]:
         """Each as an index of the image, and whether what that gives is mirrored."""
         corners = np.stack(self.places(shape), 1).tolist()
@@ -76,6 +88,12 @@ class Gradient:
 
     shape: tuple[int, ...]
     key: Any
+
+    @property
+    def taken(self) -> tuple[range, ...]:
+        """The indices of each dimension that receive it."""
+        parts = *self.key, *[slice(None)] * (len(self.shape) - len(self.key))
+        return tuple(range(size)[part] for size, part in zip(self.shape, parts, strict=True))
 
     def of(self, g: NDArray[Any]) -> NDArray[Any]:
         """What must come out."""

@@ -94,6 +94,7 @@ CONSTANTS = {
     "each": 4,
     "contiguous": 1,
     "distance": 2,
+    "way": 1,
     "whole_words": 1,
     "ragged": 1,
     "side": 32,

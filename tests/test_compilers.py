@@ -12,13 +12,14 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from bench.cases import CASES, Case
+from bench.cases import Case
 from bench.compilers import drivers, report
 from bench.compilers.chart import draw_compilers
 from bench.compilers.listing import listing_statistics, panvk_statistics
-from bench.compilers.variants import Variant, folded, planned, source_layout, variants
+from bench.compilers.planned import ASKED, planned, source_layout
+from bench.compilers.variants import Variant, folded, variants
 from bench.contest import ROOT
-from wgslice.plans.steps import Dispatch
+from wgslice.plans.steps import OnGrid
 
 KEPT = {
     path.stem: json.loads(path.read_text("utf-8"))
@@ -41,19 +42,19 @@ def test_modules_have_constants_for_overrides() -> None:
     assert folded(text, {"a": 3, "b": 1}) == (
         "const a: u32 = 3; // one\nconst b: bool = true;\nconst c: u32 = a * 2u;\nfn f() {}"
     )
-    for variant in variants(CASES):
+    for variant in variants(ASKED):
         assert "override" not in re.sub(r"//.*", "", variant.text)
         assert f"fn {variant.kernel}(" in variant.text
 
 
 def test_equal_modules_are_compiled_once() -> None:
-    found = list(variants(CASES))
+    found = list(variants(ASKED))
     assert (
-        len({(variant.text, round(variant.per_block(1), 2)) for variant in found}) == len(found) < len(CASES)
+        len({(variant.text, round(variant.per_block(1), 2)) for variant in found}) == len(found) < len(ASKED)
     )
     compiled = {name for variant in found for name in variant.slices}
     dispatched = {
-        case.name for case in CASES if any(isinstance(step, Dispatch) for step in planned(case).steps)
+        case.name for case in ASKED if any(isinstance(step, OnGrid) for step in planned(case).steps)
     }
     assert compiled == dispatched
 
@@ -157,8 +158,8 @@ def test_what_is_kept_is_of_todays_plans(stem: str) -> None:
     for variant in KEPT[stem]["variants"]:
         for name in variant["slices"]:
             kept.setdefault(name, []).append(variant["kernel"])
-    for case in CASES:
-        kernels = [step.kernel.value for step in planned(case).steps if isinstance(step, Dispatch)]
+    for case in ASKED:
+        kernels = [step.kernel.value for step in planned(case).steps if isinstance(step, OnGrid)]
         assert sorted(kept.get(case.name, [])) == sorted(kernels), case.name
     assert any("NAVI21" in device for device in KEPT[stem]["devices"].values())
     assert report.stem_of(KEPT[stem]) == stem

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from pages import PAGES, README, ROOT
 
-from bench.cases import CASES
 from bench.compilers.accesses import READ, WRITTEN
-from bench.compilers.variants import planned
+from bench.compilers.planned import ASKED, planned
 from bench.costs import NAMES, pays_from
 from bench.report import machine_of
 
@@ -93,7 +92,7 @@ def test_what_is_said_of_the_cpus_own_is_measured() -> None:
 def test_figures_of_compilers_are_those_of_the_results() -> None:
     """AMD's inverse throughput, instructions of the others, and the useful shares of what is touched."""
     kept = results("compilers-mesa-25-0-7.json")
-    cases = {case.name: case for case in CASES}
+    cases = {case.name: case for case in ASKED}
     found = rows(HOW_FAST, r"[^|`]*", "## What GPU compilers say")[2:]
     assert len(found) >= 15
     for name, (kernels, *cells) in found:

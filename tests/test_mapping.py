@@ -23,7 +23,7 @@ from wgslice.plans.steps import OnGrid, Span, dispatch_of
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.memory import Writes
 from wgslice.shaders.twins import trace
-from wgslice.shaders.windows_twins import window_writes
+from wgslice.shaders.windows_twins import trace_windows
 
 
 def writers(writes: Writes) -> dict[int, set[int]]:
@@ -94,7 +94,7 @@ def test_invocations_write_of_windows_what_the_twin_says(
         source, target = case.buffers()
         after = run_on_gpu(device, case.plan(limits), source, target, case.offsets)
         assert step.target_binding.offset_nbytes == 0
-        writes = window_writes(step, source, target, case.offsets)
+        writes = trace_windows(step, source, target, case.offsets).writes
         check_writers(step, writes, target, after)
         seen += writes.units.size
     assert seen >= 20

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.cases import Case
-from bench.compilers.variants import planned
-from wgslice.plans.steps import Dispatch
-from wgslice.shaders.memory import Accesses
+from bench.compilers.planned import offsets_of, planned
+from wgslice.plans.steps import Dispatch, OnGrid
+from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.shaders.memory import Accesses, Trace
 from wgslice.shaders.twins import trace
+from wgslice.shaders.windows_twins import trace_windows
 
 __all__ = ["READ", "WAVES", "WRITTEN", "accesses", "lines_touched", "sectors_touched"]
 
@@ -28,10 +30,10 @@ def accesses(case: Case) -> dict[str, dict[str, float]]:
 
     A wave's sectors count once, however many of its accesses touch them, since caches hold them that long.
     """
-    dispatches = [step for step in planned(case).steps if isinstance(step, Dispatch)]
+    dispatches = [step for step in planned(case).steps if isinstance(step, OnGrid)]
     found = {}
     for wave in WAVES:
-        moved = np.sum([moved_nbytes(step, wave) for step in dispatches], axis=0)
+        moved = np.sum([moved_nbytes(case, step, wave) for step in dispatches], axis=0)
         read, written = (round(float(case.nbytes / nbytes), 3) for nbytes in moved[:2])
         found[f"waves of {wave}"] = {
             READ: read,
@@ -41,22 +43,30 @@ def accesses(case: Case) -> dict[str, dict[str, float]]:
     return found
 
 
-def moved_nbytes(step: Dispatch, wave: int) -> list[float]:
+def moved_nbytes(case: Case, step: OnGrid, wave: int) -> list[float]:
     """Bytes of the sectors that a dispatch reads and writes, lines that its accesses touch, and accesses."""
     groups = prod(step.share.workgroups)
     sample = min(groups, MOST_GROUPS)
     some = replace(step, share=replace(step.share, workgroups=(sample, 1, 1)))
-    memories = [
-        np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
-        for binding in (step.source_binding, step.target_binding)
-    ]
-    found = trace(some, *memories)
+    found = traced(case, some)
     read = sum(sectors_touched(loads, wave) for loads in (found.source_loads, found.target_loads))
     stores = [found.writes.stores]
     every = [*found.source_loads, *found.target_loads, *stores]
     touched = np.sum([lines_touched(one, wave) for one in every], axis=0)
     scale = groups / sample
     return [scale * figure for figure in (read, sectors_touched(stores, wave), *touched)]
+
+
+def traced(case: Case, step: OnGrid) -> Trace:
+    """A dispatch on zeros."""
+    source, target = (
+        np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
+        for binding in (step.source_binding, step.target_binding)
+    )
+    if isinstance(step, WindowDispatch):
+        return trace_windows(step, source, target, offsets_of(case))
+    assert isinstance(step, Dispatch)
+    return trace(step, source, target)
 
 
 def sectors_touched(of_memory: Sequence[Accesses], wave: int) -> int:

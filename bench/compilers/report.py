@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 import wgslice as wg
-from bench.cases import CASES
 from bench.compilers.accesses import READ, WRITTEN, accesses
 from bench.compilers.drivers import available, compile_folder
+from bench.compilers.planned import ASKED
 from bench.compilers.variants import Variant, variants
 from bench.contest import ROOT
 from bench.report import RESULTS, write_json
@@ -57,13 +57,13 @@ def run_compilers(console: Console) -> None:
     if not drivers:
         console.print("bench: no GPU driver of Mesa is installed: mesa-vulkan-drivers has AMD's")
         return
-    chosen = list(variants(CASES))
+    chosen = list(variants(ASKED))
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_modules(node, chosen, Path(folder))
         with Schedule(console, len(drivers) + 1) as schedule:
             schedule.begin("accesses")
-            touched = {case.name: accesses(case) for case in CASES}
+            touched = {case.name: accesses(case) for case in ASKED}
             schedule.finish("accesses")
             for driver in drivers:
                 schedule.begin(driver.name)

@@ -24,10 +24,8 @@ class Extract(Clocked):
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         self.x = wg.asarray(array, device)
         self.sizes = crops.sizes(array.shape)[1:]
-        self.offsets: Any = np.zeros((crops.count, array.ndim), np.int64)
-        self.offsets[:, : len(crops.sides)] = np.stack(crops.places(array.shape), 1)
-        self.strides = np.ones_like(self.offsets)
-        self.strides[:, crops.last] = crops.steps()
+        self.offsets: Any = crops.offsets(array.shape)
+        self.strides = crops.directions(array.ndim)
         self.out = wg.empty((crops.count, *self.sizes), array.dtype, device)
 
     def run(self) -> None:
@@ -68,7 +66,7 @@ class SliceGrad(Clocked):
 
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
         self.g = wg.asarray(array, device)
-        self.shape = gradient.shape
+        self.shape, self.taken = gradient.shape, gradient.taken
         window = numpy_index(gradient.shape, gradient.key).window
         self.window = window.offsets, window.sizes, window.strides
         self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device)
@@ -86,13 +84,8 @@ class SliceGrad(Clocked):
 
     def note(self) -> str:
         """The plan in a line."""
-        offsets, sizes, strides = self.window
-        ranges = tuple(
-            range(offset, offset + size, stride)
-            for offset, size, stride in zip(offsets, sizes, strides, strict=True)
-        )
         sides = self.g.layout, self.out.layout
-        return plan_slice_grad(ranges, False, *sides, self.g.dtype.itemsize, Terms(self.limits)).summary
+        return plan_slice_grad(self.taken, False, *sides, self.g.dtype.itemsize, Terms(self.limits)).summary
 
 
 class Cleared(SliceGrad):

@@ -16,6 +16,7 @@ __all__ = [
     "Bytes",
     "Flags",
     "Observed",
+    "Trace",
     "TwoWritersError",
     "Words",
     "Writes",
@@ -81,6 +82,14 @@ class Writes(NamedTuple):
         """Where they go."""
         places = np.asarray(self.units * np.uint32(self.unit_nbytes))
         return Accesses(np.broadcast_to(self.invocations, places.shape), places, self.unit_nbytes)
+
+
+class Trace(NamedTuple):
+    """What the invocations of a dispatch do."""
+
+    writes: Writes
+    source_loads: list[Accesses]
+    target_loads: list[Accesses]  # of what keeps its value
 
 
 def bound(buffer: Bytes, binding: Span) -> Bytes:

@@ -6,7 +6,6 @@ A twin maps invocations to what they write, from memory as it was before the dis
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +25,11 @@ from wgslice.shaders.grid_twins import (
     wide_tiles,
     word_grid,
 )
-from wgslice.shaders.memory import Accesses, Bytes, Observed, Writes, bound, store
+from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
 from wgslice.shaders.windows_twins import run_windows
 
-__all__ = ["Trace", "run_plan", "trace", "twins"]
+__all__ = ["run_plan", "trace", "twins"]
 
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
@@ -59,14 +58,6 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
 def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:
     """One kernel on its two bindings."""
     store(step.kernel, bound(target, step.target_binding), trace(step, source, target).writes)
-
-
-class Trace(NamedTuple):
-    """What the invocations of a dispatch do."""
-
-    writes: Writes
-    source_loads: list[Accesses]
-    target_loads: list[Accesses]  # of what keeps its value
 
 
 def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:

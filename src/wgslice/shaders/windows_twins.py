@@ -23,11 +23,11 @@ from wgslice.shaders.blocks import (
     turn,
 )
 from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
-from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes, bound, store
+from wgslice.shaders.memory import Bytes, Flags, Observed, Trace, Words, Writes, bound, store
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, invocation_numbers, taken
 from wgslice.shaders.uniforms import window_block, windows_dtype
 
-__all__ = ["run_windows", "window_twins", "window_writes"]
+__all__ = ["run_windows", "trace_windows", "window_twins"]
 
 Offsets = NDArray[np.int32]  # (windows, rank)
 NBYTES = np.uint32(WIDEST_NBYTES)
@@ -35,17 +35,18 @@ NBYTES = np.uint32(WIDEST_NBYTES)
 
 def run_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> None:
     """One kernel on its two bindings, and the offsets of all windows."""
-    written = bound(target, step.target_binding)
-    store(step.kernel, written, window_writes(step, source, target, offsets))
+    writes = trace_windows(step, source, target, offsets).writes
+    store(step.kernel, bound(target, step.target_binding), writes)
 
 
-def window_writes(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> Writes:
-    """What the invocations of one kernel write; nothing is written."""
+def trace_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> Trace:
+    """Map the invocations of one kernel to what they load and store; nothing is written."""
     block = np.frombuffer(window_block(step), windows_dtype)[0]
     info = np.iinfo(offsets.dtype.name)
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
-    read, written = bound(source, step.source_binding), bound(target, step.target_binding)
-    return window_twins[step.kernel](block, step, Observed(read), Observed(written), fitting)
+    read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
+    writes = window_twins[step.kernel](block, step, read, kept, fitting)
+    return Trace(writes, read.loads, kept.loads)
 
 
 class Picks(NamedTuple):
