@@ -430,6 +430,11 @@ CONDITIONS = {
             for sign in (1, -1)
             for n, o, p in ((32, 0, 0), (64, 3, 16), (70, 1, 3))
         ),
+        # the most that a group reads: of planes whose pixels lie apart
+        *(
+            (1, Layout.of((2, 70, channels), (2000, step, 400), 281), Layout.packed((2, 70, channels), 3))
+            for channels, step in ((3, 4), (4, 3), (4, -4))
+        ),
         *(
             (
                 width,

@@ -32,8 +32,8 @@ fn lowest() -> i32 {
     return min(0, (pixels_read() - 1) * pixel_step) + min(0, (i32(channels) - 1) * channel_step);
 }
 
-// Words of what a group reads, part after part; there are never more.
-var<private> window: array<u32, 48>;
+// Words of what a group reads, part after part. Most are of four planes whose pixels lie 4 apart: 5 blocks of each.
+var<private> window: array<u32, 80>;
 
 // The n-th element of the group, out of the window; beyond its pixels anything.
 fn pixel_element(n: u32) -> u32 {
