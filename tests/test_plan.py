@@ -19,9 +19,9 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.dealing import deal_row
 from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import Kernel, words_spanned
+from wgslice.plans.kernels import Kernel, tile_axis, words_spanned
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch
 from wgslice.plans.terms import Terms, rebase
 from wgslice.shaders.uniforms import override_constants
@@ -352,6 +352,18 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
         (Layout.of((9, 22, 3), (128, -3, 1), 93), Layout.packed((9, 22, 3)), 1, RAGGED),  # 66 bytes
         (Layout.of((9, 21, 3), (128, -3, 1), 93), Layout.packed((9, 21, 3)), 1, None),  # 63 bytes
         (Layout.of((9, 22, 3), (-3, 128, 1), 93), Layout.of((9, 22, 3), (64, 3, 1)), 1, None),  # rows meet
+        (
+            Layout.of((2, 3, 22, 3), (1000, 300, -3, 1), 63),
+            Layout.of((2, 3, 22, 3), (300, 200, 3, 1)),  # rows in no order
+            1,
+            None,
+        ),
+        (
+            Layout.of((2,) * 7 + (64,), (*(400 * 4**k for k in range(7)), 3)),
+            Layout.packed((2,) * 7 + (64,)),  # no room for a dimension of channels
+            1,
+            None,
+        ),
         (Layout.of((64, 3), (4, 1)), Layout.packed((64, 3)), 1, WHOLE),
         (Layout.of((64, 3), (5, 1)), Layout.packed((64, 3)), 1, None),
         (Layout.of((64, 3), (4, -1), 2), Layout.packed((64, 3)), 1, WHOLE),
@@ -370,6 +382,8 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
         (Layout.of((3, 64), (1, 3)), Layout.packed((3, 64)), 1, WHOLE),
         (Layout.of((3, 65), (1, 3)), Layout.packed((3, 65)), 1, None),
         (Layout.of((3, 48), (1, 3)), Layout.packed((3, 48)), 1, None),
+        (Layout.of((3, 65), (1, 3)), Layout.of((3, 65), (80, 1)), 1, None),  # planes end inside a block
+        (Layout.of((2, 3, 64), (200, 1, 3)), Layout.of((2, 3, 64), (200, 64, 1)), 1, None),  # or begin there
         (Layout.of((4, 64), (1, 3)), Layout.packed((4, 64)), 2, WHOLE),  # pixels that overlap
         (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (80, 1)), 1, WHOLE),
         (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (81, 1)), 1, None),
@@ -379,8 +393,12 @@ def test_pixels_go_in_whole_blocks_on_a_gpu(
     source: Layout, target: Layout, width: int, kernels: list[Kernel] | None
 ) -> None:
     limits = replace(LIMITS, profile=GPU)
-    found = kernels_of(plan_copy(source, target, width, Terms(limits)))
+    made = plan_copy(source, target, width, Terms(limits))
+    found = kernels_of(made)
     assert found == kernels if kernels else Kernel.PIXELS not in found
+    for step in made.steps:
+        if isinstance(step, Dispatch) and step.kernel is Kernel.PIXELS:
+            assert step.source_binding.nbytes % 16 == step.target_binding.nbytes % 16 == 0
     assert Kernel.PIXELS not in kernels_of(plan_copy(source, target, width, Terms(LIMITS)))
     if kernels:
         room = source.stop * width // 16 * 16
@@ -397,6 +415,7 @@ def test_pixels_go_in_whole_blocks_on_a_gpu(
         (Layout.of((64, 64), (1, 80), 8), Layout.packed((64, 64)), 1, Kernel.NARROW_ROWS),
         (Layout.of((64, 64), (1, 80), 16), Layout.packed((64, 64), 1), 1, Kernel.NARROW_ROWS),
         (Layout.of((64, 72), (1, 80)), Layout.packed((64, 72)), 1, Kernel.NARROW_ROWS),
+        (Layout.of((64, 64), (1, 80)), Layout.of((64, 64), (72, 1)), 1, Kernel.NARROW_ROWS),
         (Layout.of((8, 64), (1, 16)), Layout.packed((8, 64)), 2, Kernel.WIDE_TILES),
         (Layout.of((7, 64), (1, 16)), Layout.packed((7, 64)), 2, Kernel.NARROW_ROWS),
         # neighbours backwards, and every second and fourth of them
@@ -422,6 +441,41 @@ def test_permuted_vectors_go_through_tiles_on_a_gpu(
         short = source.stop * width // 16 * 16
         tight = plan_copy(source, target, width, Terms(limits, source_room_nbytes=short))
         assert (Kernel.WIDE_TILES in kernels_of(tight)) == (source.stop * width == short)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "axis"),
+    [((16, 16, 64), (4, 1, 400), 1), ((16, 16, 64), (1, -2, 400), 0), ((16, 32, 64), (1, -1, 400), 1)],
+)
+def test_tiles_have_the_nearest_dimension_and_then_the_longest(
+    sizes: tuple[int, ...], strides: tuple[int, ...], axis: int
+) -> None:
+    assert tile_axis(Layout.of(sizes, strides, 100), Layout.packed(sizes), 8) == axis
+
+
+@pytest.mark.parametrize(
+    ("source", "width", "kernel"),
+    [
+        (Layout.of((64, 64), (4, 256)), 4, Kernel.WIDE_TILES),  # tiles of the rows that lie between, too
+        (Layout.of((64, 256), (1, 72)), 1, Kernel.NARROW_ROWS),  # as permuted, but by no tiles
+    ],
+)
+def test_a_permuted_source_is_split_for_a_small_grid(source: Layout, width: int, kernel: Kernel) -> None:
+    limits = replace(LIMITS, workgroups=2, profile=GPU)
+    steps = plan_copy(source, Layout.packed(source.sizes), width, Terms(limits)).steps
+    assert len(steps) > 1
+    for step in steps:
+        assert isinstance(step, Dispatch)
+        assert step.kernel is kernel
+        assert max(step.share.workgroups) <= limits.workgroups
+
+
+def test_a_tile_of_vectors_has_work_for_each_invocation_equally_often() -> None:
+    """Vectors to load, and cells to store: `wide_tiles` counts its turns without a rest."""
+    for width, side in WIDE_TILE_SIDES.items():
+        cells = side * side * width // 16 // max(4 // width, 1)
+        assert cells >= GPU.workgroup_size
+        assert cells % GPU.workgroup_size == 0
 
 
 def test_the_longest_dimension_has_the_rows_of_planes() -> None:
