@@ -6,7 +6,8 @@
 //   invocation   ->  every workgroup_size-th vector down a column of the source, then every workgroup_size-th cell, one
 //                    vector of columns wide and as many rows high as a word holds elements
 //
-// Needs vectors that lie at multiples of 16 bytes on both sides, and whole ones in each row of the target.
+// Needs vectors that lie at multiples of 16 bytes on both sides, whole ones in each row of the target, and a workgroup
+// of whose invocations each has equally many vectors and cells.
 
 override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
 override side: u32;           // elements of a tile's side

@@ -92,7 +92,7 @@ def fits_grid(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profil
         return False
     units = target.size * width_nbytes // kernel.unit_nbytes(width_nbytes)
     groups = grid_of(kernel, target, width_nbytes, profile).count
-    return groups <= max(1, -(-units // profile.workgroup_size))
+    return groups <= -(-units // profile.workgroup_size)
 
 
 def is_ragged(target: Layout, width_nbytes: int) -> bool:

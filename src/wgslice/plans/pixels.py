@@ -30,8 +30,8 @@ class Pixels:
 def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
     """Two layouts whose last two dimensions are pixels and their channels, of which there may be one.
 
-    Channels that have planes of their own in the target are the dimension whose elements are the nearest in
-    the source.
+    Channels that have planes of their own in the target are a dimension whose elements lie nearer to each
+    other in the source than pixels do.
     """
     if target.rank == 0 or target.sizes[-1] <= MOST_CHANNELS:
         return source, target
@@ -53,7 +53,7 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     pixel_step, channel_step = source.strides[-2], source.strides[-1]
     apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
     group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
-    ragged = not apart and is_ragged(target, width_nbytes)
+    ragged = is_ragged(target, width_nbytes)
     lanes = WIDEST_NBYTES // width_nbytes  # elements a block
     pixels = group_blocks * lanes // channels + (ragged and channels > 1)
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
@@ -91,9 +91,8 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int, profile: Profi
         return False
     row_nbytes = count * width_nbytes
     if has_planes(target):
-        near = abs(source.strides[-1]) < MOST_CHANNELS
         places = target.offset, count, target.strides[-1], *target.strides[:-2]
         whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
-        return near and whole and row_nbytes >= profile.least_shifted_row_nbytes
-    beside = target.strides[-2] == channels and target.strides[-1] in (0, 1)
+        return whole and row_nbytes >= profile.least_shifted_row_nbytes
+    beside = target.strides[-2] == channels
     return nested and beside and row_nbytes * channels >= profile.least_shifted_row_nbytes

@@ -1,4 +1,4 @@
-"""The twins of `slice1`, `rows`, `wide_rows`, `narrow_rows`, `narrow_runs` and `tiles`."""
+"""The twins of `slice1`, `rows`, `wide_rows`, `narrow_rows`, `narrow_ends`, `narrow_runs` and `tiles`."""
 
 from __future__ import annotations
 

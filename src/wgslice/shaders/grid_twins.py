@@ -130,10 +130,7 @@ class Vectors(NamedTuple):
 
 def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Twin of `wgsl/wide_tiles.wgsl`."""
-    side, lanes = (
-        step.share.each,
-        WIDEST_NBYTES // step.width_nbytes,
-    )  # elements of a tile's side, of a vector
+    side, lanes = step.share.each, WIDEST_NBYTES // step.width_nbytes  # elements: of a tile, of a vector
     every, first = np.arange(side, dtype=np.uint32), np.arange(0, side, lanes, dtype=np.uint32)
     vectors = np.arange(side // lanes, dtype=np.uint32)
     cell_rows = max(4 // step.width_nbytes, 1)
