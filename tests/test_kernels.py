@@ -297,6 +297,8 @@ CONDITIONS = {
         ),
         # rows that begin and end with blocks, and read them from anywhere
         *((4, Layout.of((6, 16), (19, 1), o), Layout.of((6, 16), (20, 1), 4)) for o in range(5)),
+        # rows of whole blocks, of which only the first begins with one
+        (1, Layout.of((5, 64), (70, 1), 3), Layout.of((5, 64), (72, 1))),
     ],
     Kernel.NARROW_ROWS: [
         # one row: every start within a word on either side, every step with a way of its own, and one without
