@@ -140,7 +140,7 @@ def own_both(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_edges(share: Any, pieces_: Any, extents: Any, places_per_unit: int, shared: Any) -> Any:
         return pieces.find_edges(share, pieces_, extents, places_per_unit, np.zeros_like(shared))
 
-    for module in ("copy_twins", "block_twins", "windows_twins"):
+    for module in ("copy_twins", "block_twins", "window_row_twins"):
         monkeypatch.setattr(f"wgslice.shaders.{module}.find_edges", find_edges)
 
 

@@ -1,0 +1,84 @@
+"""Where windows lie, as the kernels' shared files have it: `windows` and `window_places` of `wgsl/`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.shaders.memory import Flags, Words
+from wgslice.shaders.pieces import divide
+
+__all__ = [
+    "Offsets",
+    "Picks",
+    "are_backwards",
+    "find_indices",
+    "find_offsets",
+    "find_picks",
+    "find_window_places",
+]
+
+Offsets = NDArray[np.int32]  # (windows, rank)
+
+
+class Picks(NamedTuple):
+    """A window for each of what is copied."""
+
+    number: Words  # windows before it, of all that there are
+    flips: Words  # bit d: dimension d goes backwards
+
+
+def find_picks(block: np.void, step: WindowDispatch, n: Words) -> Picks:
+    """The n-th windows of a dispatch; beyond the last one the last, as WebGPU allows."""
+    if step.picks is None:
+        return Picks(block["first"] + n, np.full_like(n, block["flips"]))
+    number = step.picks[np.minimum(n, np.uint32(len(step.picks) - 1))]
+    return Picks(number, step.windows.flips[number])
+
+
+def are_backwards(picks: Picks, d: int) -> Flags:
+    """Whether windows go backwards in a dimension."""
+    return (picks.flips >> np.uint32(d) & np.uint32(1)).astype(bool)
+
+
+def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDArray[np.int32]:
+    """Where windows begin in a dimension, or the nearest places from which they read the same."""
+    number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
+    column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
+    begins: NDArray[np.int32] = np.clip(offsets[number, column], block["lowests"][d], block["highests"][d])
+    return begins
+
+
+def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Words) -> Words:
+    """The input's indices that the windows' c-th of a dimension read; outside of it its extent or greater."""
+    ahead = block["steps"][d] * (block["firsts"][d] + c)
+    begins = find_offsets(block, offsets, picks, d).view(np.uint32)
+    reached = np.where(are_backwards(picks, d), block["lasts"][d] - ahead, ahead)
+    return np.asarray(begins + reached, np.uint32)
+
+
+class WindowPlaces(NamedTuple):
+    """Places in the first dimensions of windows."""
+
+    source: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
+    inside: Flags  # whether the input has them
+    rest: Words  # of the indices, in the other dimensions
+
+
+def find_window_places(
+    block: np.void, offsets: Offsets, picks: Picks, index: Words, dimensions: int
+) -> WindowPlaces:
+    """The places of indices into windows, over their first dimensions."""
+    rest = index
+    source = np.full_like(rest, block["source_offset"])
+    inside = np.ones(rest.shape, bool)
+    for d in range(dimensions):
+        c = divide(rest, block["multipliers"][d], block["shifts"][d])
+        rest = rest - c * block["inner"][d]
+        read = find_indices(block, offsets, picks, d, c)
+        source += read * block["source_strides"][d]
+        inside &= read < block["extents"][d]
+    return WindowPlaces(source, inside, rest)
