@@ -272,6 +272,27 @@ def test_a_tight_buffer_keeps_its_kernel(
     assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_pixels_in_a_tight_buffer_stay_pixels(side: str) -> None:
+    """From 64 KiB on: but for the last ones, or the last row."""
+    limits = replace(LIMITS, profile=GPU)
+    for sizes, rows in (((306_600, 3), (306_597, 3)), ((700, 438, 3), (699, 438, 3))):
+        source = Layout.of(sizes, (*([1317] if len(sizes) == 3 else []), 3, -1), 2)
+        target = Layout.packed(sizes)
+        whole = {"source": source, "target": target}[side]
+        room: dict[str, Any] = {f"{side}_room_nbytes": whole.stop // 16 * 16}
+        assert whole.stop % 16
+        made = plan_copy(source, target, 1, Terms(limits, **room))
+        bulk, _, end = made.steps
+        assert isinstance(bulk, Dispatch)
+        assert isinstance(end, Dispatch)
+        assert kernels_of(made)[:2] == RAGGED
+        assert bulk.target.sizes == rows
+        assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
+        assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
+        assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+
+
 def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
     """A row where there are many, columns where all rows read the buffer's end, the first ones backwards."""
     for source, bulk in (

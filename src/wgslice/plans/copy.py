@@ -48,14 +48,14 @@ def steps_of(source: Layout, target: Layout, width_nbytes: int, terms: Terms) ->
 def dispatches(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Iterator[Step]:
     """One piece, whose sides fit in a binding each, as a dispatch.
 
-    Where a buffer ends inside the last vector of 16 bytes, the kernel that needs whole vectors takes all
-    but the end, which is a step of its own.
+    Where a buffer ends inside the last vector of 16 bytes, a kernel of rows or pixels that needs whole
+    vectors takes all but the end, which is a step of its own.
     """
     roomy = has_room(source, target, width_nbytes, terms)
     if not roomy and target.size * width_nbytes >= LEAST_BULK_NBYTES:
         (whole, *_) = dispatch(source, target, width_nbytes, terms.limits, whole_vectors=True)
-        shifted = whole.kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
-        parts = cut_end(source, target, width_nbytes, terms) if shifted else None
+        cut = whole.kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
+        parts = cut_end(source, target, width_nbytes, terms) if cut else None
         if parts is not None:
             bulk, end = parts
             yield from dispatches(*bulk, width_nbytes, terms)
