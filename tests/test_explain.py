@@ -308,6 +308,13 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
             f"{way}permuted, neighbours of the input lie along merged dimension 0" for way in (COPY, SHIFTED)
         ),
     ),
+    "permuted, every second neighbour": (
+        planned(Layout.of((70, 80, 90), (2, 140, 11200))),
+        tuple(
+            f"{way}permuted, neighbours of the input, 8 bytes apart, lie along merged dimension 0"
+            for way in (COPY, SHIFTED)
+        ),
+    ),
     "permuted bytes": (
         planned(Layout.of((70, 90), (1, 70)), 1, "gpu"),
         (

@@ -126,7 +126,10 @@ class Copied:
             reasons.append("the input repeats one element along each row")
         elif self.is_permuted:
             axis = tile_axis(self.source, self.target, least=2)
-            reasons.append(f"permuted, neighbours of the input lie along merged dimension {axis}")
+            assert axis is not None
+            step = abs(self.source.strides[axis])
+            between = f", {counted(step * self.width_nbytes)} apart," if step > 1 else ""
+            reasons.append(f"permuted, neighbours of the input{between} lie along merged dimension {axis}")
         elif abs(read) != 1:
             nbytes = counted(abs(read) * self.width_nbytes)
             reasons.append(f"elements of a row lie {nbytes} apart in the input")
