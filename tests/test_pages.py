@@ -19,6 +19,7 @@ from PIL import Image
 
 import wgslice as wg
 from wgslice.cli import main
+from wgslice.plans.kernels import Kernel
 
 TOPICS = {
     *("slicing", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
@@ -51,6 +52,14 @@ def test_pages_have_lines_of_a_readable_length() -> None:
     for page in PAGES:
         for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
             assert len(line) <= 140 or line.startswith(("|", "!", "copy of", "  ")), f"{page.name}:{number}"
+
+
+def test_the_picture_shows_the_plan_and_the_kernels_of_its_page() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
+    drawn = re.findall(r">(\w+ on \([^<]*)<", (ROOT / "docs" / "how-it-works.svg").read_text("utf-8"))
+    assert len(drawn) == 1
+    assert f"step 1: {drawn[0]} " in page
+    assert [kernel.value for kernel in Kernel if f"`{kernel.value}`" not in page] == []
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=of_page)
