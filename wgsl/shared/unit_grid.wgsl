@@ -28,7 +28,6 @@ fn copy_tile(group: u32, lane: u32) {
     for (var k = 0u; k < units; k++) {
         held[k] = source_units[source_unit + k * source_ahead]; // beyond a plane anything, which nobody stores
     }
-    // A lane's units follow each other in one dimension, so those inside of the plane are its first ones.
     for (var k = 0u; k < units; k++) {
         let inside = tile.column + column + k * copy.ahead_columns < columns;
         if (inside && tile.row + row + k * copy.ahead_rows < rows) {
