@@ -33,6 +33,7 @@ from wgslice.plans.copy import dispatches_of, plan_copy
 from wgslice.plans.dealing import deal_row
 from wgslice.plans.grids import Tiling
 from wgslice.plans.kernels import GRIDS, Kernel, pairs, run_nbytes
+from wgslice.plans.pixels import MOST_BLOCKS
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
@@ -435,7 +436,7 @@ CONDITIONS = {
         # the most that a group reads: of planes whose pixels lie apart
         *(
             (1, Layout.of((2, 70, channels), (2000, step, 400), 281), Layout.packed((2, 70, channels), 3))
-            for channels, step in ((3, 4), (4, 3), (4, -4))
+            for channels, step in ((3, 3), (4, 2), (3, -3))
         ),
         *(
             (
@@ -694,6 +695,10 @@ def test_a_uniform_block_holds_the_tiles() -> None:
     assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
     assert (block["lane_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
     assert override_constants(step) == {"workgroup_size": 64}
+
+
+def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
+    assert f"window: array<u32, {4 * MOST_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
 
 
 @pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)

@@ -400,6 +400,12 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
         (Layout.of((64, 3), (1, 64)), Layout.packed((64, 3)), 1, WHOLE),
         (Layout.of((65, 3), (1, 65)), Layout.packed((65, 3)), 1, RAGGED),
         (Layout.of((64, 3), (5, 64)), Layout.packed((64, 3)), 1, None),
+        # no more than 12 blocks of all planes
+        (Layout.of((64, 3), (4, 256)), Layout.packed((64, 3)), 1, WHOLE),
+        (Layout.of((65, 3), (4, 260)), Layout.packed((65, 3)), 1, None),
+        (Layout.of((65, 3), (3, 200)), Layout.packed((65, 3)), 1, RAGGED),
+        (Layout.of((64, 4), (4, 256)), Layout.packed((64, 4)), 1, None),
+        (Layout.of((64, 4), (3, 256)), Layout.packed((64, 4)), 1, WHOLE),
         (Layout.of((3, 64), (1, 3)), Layout.packed((3, 64)), 1, WHOLE),
         (Layout.of((3, 65), (1, 3)), Layout.packed((3, 65)), 1, None),
         (Layout.of((3, 48), (1, 3)), Layout.packed((3, 48)), 1, None),

@@ -33,7 +33,7 @@ fn lowest() -> i32 {
 }
 
 // Words of what a group reads, part after part. Most are of four planes whose pixels lie 4 apart: 5 blocks of each.
-var<private> window: array<u32, 80>;
+var<private> window: array<u32, 48>;
 
 // The n-th element of the group, out of the window; beyond its pixels anything.
 fn pixel_element(n: u32) -> u32 {

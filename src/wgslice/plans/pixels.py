@@ -8,9 +8,10 @@ from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.profiles import PIXEL_BLOCKS, WIDEST_NBYTES, Profile
 
-__all__ = ["Pixels", "are_pixels", "as_pixels", "pixels_of"]
+__all__ = ["MOST_BLOCKS", "Pixels", "are_pixels", "as_pixels", "pixels_of"]
 
 MOST_CHANNELS = 4  # of a pixel
+MOST_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,9 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int, profile: Profi
     count, channels = target.sizes[-2:]
     steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
     if abs(source.strides[-2]) not in steps:
+        return False
+    pixels = pixels_of(source, target, width_nbytes)
+    if pixels.parts * pixels.part_blocks > MOST_BLOCKS:
         return False
     row_nbytes = count * width_nbytes
     if has_planes(target):
