@@ -32,10 +32,11 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import dispatches_of, plan_copy
 from wgslice.plans.dealing import deal_row
 from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import GRIDS, Kernel, pairs, run_nbytes
+from wgslice.plans.kernels import GRIDS, Kernel, pairs
 from wgslice.plans.pixels import MOST_BLOCKS
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.rows import run_nbytes
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module

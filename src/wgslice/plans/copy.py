@@ -10,10 +10,11 @@ from math import gcd, prod
 from wgslice.arguments import MAX_RANK, U32_MAX
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.dealing import most_groups
-from wgslice.plans.kernels import Kernel, choose_kernel, is_ragged
+from wgslice.plans.kernels import Kernel, choose_kernel
 from wgslice.plans.pixels import as_pixels, pixels_of
 from wgslice.plans.plan import LARGEST_BINDING_NBYTES, Plan, Step, in_order
 from wgslice.plans.profiles import LEAST_BULK_NBYTES, MOST_PLANS, PATTERN_NBYTES, WIDEST_NBYTES, Limits
+from wgslice.plans.rows import is_ragged
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import SHIFTED_STEPS, Kernel, run_nbytes, tile_axis
+from wgslice.plans.kernels import SHIFTED_STEPS, Kernel, tile_axis
 from wgslice.plans.profiles import WIDEST_NBYTES, Profile
+from wgslice.plans.rows import run_nbytes
 from wgslice.plans.terms import Terms
 
 __all__ = ["Copied"]

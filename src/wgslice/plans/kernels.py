@@ -9,6 +9,7 @@ from wgslice.layout import Layout
 from wgslice.plans.grids import Grid, find_grid
 from wgslice.plans.pixels import are_pixels
 from wgslice.plans.profiles import WIDEST_NBYTES, Limits, Profile
+from wgslice.plans.rows import run_nbytes
 
 __all__ = [
     "GRIDS",
@@ -17,10 +18,8 @@ __all__ = [
     "Kernel",
     "choose_kernel",
     "grid_of",
-    "is_ragged",
     "pairs",
     "rows_spanned",
-    "run_nbytes",
     "tile_axis",
     "wide_tile_axis",
     "words_spanned",
@@ -95,12 +94,6 @@ def fits_grid(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profil
     return groups <= -(-units // profile.workgroup_size)
 
 
-def is_ragged(target: Layout, width_nbytes: int) -> bool:
-    """Whether some row begins or ends inside a block of 16 bytes."""
-    places = target.sizes[-1], target.offset, *target.strides[:-1]
-    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
-
-
 def choose_kernel(
     source: Layout, target: Layout, width_nbytes: int, limits: Limits, *, whole_vectors: bool
 ) -> tuple[Kernel, str]:
@@ -173,11 +166,6 @@ def choose_narrow_kernel(target: Layout, width_nbytes: int, profile: Profile) ->
     if target.rank == MAX_RANK and not beside:
         return Kernel.SLICE1, "narrow elements of rank 8, none beside another, atomics"
     return Kernel.NARROW_RUNS, "narrow elements in short runs, put together word by word"
-
-
-def run_nbytes(target: Layout, width_nbytes: int) -> int:
-    """Bytes of the elements along the last dimension."""
-    return width_nbytes * (target.sizes[-1] if target.rank else 1)
 
 
 def pairs(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> bool:

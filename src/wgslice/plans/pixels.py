@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.profiles import PIXEL_BLOCKS, WIDEST_NBYTES, Profile
+from wgslice.plans.rows import is_ragged
 
 __all__ = ["MOST_BLOCKS", "Pixels", "are_pixels", "as_pixels", "pixels_of"]
 
@@ -54,7 +55,7 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     pixel_step, channel_step = source.strides[-2], source.strides[-1]
     apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
     group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
-    ragged = is_ragged(target, width_nbytes)
+    ragged = is_ragged(target, width_nbytes, dimensions=2)
     lanes = WIDEST_NBYTES // width_nbytes  # elements a block
     pixels = group_blocks * lanes // channels + (ragged and channels > 1)
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
@@ -68,12 +69,6 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
 def has_planes(target: Layout) -> bool:
     """Whether each channel of a pixel lies in a plane of its own."""
     return target.sizes[-1] > 1 and target.strides[-2] == 1
-
-
-def is_ragged(target: Layout, width_nbytes: int) -> bool:
-    """Whether some row of pixels begins or ends inside a block."""
-    places = target.offset, target.sizes[-2] * target.sizes[-1], *target.strides[:-2]
-    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 
 
 def are_pixels(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> bool:
