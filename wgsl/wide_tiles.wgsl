@@ -131,14 +131,14 @@ fn wide_tiles(own: Invocation) {
     }
     workgroupBarrier();
     let rows_each = max(4u / element_nbytes, 1u); // of a cell
-    for (var turn = 0u; turn < tile_vectors / rows_each / workgroup_size; turn++) {
+    let rows_apart = select(rows_each, row_step, rows_each == 1u); // of cells that have rows of the target
+    for (var turn = 0u; turn < max(tile_vectors / rows_apart / workgroup_size, 1u); turn++) {
         let k = turn * workgroup_size + own.lane;
         let column = k % vectors_per_side() * elements_per_vector();
-        let word = k / vectors_per_side();
-        let row = word * rows_each;
-        if (first_column + column < columns) {
+        let row = k / vectors_per_side() * rows_apart;
+        if (first_column + column < columns && (row_step == 1u || row < side)) {
             let element = target_first + column + row / row_step * copy.target_strides[before / 4u][before % 4u];
-            write_cell(Corner(element, first_row + row), column, word);
+            write_cell(Corner(element, first_row + row), column, row / rows_each);
         }
     }
 }

@@ -133,7 +133,7 @@ def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observ
     side, lanes = step.share.each, WIDEST_NBYTES // step.width_nbytes  # elements: of a tile, of a vector
     every, first = np.arange(side, dtype=np.uint32), np.arange(0, side, lanes, dtype=np.uint32)
     vectors = np.arange(side // lanes, dtype=np.uint32)
-    cell_rows = max(4 // step.width_nbytes, 1)
+    rows_apart = 4 // step.width_nbytes if step.width_nbytes < 4 else step.source.strides[-2]
     down = find_vectors(
         block, step, "source_strides", (first[:, None], every), every * len(vectors) + vectors[:, None]
     )
@@ -142,7 +142,7 @@ def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observ
         step,
         "target_strides",
         (every[:, None], first),
-        every[:, None] // cell_rows * len(vectors) + vectors,
+        every[:, None] // rows_apart * len(vectors) + vectors,
     )
     tile = np.zeros((*down.exists.shape, WIDEST_NBYTES), np.uint8)
     tile[down.exists] = source.blocks(down.number[down.exists], down.invocation[down.exists])
