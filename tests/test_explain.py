@@ -113,7 +113,7 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
 
 
 def test_a_plan_shows_itself() -> None:
-    plan = planned(Layout.of((64, 112), (200, 1), 1), 1)
+    plan = planned(Layout.of((64, 144), (200, 1), 1), 1)
     assert repr(plan) == str(plan)
     assert len(plan.hindrances) == 2
 
@@ -223,21 +223,21 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
             f"{WIDE}{EVEN}their beginning in the output, 4 bytes past one; their distance in the output, 264",
         ),
     ),
-    "rows of 108 bytes": (
-        planned(Layout.of((64, 27), (40, 1))),
+    "rows of 140 bytes": (
+        planned(Layout.of((64, 35), (40, 1))),
         (
-            f"{COPY}it would take 64, one for each row of 108 bytes",
-            f"{WIDE}{EVEN}the rows' length, 108",
-            f"{SHIFTED}rows of 108 bytes, at least 111 are needed",
+            f"{COPY}it would take 64, one for each row of 140 bytes",
+            f"{WIDE}{EVEN}the rows' length, 140",
+            f"{SHIFTED}rows of 140 bytes, at least 143 are needed",
         ),
     ),
-    "rows of 112 bytes": (planned(Layout.of((64, 28), (40, -1), 27)), (f"{COPY}{BACKWARDS}",)),
+    "rows of 144 bytes": (planned(Layout.of((64, 36), (40, -1), 35)), (f"{COPY}{BACKWARDS}",)),
     "one byte": (
         planned(Layout.of((), (), 2), 1),
         (
             f"{COPY}{WORDS}the rows' length, 1; their beginning in the input, 2 bytes past one",
             f"{WIDE}{EVEN}the rows' length, 1; their beginning in the input, 2 bytes past one",
-            f"{SHIFTED}rows of 1 byte, at least 111 are needed",
+            f"{SHIFTED}rows of 1 byte, at least 143 are needed",
         ),
     ),
     "every fourth": (

@@ -69,8 +69,9 @@ class Profile:
 # words an invocation 7.1 and 4.8, 16 words 6.8 and 4.6, 20 words 6.7 and 4.5, 24 words 7.7 and 5.8, 32 words
 # 9.2 and 6.4, backwards 16 words 27 and 24, 20 words 31 and 25; int64 by 8 elements 13 and 9.9, 16 16.5 and
 # 14. BGR of 18 MB by 16 words 37 and 24, 20 words 36 and 23, 32 words 33 and 23. 36 MB of neighbours from an
-# odd offset by 3 blocks 23 and 17, 6 blocks 19 and 14, 8 blocks 18 and 15, 12 blocks 18 and 12; every second
-# of them by 3 blocks 17 and 12, 8 blocks 17 and 11.
+# odd offset by 3 blocks 23 and 17, 6 blocks 19 and 14, 8 blocks 18 and 15, 12 blocks 18 and 12; rows of 256
+# bytes backwards by 6 blocks 14, 8 blocks 13 (Mesa 22.3); every second of them by 3 blocks 17 and 12, 8
+# blocks 17 and 11.
 #
 # Two dimensions as one row against one, the same cores: rows of 13 float32 8.5 and 5.8 against 10.1 and 7.1,
 # of 100 7.1 and 5.7 against 7.7 and 5.0, of 3000 7.2 and 5.4 against 9.0 and 6.1; rows of 24 bytes 7.3 and
@@ -100,13 +101,13 @@ CPU = Profile(
     workgroup_size=64,
     words_each=(4, 16),
     narrow_words_each=(4, 32),
-    blocks_each=6,
+    blocks_each=8,
     run_words=32,
     contiguous=True,
     grids=False,
     least_pieces=1,
     pair_below_nbytes=inf,
-    least_shifted_row_nbytes=111,
+    least_shifted_row_nbytes=143,
     least_narrow_row_nbytes=19,
     least_narrow_pair_nbytes=131,
     least_tile=inf,
