@@ -89,6 +89,23 @@ def test_what_is_said_of_the_cpus_own_is_measured() -> None:
         assert re.search(rf"{name} on the CPU (takes )?{value:.2f}", HOW_FAST.read_text("utf-8"))
 
 
+def test_figures_of_permutes_are_those_of_the_results() -> None:
+    section = HOW_FAST.read_text("utf-8").partition("## Permutes")[2].partition("\n## ")[0]
+    (name,) = re.findall(r"bench/results/(\S*\.json)\)", section)
+    kept = results(name)
+    assert machine_of(kept) in section
+    permutes = {each["name"]: each for each in kept["slices"] if each["axes"] != sorted(each["axes"])}
+    found = rows(HOW_FAST, "|".join(map(re.escape, permutes)), "## Permutes")
+    assert {name for name, _ in found} == set(permutes)
+    for name, (_, ours, *others) in found:
+        outcomes = permutes[name]["outcomes"]
+        best = outcomes["wgslice"]["best_s"]
+        assert ours == f"{best * 1e3:.1f}"
+        names = ("NumPy", "PyTorch", "ONNX Runtime", "tinygrad WebGPU")
+        times = [outcomes[other].get("best_s") for other in names]
+        assert others == [f"{time / best:.2f}" if time else "-" for time in times]
+
+
 def test_figures_of_compilers_are_those_of_the_results() -> None:
     """AMD's inverse throughput, instructions of the others, and the useful shares of what is touched."""
     kept = results("compilers-mesa-25-0-7.json")
@@ -167,6 +184,11 @@ def test_costs_are_those_of_the_results() -> None:
         ours, theirs = shown[call["nbytes"] // 1024]
         assert float(ours) == float(f"{call['wgslice_s'] * 1e3:.2g}")
         assert float(theirs) == float(f"{call['numpy_s'] * 1e3:.2g}")
+    start = kept["costs"]["start_s"]
+    whole, ours = (
+        start[name] for name in ("first slice of a process", "first slice of a process beyond wgpu's own start")
+    )
+    assert f"takes {whole:.2f} s, of which {ours:.2f} s are wgslice's" in section
     worth, quicker = pays_from(kept["costs"])
     assert worth
     assert f"from {worth // 1024} KiB on" in section
