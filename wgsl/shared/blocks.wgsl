@@ -36,10 +36,12 @@ fn block_at(source: u32) -> vec4<u32> {
 
 // The same elements, of 1 to 16 bytes, in reverse order.
 fn turn(block: vec4<u32>, element_nbytes: u32) -> vec4<u32> {
-    if (whole_words || element_nbytes >= 4u) {
-        return select(select(block, block.zwxy, element_nbytes == 8u), block.wzyx, element_nbytes == 4u);
+    let words = select(block.wzyx, block.zwxy, element_nbytes == 8u);
+    if (whole_words) {
+        return select(words, block, element_nbytes == 16u);
     }
-    let halves = (block.wzyx >> vec4(16u)) | (block.wzyx << vec4(16u));
+    let half = vec4(select(0u, 16u, element_nbytes < 4u)); // bits
+    let halves = (words >> half) | (words << half);
     let bytes = ((halves >> vec4(8u)) & vec4(0x00ff00ffu)) | ((halves << vec4(8u)) & vec4(0xff00ff00u));
     return select(halves, bytes, element_nbytes == 1u);
 }
