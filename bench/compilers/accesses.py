@@ -31,9 +31,10 @@ def accesses(case: Case) -> dict[str, dict[str, float]]:
     A wave's sectors count once, however many of its accesses touch them, since caches hold them that long.
     """
     dispatches = [step for step in planned(case).steps if isinstance(step, OnGrid)]
+    traces = [traced(case, step) for step in dispatches]
     found = {}
     for wave in WAVES:
-        moved = np.sum([moved_nbytes(case, step, wave) for step in dispatches], axis=0)
+        moved = np.sum([scale * np.array(moved_nbytes(trace, wave)) for trace, scale in traces], axis=0)
         read, written = (round(float(case.nbytes / nbytes), 3) for nbytes in moved[:2])
         found[f"waves of {wave}"] = {
             READ: read,
@@ -43,30 +44,28 @@ def accesses(case: Case) -> dict[str, dict[str, float]]:
     return found
 
 
-def moved_nbytes(case: Case, step: OnGrid, wave: int) -> list[float]:
+def moved_nbytes(found: Trace, wave: int) -> list[int]:
     """Bytes of the sectors that a dispatch reads and writes, lines that its accesses touch, and accesses."""
-    groups = prod(step.share.workgroups)
-    sample = min(groups, MOST_GROUPS)
-    some = replace(step, share=replace(step.share, workgroups=(sample, 1, 1)))
-    found = traced(case, some)
     read = sum(sectors_touched(loads, wave) for loads in (found.source_loads, found.target_loads))
     stores = [found.writes.stores]
     every = [*found.source_loads, *found.target_loads, *stores]
     touched = np.sum([lines_touched(one, wave) for one in every], axis=0)
-    scale = groups / sample
-    return [scale * figure for figure in (read, sectors_touched(stores, wave), *touched)]
+    return [read, sectors_touched(stores, wave), *touched.tolist()]
 
 
-def traced(case: Case, step: OnGrid) -> Trace:
-    """A dispatch on zeros."""
+def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
+    """Some workgroups of a dispatch on zeros, and how many times as many there are."""
+    groups = prod(step.share.workgroups)
+    sample = min(groups, MOST_GROUPS)
+    some = replace(step, share=replace(step.share, workgroups=(sample, 1, 1)))
     source, target = (
         np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
         for binding in (step.source_binding, step.target_binding)
     )
-    if isinstance(step, WindowDispatch):
-        return trace_windows(step, source, target, offsets_of(case))
-    assert isinstance(step, Dispatch)
-    return trace(step, source, target)
+    if isinstance(some, WindowDispatch):
+        return trace_windows(some, source, target, offsets_of(case)), groups / sample
+    assert isinstance(some, Dispatch)
+    return trace(some, source, target), groups / sample
 
 
 def sectors_touched(of_memory: Sequence[Accesses], wave: int) -> int:

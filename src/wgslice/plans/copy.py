@@ -224,7 +224,7 @@ def dispatches_of(
     limits: Limits,
     reason: str,
 ) -> Iterator[Dispatch]:
-    """What a kernel needs for a copy: itself, and `row_ends` for what is less than its units."""
+    """What a kernel needs for a copy: itself, and one for the blocks that rows begin and end inside of."""
     yield dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason)
     ends = "the blocks that rows begin and end inside of"
     if kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS) and is_ragged(target, width_nbytes):

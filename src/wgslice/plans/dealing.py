@@ -17,9 +17,9 @@ from wgslice.plans.profiles import (
     Profile,
 )
 
-END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
-
 __all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
+
+END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
 
 
 @dataclass(frozen=True)

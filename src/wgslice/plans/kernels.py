@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 SHIFTED_STEPS = (1, 2, 4)  # between source elements that wide loads bring
-TILE_STEPS = (1, 2, 4)  # likewise down the columns of tiles
+TILE_STEPS = (1, 2, 4)  # between source elements down the columns of tiles
 
 
 class Kernel(Enum):
