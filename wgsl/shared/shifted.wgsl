@@ -14,8 +14,7 @@ fn in_order(block: vec4<u32>) -> vec4<u32> {
     if (way > 0) {
         return block;
     }
-    let turned = turn(block, copy.element_nbytes);
-    return select(turned, select(turned, block, is_forwards()), way == 0);
+    return select(turn(block, copy.element_nbytes), block, is_forwards());
 }
 
 // Where a row begins and ends, in bytes and blocks of the target.
