@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import wgslice as wg
 from bench.rivals.ours import Clocked, describe, device
 from bench.tasks import Crops, Gradient
 from wgslice.dialects.numpy_index import numpy_index
+from wgslice.plans.profiles import Profile
 from wgslice.plans.slice_grad import plan_slice_grad
 from wgslice.plans.terms import Terms
 
@@ -88,13 +90,19 @@ class SliceGrad(Clocked):
         return plan_slice_grad(self.taken, False, *sides, self.g.dtype.itemsize, Terms(self.limits)).summary
 
 
+def with_costs(**figures: float) -> Profile:
+    """The device's profile, with some figures that decide."""
+    profile = device.limits.profile
+    return replace(profile, costs=replace(profile.costs, **figures))
+
+
 class Cleared(SliceGrad):
     """The same, cleared and then written."""
 
-    profile = replace(device.limits.profile, cleared_share=2.0)
+    profile = with_costs(copy_s=0, clear_bytes_per_s=inf)
 
 
 class WrittenOnce(SliceGrad):
     """The same, each byte written once."""
 
-    profile = replace(device.limits.profile, cleared_share=0.0, cleared_nbytes=0)
+    profile = with_costs(clear_bytes_per_s=1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import GRIDS, Kernel, grid_of, tile_axis
+from wgslice.plans.grids import GRIDS, grid_of
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.pixels import as_pixels
 from wgslice.plans.profiles import Profile
+from wgslice.plans.tiles import tile_axis
 
 __all__ = ["arranged"]
 
@@ -25,7 +27,7 @@ def arranged(
         axis = grid_of(kernel, target, width_nbytes, profile).axis
         source, target = (before_last(layout, axis) for layout in (source, target))
     if kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-        found = tile_axis(source, target, least=0)
+        found = tile_axis(source, target)
         assert found is not None
         source, target = (before_last(layout, found) for layout in (source, target))
     if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards

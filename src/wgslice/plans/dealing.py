@@ -6,18 +6,14 @@ from dataclasses import dataclass
 from math import prod
 
 from wgslice.layout import Layout
-from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import GRIDS, Kernel, grid_of, pairs, rows_spanned, tile_axis, words_spanned
+from wgslice.plans.grids import GRIDS, Tiling, grid_of
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of
-from wgslice.plans.profiles import (
-    TILE_NBYTES,
-    WIDE_TILE_SIDES,
-    WIDEST_NBYTES,
-    Limits,
-    Profile,
-)
+from wgslice.plans.profiles import TILE_NBYTES, WIDE_TILE_SIDES, Limits, Profile
+from wgslice.plans.rows import words_spanned
+from wgslice.plans.tiles import rows_spanned
 
-__all__ = ["Share", "deal", "deal_row", "fold", "most_groups"]
+__all__ = ["Share", "deal", "deal_row", "fold"]
 
 END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
 
@@ -42,21 +38,10 @@ def count_tiles(target: Layout, axis: int, rows: int, side: int) -> tuple[int, i
     return target.size // target.sizes[-1] // target.sizes[axis] * across * down, across, down
 
 
-def most_groups(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> int:
-    """Workgroups that a copy takes, whatever kernel is chosen for it; maybe fewer."""
-    plain = -(-target.size // profile.workgroup_size)
-    axis = tile_axis(source, target, profile.least_tile)
-    if axis is None:
-        return plain
-    wide, _, _ = count_tiles(target, axis, rows_spanned(source, axis), WIDE_TILE_SIDES[width_nbytes])
-    if width_nbytes < 4:
-        return max(wide, plain)
-    tiles, _, _ = count_tiles(target, axis, target.sizes[axis], TILE_NBYTES // width_nbytes)
-    return max(wide, tiles)
-
-
-def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Deal a copy to the invocations of a kernel."""
+def deal(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
+) -> Share:
+    """Deal a copy to the invocations of a kernel; `paired` says whether a row is the last two dimensions."""
     profile = limits.profile
     if kernel in GRIDS:
         return deal_tiles(kernel, target, width_nbytes, limits)
@@ -64,7 +49,6 @@ def deal(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limi
         return deal_wide_tiles(source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
         return deal_pixels(source, target, width_nbytes, limits)
-    paired = pairs(kernel, target, width_nbytes, profile)
     if kernel.deals_rows:
         *outer, size = target.sizes
         if paired:
@@ -110,10 +94,11 @@ def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limit
     *outer, count, channels = target.sizes
     profile = limits.profile
     blocks = count * channels * width_nbytes // WIDEST_NBYTES
-    pieces = -(-blocks // pixels_of(source, target, width_nbytes).group_blocks)
+    each = pixels_of(source, target, width_nbytes).group_blocks
+    pieces = -(-blocks // each)
     rows = prod(outer)
     grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
-    return Share(rows, True, pieces, 1, profile.contiguous, profile.workgroup_size, grid)
+    return Share(rows, True, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

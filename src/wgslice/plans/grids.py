@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from wgslice.plans.profiles import LINE_NBYTES, MOST_PLANS, SECTOR_NBYTES, WAVE_LANES
+from wgslice.layout import Layout
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import LINE_NBYTES, MOST_PLANS, SECTOR_NBYTES, WAVE_LANES, Profile
+from wgslice.plans.rows import run_nbytes
 
-__all__ = ["Grid", "Tiling", "find_grid"]
+__all__ = ["GRIDS", "UNIT_GRIDS", "Grid", "Tiling", "find_grid", "grid_of"]
+
+UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
+GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # with the units that a lane takes, as their files say
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,16 @@ class Grid:
     axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
     tiling: Tiling
     count: int  # tiles of all planes
+
+
+def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
+    """The planes and tiles of a target for a kernel that takes tiles."""
+    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    columns = run_nbytes(target, width_nbytes) // unit_nbytes
+    along = kernel is Kernel.SHIFTED_GRID
+    return find_grid(
+        target.sizes[:-1], columns, unit_nbytes, GRIDS[kernel], profile.workgroup_size, along=along
+    )
 
 
 @lru_cache(maxsize=MOST_PLANS)

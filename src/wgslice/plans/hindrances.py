@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import prod
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import SHIFTED_STEPS, Kernel, tile_axis
-from wgslice.plans.profiles import WIDEST_NBYTES, Profile
+from wgslice.plans.candidates import LEAST_SHIFTED_NBYTES, SHIFTED_STEPS
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import Profile
 from wgslice.plans.rows import run_nbytes
+from wgslice.plans.splitting import has_room
 from wgslice.plans.terms import Terms
+from wgslice.plans.tiles import tile_axis
 
 __all__ = ["Copied"]
 
@@ -39,11 +42,12 @@ class Copied:
         if not kernels:
             return
         yield f"in the way of a buffer copy: {'; and '.join(self.against_buffer_copies())}"
-        if Kernel.WIDE_TILES not in kernels and self.is_permuted and self.profile.least_tile < inf:
+        if Kernel.WIDE_TILES not in kernels and self.is_permuted and not self.profile.contiguous:
             yield f"in the way of wide_tiles: {self.against_tiles()}"
         if kernels <= {Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES, Kernel.WIDE_TILES}:
             return
-        wide, shifted = ("wide_grid", "shifted_grid") if self.profile.grids else ("wide_rows", "shifted_rows")
+        on_gpu = not self.profile.contiguous
+        wide, shifted = ("wide_grid", "shifted_grid") if on_gpu else ("wide_rows", "shifted_rows")
         if self.in_runs and self.width_nbytes < WIDEST_NBYTES:
             yield f"in the way of {wide}: {self.uneven(WIDEST_NBYTES)}"
         if not kernels <= FASTEST:
@@ -72,7 +76,7 @@ class Copied:
     @property
     def is_permuted(self) -> bool:
         """Whether neighbours of the source lie along another dimension."""
-        return self.steps[0] != 0 and tile_axis(self.source, self.target, least=2) is not None
+        return self.steps[0] != 0 and tile_axis(self.source, self.target) is not None
 
     def against_buffer_copies(self) -> Iterator[str]:
         """Why copies of contiguous words do not do it."""
@@ -85,39 +89,38 @@ class Copied:
             return
         if self.width_nbytes < WORD_NBYTES:
             yield self.uneven(WORD_NBYTES)
-        profile = self.profile
         rows = prod(self.target.sizes[:-1])
-        packed = self.source.is_packed and self.target.is_packed
-        if not packed and rows > profile.few_rows and self.row_nbytes < profile.row_copy_nbytes:
+        if not (self.source.is_packed and self.target.is_packed):
             yield f"it would take {rows}, one for each row of {counted(self.row_nbytes)}"
 
     def against_blocks(self) -> str:
         """Why blocks of 16 bytes, from any byte on, do not do it."""
-        least = self.profile.least_shifted_row_nbytes
         if abs(self.steps[0]) not in SHIFTED_STEPS or self.steps[1] != 1:
             return self.apart()
         if not self.target.is_nested:
             return "rows of the output interleave"
-        if self.row_nbytes < least:
-            return f"rows of {counted(self.row_nbytes)}, at least {least} are needed"
-        rooms = self.terms.source_room_nbytes, self.terms.target_room_nbytes
-        stops = (layout.stop * self.width_nbytes for layout in (self.source, self.target))
-        if any(stop > room for stop, room in zip(stops, rooms, strict=True)):
-            return "a buffer ends inside a vector of 16 bytes"
-        return "pieces that bindings hold are too short for it"
+        if self.row_nbytes < LEAST_SHIFTED_NBYTES:
+            return f"rows of {counted(self.row_nbytes)}, at least {LEAST_SHIFTED_NBYTES} are needed"
+        if self.tight:
+            return self.tight
+        return f"rows of {counted(self.row_nbytes)} are estimated to take longer so"
 
     def against_tiles(self) -> str:
         """Why vectors of a permuted source, through workgroup memory, do not do it."""
-        least = self.profile.least_tile
-        axis = tile_axis(self.source, self.target, least)
-        if axis is None:
-            return f"dimensions of less than {least} elements"
+        axis = tile_axis(self.source, self.target)
+        assert axis is not None
         forwards = [range(size) for size in self.source.sizes]
         if self.source.strides[axis] < 0:
             forwards[axis] = forwards[axis][::-1]
         apart = [stride for other, stride in enumerate(self.source.strides) if other != axis]
         uneven = replace(self, source=self.source.select(forwards)).uneven(WIDEST_NBYTES, apart)
-        return uneven or "a buffer ends inside a vector of 16 bytes"
+        return uneven or self.tight or "dimensions so short are estimated to take longer so"
+
+    @property
+    def tight(self) -> str:
+        """What keeps bindings from holding whole vectors; empty where nothing does."""
+        roomy = has_room(self.source, self.target, self.width_nbytes, self.terms)
+        return "" if roomy else "a buffer ends inside a vector of 16 bytes"
 
     def apart(self) -> str:
         """How neighbours on one side lie on the other."""
@@ -126,7 +129,7 @@ class Copied:
         if read == 0:
             reasons.append("the input repeats one element along each row")
         elif self.is_permuted:
-            axis = tile_axis(self.source, self.target, least=2)
+            axis = tile_axis(self.source, self.target)
             assert axis is not None
             step = abs(self.source.strides[axis])
             between = f", {counted(step * self.width_nbytes)} apart," if step > 1 else ""

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.profiles import PIXEL_BLOCKS, WIDEST_NBYTES, Profile
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.profiles import PIXEL_BLOCKS
 from wgslice.plans.rows import is_ragged
 
 __all__ = ["MOST_BLOCKS", "Pixels", "are_pixels", "as_pixels", "pixels_of"]
 
 MOST_CHANNELS = 4  # of a pixel
+LEAST_ROW_NBYTES = 64  # that hold the largest group of blocks
 MOST_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
 
 
@@ -71,15 +73,14 @@ def has_planes(target: Layout) -> bool:
     return target.sizes[-1] > 1 and target.strides[-2] == 1
 
 
-def are_pixels(source: Layout, target: Layout, width_nbytes: int, profile: Profile) -> bool:
+def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
     """Whether rows are pixels of 1 to 4 channels, near each other in the source.
 
-    Of one channel, every third element, since other steps are for other kernels. For GPUs: on lavapipe of
-    Mesa 22.3, two cores of an AMD EPYC, they take 40 ms for 34 MiB of BGR, words of pixels 32 ms.
+    Of one channel, every third element, since other steps are for other kernels.
     """
     nested = target.is_nested
     source, target = as_pixels(source, target)
-    if not profile.grids or not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
+    if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
         return False
     count, channels = target.sizes[-2:]
     steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
@@ -92,6 +93,6 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int, profile: Profi
     if has_planes(target):
         places = target.offset, count, target.strides[-1], *target.strides[:-2]
         whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
-        return whole and row_nbytes >= profile.least_shifted_row_nbytes
+        return whole and row_nbytes >= LEAST_ROW_NBYTES
     beside = target.strides[-2] == channels
-    return nested and beside and row_nbytes * channels >= profile.least_shifted_row_nbytes
+    return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from wgslice.layout import Layout
+from wgslice.plans.choosing import Choice
 from wgslice.plans.hindrances import Copied
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
 from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
 
-__all__ = ["LARGEST_BINDING_NBYTES", "Plan", "Planner", "Step", "in_order"]
+__all__ = ["Plan", "Planner", "Step", "in_order"]
 
 STEPS_PRINTED = 8
-
-# No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
-LARGEST_BINDING_NBYTES = 2**31
 
 Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 
@@ -51,6 +49,7 @@ class Plan:
     steps: tuple[Step, ...]
     scratch: tuple[tuple[Memory, int], ...] = ()  # buffers to make for each recording, with their bytes
     terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
+    alternatives_of: Callable[[], list[Choice]] = list  # every way to do it, the cheapest first
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+
+from wgslice.plans.costs import Costs
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.shipped import GPUS, LAVAPIPE
 
 __all__ = [
     "BLOCKS_EACH",
@@ -26,18 +29,15 @@ __all__ = [
     "TILE_NBYTES",
     "UPLOAD_CHUNK_NBYTES",
     "WAVE_LANES",
-    "WIDEST_NBYTES",
     "WIDE_TILE_SIDES",
     "Limits",
     "Profile",
 ]
 
-WIDEST_NBYTES = 16  # that an invocation moves at once: one vec4<u32>
-
 
 @dataclass(frozen=True)
 class Profile:
-    """How work is dealt to invocations."""
+    """How work is dealt to invocations on a kind of adapters, and what it costs on one of them."""
 
     name: str
     workgroup_size: int  # invocations a workgroup
@@ -46,21 +46,10 @@ class Profile:
     blocks_each: int  # of 16 bytes
     run_words: int  # that an invocation takes of short runs
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
-    grids: bool  # whether workgroups take tiles of planes, where there is a kernel for that
     least_pieces: int  # invocations a row before they take more than one element each
-    pair_below_nbytes: float  # of shorter rows, two dimensions are taken as one
-    least_shifted_row_nbytes: int  # rows for blocks of 16 bytes; 31 hold one wherever they begin
-    least_narrow_row_nbytes: int  # rows of elements of 1 and 2 bytes that are dealt alone
-    least_narrow_pair_nbytes: int  # and those that are two dimensions
-    least_tile: float  # elements a side, from which a permuted source goes through tiles
-    row_copy_nbytes: float  # contiguous rows of so many bytes and more are buffer copies, one each
-    few_rows: int  # so many contiguous rows and fewer likewise, however short
     window_blocks: int  # most blocks of 16 bytes that an invocation takes of a row of a window
     window_words: int  # most words that it puts together where rows of windows are not taken in blocks
-    least_window_row_nbytes: int  # rows of windows for blocks of 16 bytes; a block has parts of two at most
-    least_ragged_window_row_nbytes: int  # and those that begin or end inside of a block
-    cleared_share: float  # a gradient that fills less than this of its output clears everything first
-    cleared_nbytes: int  # and so does one with a smaller output; others write zeros where nothing else is
+    costs: Costs
 
 
 # A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line.
@@ -104,21 +93,10 @@ CPU = Profile(
     blocks_each=8,
     run_words=32,
     contiguous=True,
-    grids=False,
     least_pieces=1,
-    pair_below_nbytes=inf,
-    least_shifted_row_nbytes=143,
-    least_narrow_row_nbytes=19,
-    least_narrow_pair_nbytes=131,
-    least_tile=inf,
-    row_copy_nbytes=2**15,
-    few_rows=16,
     window_blocks=16,
     window_words=64,
-    least_window_row_nbytes=16,
-    least_ragged_window_row_nbytes=31,
-    cleared_share=0.85,
-    cleared_nbytes=2**22,
+    costs=LAVAPIPE,
 )
 
 # A GPU merges the accesses of neighbouring invocations. Judged by GPU compilers, whose figures stand beside
@@ -131,21 +109,10 @@ GPU = Profile(
     blocks_each=1,
     run_words=4,
     contiguous=False,
-    grids=True,
     least_pieces=32,
-    pair_below_nbytes=0,
-    least_shifted_row_nbytes=64,
-    least_narrow_row_nbytes=16,
-    least_narrow_pair_nbytes=7,
-    least_tile=8,
-    row_copy_nbytes=inf,
-    few_rows=0,
     window_blocks=1,
     window_words=1,
-    least_window_row_nbytes=16,
-    least_ragged_window_row_nbytes=16,
-    cleared_share=0,
-    cleared_nbytes=0,
+    costs=GPUS,
 )
 
 
@@ -157,6 +124,7 @@ class Limits:
     binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
     workgroups: int  # most workgroups in one dimension of a dispatch
     profile: Profile = GPU
+    distrusted: frozenset[Kernel] = frozenset()  # kernels that failed their tests on the device
 
     def __hash__(self) -> int:
         return self.binding_nbytes  # looked up at every copy; a process has few of these

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from math import inf, prod
+from math import inf
 
 from wgslice.layout import Layout, coalesce
+from wgslice.plans.choosing import seconds_of
 from wgslice.plans.copy import fills, plan_copy
 from wgslice.plans.plan import Plan, Planner, Step, in_order
 from wgslice.plans.profiles import MOST_PLANS
@@ -39,18 +40,17 @@ def zeros(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms)
     """What writes the zeros."""
     outsides = list(complement(target, taken))
     cleared = cleared_span(target, itemsize)
-    share = prod(map(len, taken)) / target.size
-    profile = terms.limits.profile
-    clears = target.size * itemsize < profile.cleared_nbytes or share < profile.cleared_share
-    if outsides and clears and terms.copy_to and cleared is not None:
-        return (cleared,)
+    costs = terms.limits.profile.costs
+    most_s = seconds_of([cleared], costs) if outsides and terms.copy_to and cleared else inf
     of_pattern = terms._replace(copy_from=True, source_room_nbytes=inf)
-    return tuple(
-        of_zeros(step)
-        for outside in outsides
-        for pattern, piece in fills(outside, itemsize)
-        for step in plan_copy(pattern, piece, itemsize, of_pattern).steps
-    )
+    steps: list[Step] = []
+    for outside in outsides:
+        for pattern, piece in fills(outside, itemsize):
+            steps += map(of_zeros, plan_copy(pattern, piece, itemsize, of_pattern).steps)
+            if seconds_of(steps, costs) > most_s:
+                assert cleared is not None
+                return (cleared,)
+    return tuple(steps)
 
 
 def of_zeros(step: Step) -> Step:

@@ -7,9 +7,10 @@ from enum import IntEnum
 
 from wgslice.layout import Layout
 from wgslice.plans.arranging import arranged
+from wgslice.plans.costs import work_name
 from wgslice.plans.dealing import Share, deal
-from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import WIDEST_NBYTES, Limits
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import Limits
 
 __all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
 
@@ -118,6 +119,16 @@ class Dispatch(OnGrid):
     width_nbytes: int
     source: Layout
     target: Layout
+    work: str  # its class, as costs name it
+
+    @property
+    def invocation_nbytes(self) -> float:
+        """Bytes that an invocation writes at most."""
+        if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+            return self.share.each**2 * self.width_nbytes / self.share.workgroup_size
+        if self.kernel is Kernel.PIXELS:
+            return self.share.each * WIDEST_NBYTES
+        return self.share.each * self.kernel.unit_nbytes(self.width_nbytes)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
@@ -137,19 +148,22 @@ def dispatch_of(
     bindings: tuple[Span, Span],
     limits: Limits,
     reason: str,
+    paired: bool = False,
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings."""
+    work = work_name(kernel, source, width_nbytes, paired)
     source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
     if (
         kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)
         or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes
     ):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
-    share = deal(kernel, source, target, width_nbytes, limits)
+    share = deal(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.NARROW_ENDS)
     return Dispatch(
         width_nbytes,
         source,
         target,
+        work,
         kernel=kernel,
         source_binding=bindings[0],
         target_binding=bindings[1],

@@ -8,10 +8,14 @@ from typing import NamedTuple
 
 from wgslice.arguments import whole_words
 from wgslice.layout import Layout
-from wgslice.plans.profiles import MOST_PLANS, WIDEST_NBYTES, Limits
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.steps import Memory, Span
 
-__all__ = ["Seat", "Table", "Terms", "rebase", "room_of", "seat", "span_of"]
+__all__ = ["LARGEST_BINDING_NBYTES", "Seat", "Table", "Terms", "rebase", "room_of", "seat", "span_of"]
+
+# No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
+LARGEST_BINDING_NBYTES = 2**31
 
 
 class Table(NamedTuple):

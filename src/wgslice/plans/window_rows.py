@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, deal_row
-from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, WIDEST_NBYTES, Profile
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import Table, span_of
 from wgslice.plans.windows_request import Request
@@ -63,10 +63,9 @@ class Row:
             return "elements of a window's row do not follow each other in the input"
         if not self.target.is_packed:
             return "the output is not packed"
-        if self.nbytes < profile.least_window_row_nbytes:
-            return f"rows of {self.nbytes} bytes, at least {profile.least_window_row_nbytes} are needed"
-        if self.ragged and self.nbytes < profile.least_ragged_window_row_nbytes:
-            least = profile.least_ragged_window_row_nbytes
+        if self.nbytes < WIDEST_NBYTES:
+            return f"rows of {self.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
+        if self.ragged and profile.contiguous and self.nbytes < (least := 2 * WIDEST_NBYTES - 1):
             return f"rows of {self.nbytes} bytes, some from inside a vector of 16, which takes {least}"
         if self.windows.extents[self.axis] + size > I32_MAX:
             return f"a dimension of {size} is too long to count from outside of it"

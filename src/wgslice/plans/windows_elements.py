@@ -7,8 +7,9 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share
-from wgslice.plans.kernels import Kernel, words_spanned
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
+from wgslice.plans.rows import words_spanned
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.windows_request import Request

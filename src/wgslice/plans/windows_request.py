@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, fold
-from wgslice.plans.plan import LARGEST_BINDING_NBYTES
-from wgslice.plans.profiles import WIDEST_NBYTES, Limits
-from wgslice.plans.terms import Terms
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.profiles import Limits
+from wgslice.plans.terms import LARGEST_BINDING_NBYTES, Terms
 from wgslice.plans.windows_steps import Windows
 
 __all__ = ["Request"]

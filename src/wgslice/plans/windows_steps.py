@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.steps import Memory, OnGrid, way
 from wgslice.plans.terms import Table
 
@@ -128,6 +128,17 @@ class WindowDispatch(OnGrid):
     def memories(self) -> set[Memory]:
         """What it binds."""
         return super().memories | ({self.table.memory} if self.table else set())
+
+    @property
+    def work(self) -> str:
+        """Its class of work, as costs name it."""
+        return f"{self.kernel.value} {self.element_nbytes}"
+
+    @property
+    def invocation_nbytes(self) -> float:
+        """Bytes that an invocation writes at most."""
+        units = {Kernel.WINDOW_ROWS: WIDEST_NBYTES, Kernel.WINDOW_WORDS: 4}
+        return self.share.each * units.get(self.kernel, self.element_nbytes)
 
     def __str__(self) -> str:
         windows = f"{self.share.count} windows of {self.shape}{way(self.reads, self.writes)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wgslice.plans.profiles import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.shaders.memory import Bytes, Flags, Observed, Words
 from wgslice.shaders.pieces import Extents
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import UNIT_GRIDS, Kernel
+from wgslice.plans.grids import UNIT_GRIDS
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of
-from wgslice.plans.profiles import WIDEST_NBYTES
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch, WindowRowsDispatch
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wgslice.plans.profiles import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.windows_steps import WindowDispatch, WindowRowsDispatch
 from wgslice.shaders.blocks import block_after, block_at, join, mask, mask_from, mask_of, merge_edge, turn
 from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes

@@ -1,0 +1,66 @@
+"""What work costs on an adapter: a few physical figures, and the classes of work that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wgslice.layout import Layout
+from wgslice.plans.kernels import Kernel
+
+__all__ = ["Costs", "Work", "work_name"]
+
+CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
+CACHE_LINE_NBYTES = 64
+
+# Kernels whose speed does not depend on how neighbours of the target lie in the source.
+ALIKE = {
+    *(Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS, Kernel.ROW_ENDS, Kernel.NARROW_ENDS),
+    *(Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS),
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a class of work costs where an adapter has enough of it."""
+
+    invocation_s: float  # seconds for an invocation, beside its bytes, shared by all that run at once
+    bytes_per_s: float  # bytes that are written a second
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What an adapter's work costs, in seconds and bytes a second."""
+
+    origin: str  # where the figures are from, as a plan says it
+    submission_s: float  # to submit, and to wait for it
+    dispatch_s: float  # to record and run one beside its work
+    copy_s: float  # to record and run a buffer copy or a clear beside its bytes
+    copy_bytes_per_s: float  # of a buffer copy
+    clear_bytes_per_s: float  # of a clear
+    works: Mapping[str, Work]  # by `work_name`; a kernel of which a class is missing does not take it
+
+
+def work_name(kernel: Kernel, source: Layout, width_nbytes: int, paired: bool) -> str:
+    """The class of work that a kernel does on elements of a width out of a coalesced source."""
+    parts = [kernel.value, str(width_nbytes)]
+    if paired:
+        parts.append("paired")
+    if kernel not in ALIKE:
+        parts.append(pattern(source, width_nbytes))
+    return " ".join(parts)
+
+
+def pattern(source: Layout, width_nbytes: int) -> str:
+    """How neighbours of the target lie in the source: beside each other, near, or far from each other.
+
+    They are near where a cache line is read again while it is still in the cache.
+    """
+    if source.rank == 0 or abs(source.strides[-1]) <= 1:
+        return "beside"
+    inside = 1
+    for size, stride in zip(reversed(source.sizes), reversed(source.strides), strict=True):
+        if abs(stride) * width_nbytes < CACHE_LINE_NBYTES:
+            return "near" if inside <= CACHED_LINES else "far"
+        inside *= size
+    return "far"
