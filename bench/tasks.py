@@ -16,14 +16,19 @@ __all__ = ["GRADIENTS", "WINDOWS", "Crops", "Gradient", "Task"]
 
 @dataclass(frozen=True)
 class Crops:
-    """Windows of an image or a volume, with channels or without, at random places, some of them mirrored."""
+    """Windows of an image or a volume, with channels or without, some of them mirrored."""
 
     count: int
     sides: tuple[int, ...]  # of a window, in pixels; channels are taken whole
     mirrored: bool = False  # along the last side
+    gridded: bool = False  # side by side, row by row, rather than at random places
 
     def places(self, shape: tuple[int, ...]) -> list[NDArray[np.int64]]:
         """First pixels, an array for each side."""
+        if self.gridded:
+            counts = [extent // side for extent, side in zip(shape, self.sides, strict=False)]
+            corners = np.unravel_index(np.arange(self.count), counts)
+            return [corner * side for corner, side in zip(corners, self.sides, strict=True)]
         random = np.random.default_rng(2)
         return [
             random.integers(0, extent - side + 1, self.count)
@@ -136,6 +141,12 @@ WINDOWS = [
     Task("1,000 crops of 224 x 224 RGB, mirrored at random", *PHOTO, Crops(1_000, (224, 224), mirrored=True)),
     Task("10,000 crops of 32 x 32 float32", "float32", (4096, 4096), Crops(10_000, (32, 32))),
     Task("10,000 crops of 16 x 16 RGB", *PHOTO, Crops(10_000, (16, 16))),
+    Task(
+        "4,096 patches of 16 x 16 RGB on a grid",
+        "uint8",
+        (1024, 1024, 3),
+        Crops(4096, (16, 16), gridded=True),
+    ),
     Task("10,000 crops of 32 x 32 grey", "uint8", (4096, 4096), Crops(10_000, (32, 32))),
     Task("10,000 crops of 14 x 14 float32", "float32", (4096, 4096), Crops(10_000, (14, 14))),
     Task("10,000 crops of 8 x 8 x 8 float16", "float16", (256, 256, 256), Crops(10_000, (8, 8, 8))),

@@ -67,6 +67,8 @@ BOUNDS = {
     "u8 RGBA to RGB": (0.95 * 3 / 4, 0.95),
     # windows of rows of 48 bytes that begin anywhere
     "10,000 crops of 16 x 16 RGB": (0.5, 0.95),
+    # side by side they begin at every second sector, or in the middle of one
+    "4,096 patches of 16 x 16 RGB on a grid": (48 / 64, 0.95),
 }
 
 

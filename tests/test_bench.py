@@ -383,6 +383,13 @@ def test_tasks_are_distinct_and_say_their_bytes() -> None:
     assert ((mirrored == plain).all(axis=(1, 2, 3)) | turned).all()
 
 
+def test_patches_on_a_grid_lie_side_by_side() -> None:
+    image = np.arange(6 * 11 * 3).reshape(6, 11, 3)
+    patches = Crops(4, (3, 5), gridded=True).of(image)
+    rows = [np.concatenate(patches[first : first + 2], axis=1) for first in (0, 2)]
+    assert (np.concatenate(rows) == image[:, :10]).all()
+
+
 @on_one_adapter  # slices are timed on each
 @pytest.mark.parametrize(
     ("kind", "tasks"),
