@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -62,10 +61,7 @@ def regretted(pattern: str) -> list[Case]:
 def measure_regret(console: Console, pattern: str, rounds: int) -> list[Regret]:
     """Run every candidate of each case, in turns; the best time of each counts."""
     cases = regretted(pattern)
-    return [
-        measure_case(case, rounds)
-        for case in track(cases, "regret", console=console, transient=True)
-    ]
+    return [measure_case(case, rounds) for case in track(cases, "regret", console=console, transient=True)]
 
 
 def measure_case(case: Case, rounds: int) -> Regret:
@@ -78,7 +74,10 @@ def measure_case(case: Case, rounds: int) -> Regret:
     plan = wg.explain(view)
     base = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits).base
     places = [Place(x.buffer, base), Place(target.buffer)]
-    ways = [Way(choice.name, replace(plan, steps=in_order(choice.steps)), choice.seconds) for choice in plan.alternatives_of()]
+    ways = [
+        Way(choice.name, replace(plan, steps=in_order(choice.steps)), choice.seconds)
+        for choice in plan.alternatives_of()
+    ]
     for way in ways:
         run(way.plan, places)
         if not np.array_equal(target.numpy().view(np.uint8), expected.view(np.uint8)):

@@ -90,7 +90,7 @@ class SliceGrad(Clocked):
         return plan_slice_grad(self.taken, False, *sides, self.g.dtype.itemsize, Terms(self.limits)).summary
 
 
-def with_costs(**figures: float) -> Profile:
+def with_costs(**figures: Any) -> Profile:
     """The device's profile, with some figures that decide."""
     profile = device.limits.profile
     return replace(profile, costs=replace(profile.costs, **figures))

@@ -18,9 +18,9 @@ from wgslice.dialects.numpy_index import numpy_index
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.splitting import split
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
+from wgslice.plans.splitting import split
 from wgslice.plans.steps import Dispatch, dispatch_of
 from wgslice.plans.terms import span_of
 

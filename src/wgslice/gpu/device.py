@@ -13,6 +13,7 @@ from wgslice.errors import DeviceLostError, NoAdapterError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, process_lock
+from wgslice.gpu.profile import profile_for
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
@@ -88,7 +89,7 @@ class Device:
             binding_nbytes=limits["max-storage-buffer-binding-size"],
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
-            profile=CPU if self.adapter.software else GPU,
+            profile=profile_for(self.adapter),
         )
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since

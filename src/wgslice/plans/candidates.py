@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
+from wgslice.plans.costs import STEPS
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import are_pixels, as_pixels, pixels_of
 from wgslice.plans.rows import is_ragged, run_nbytes
@@ -14,7 +15,7 @@ from wgslice.plans.tiles import tile_axis, wide_tile_axis
 
 __all__ = ["LEAST_SHIFTED_NBYTES", "SHIFTED_STEPS", "Candidate", "candidates", "ends_of"]
 
-SHIFTED_STEPS = (1, 2, 4)  # between source elements that wide loads bring
+SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 LEAST_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
 LEAST_NARROW_NBYTES = 7  # and a word
 GRID_OF_WIDTH = {4: Kernel.WORD_GRID, 8: Kernel.PAIR_GRID, 16: Kernel.WIDE_GRID}

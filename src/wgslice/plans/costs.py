@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["Costs", "Work", "work_name"]
+__all__ = ["ALIKE", "IN_BLOCKS", "STEPS", "Costs", "Work", "work_name"]
 
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
 
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
-    *(Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS, Kernel.ROW_ENDS, Kernel.NARROW_ENDS),
+    *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS, Kernel.ROW_ENDS, Kernel.NARROW_ENDS),
     *(Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS),
 }
+
+# Kernels for which that is the step between elements.
+IN_BLOCKS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
+STEPS = {1: "beside", 2: "every second", 4: "every fourth"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ def work_name(kernel: Kernel, source: Layout, width_nbytes: int, paired: bool) -
     parts = [kernel.value, str(width_nbytes)]
     if paired:
         parts.append("paired")
-    if kernel not in ALIKE:
+    if kernel in IN_BLOCKS:
+        parts.append(STEPS[abs(source.strides[-1])])
+    elif kernel not in ALIKE:
         parts.append(pattern(source, width_nbytes))
     return " ".join(parts)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wgslice.plans.costs import Costs
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.shipped import GPUS, LAVAPIPE
+from wgslice.plans.shipped import shipped
 
 __all__ = [
     "BLOCKS_EACH",
@@ -96,7 +96,7 @@ CPU = Profile(
     least_pieces=1,
     window_blocks=16,
     window_words=64,
-    costs=LAVAPIPE,
+    costs=shipped("lavapipe-25-0"),
 )
 
 # A GPU merges the accesses of neighbouring invocations. Judged by GPU compilers, whose figures stand beside
@@ -112,7 +112,7 @@ GPU = Profile(
     least_pieces=32,
     window_blocks=1,
     window_words=1,
-    costs=GPUS,
+    costs=shipped("gpus"),
 )
 
 

@@ -1,43 +1,41 @@
-"""What work costs on adapters, as far as it was measured or is known: used until it is measured there."""
+"""What work costs on adapters, as far as it was measured or can be said: used until it is measured there.
+
+The files say where the figures are from. Those of a GPU are made of what a compiler says of the kernels.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from functools import cache
+from importlib.resources import files
+
 from wgslice.plans.costs import Costs, Work
 
-__all__ = ["GPUS", "LAVAPIPE"]
-
-PATTERNS = ("beside", "near", "far")
+__all__ = ["shipped", "shipped_for"]
 
 
-def made(kernel, widths, rate, inv, paired=(False,), patterns=PATTERNS):
-    out = {}
-    for width in widths:
-        for pair in paired:
-            for pattern in patterns or ("",):
-                name = " ".join(filter(None, [kernel, str(width), "paired" * pair, pattern]))
-                out[name] = Work(inv, rate)
-    return out
+@cache
+def shipped(name: str) -> Costs:
+    """The figures of a file."""
+    content = json.loads((files("wgslice.plans") / "figures" / f"{name}.json").read_text("utf-8"))
+    figures = content["costs"]
+    works = {work: Work(**costs) for work, costs in figures.pop("works").items()}
+    return Costs(f"shipped figures of {content['about']}", **figures, works=works)
 
 
-WORKS = {
-    **made("slice1", (1, 2, 4, 8, 16), 0.1e9, 0),
-    **made("rows", (4, 8), 1e9, 1e-9, (False, True)),
-    **made("wide_rows", (16,), 2e9, 1e-9),
-    **made("shifted_rows", (1, 2, 4, 8), 2e9, 1e-9),
-    **made("narrow_rows", (1, 2), 0.8e9, 1e-9, (False, True)),
-    **made("narrow_runs", (1, 2), 0.6e9, 1e-9),
-    **made("tiles", (4, 8, 16), 0.1e9, 1e-9, patterns=()),
-    **made("wide_tiles", (1, 2, 4, 8, 16), 0.1e9, 1e-9, patterns=()),
-    **made("pixels", (1, 2), 0.1e9, 1e-9, patterns=()),
-    **made("row_ends", (1, 2, 4, 8), 0.3e9, 1e-9, patterns=()),
-    **made("narrow_ends", (1, 2), 0.3e9, 1e-9, patterns=()),
-    **made("word_grid", (4,), 0.5e9, 1e-9),
-    **made("pair_grid", (8,), 0.5e9, 1e-9),
-    **made("wide_grid", (16,), 0.5e9, 1e-9),
-    **made("shifted_grid", (1, 2, 4, 8), 0.5e9, 1e-9),
-    **made("window_rows", (1, 2, 4, 8, 16), 1e9, 1e-9, patterns=()),
-    **made("window_words", (1, 2), 0.3e9, 1e-9, patterns=()),
-    **made("extract_windows", (1, 2, 4, 8, 16), 0.1e9, 1e-9, patterns=()),
-}
-LAVAPIPE = Costs("guess", 100e-6, 30e-6, 2.3e-6, 8e9, 10e9, WORKS)
-GPUS = Costs("guess", 20e-6, 5e-6, 3e-6, 1000e9, 1000e9, WORKS)
+def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Costs:
+    """The figures that are nearest to an adapter's.
+
+    lavapipe's way to memory changed at some release between Mesa 22.3 and 25.0, which were measured; what is
+    between them goes by the older one.
+    """
+    if not software:
+        return shipped("gpus")
+    if "swiftshader" in name.lower():
+        return shipped("swiftshader")
+    if backend == "OpenGL":
+        return shipped("llvmpipe-opengl")
+    version = re.search(r"Mesa (\d+)", driver)
+    is_old = version is not None and int(version[1]) < 25
+    return shipped("lavapipe-22-3" if is_old else "lavapipe-25-0")

@@ -1,0 +1,1 @@
+"""What work costs on the adapter at hand, measured."""

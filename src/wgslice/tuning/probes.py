@@ -1,0 +1,109 @@
+"""What is timed to learn what work costs: a copy or two of each class of work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from wgslice.layout import Layout
+from wgslice.plans.candidates import Candidate
+from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
+from wgslice.plans.grids import GRIDS
+from wgslice.plans.kernels import Kernel
+
+__all__ = ["Probe", "probes"]
+
+ROW_NBYTES = 4096  # long rows: an invocation takes as much as it can
+SHORT_UNITS = 3  # of a row's elements, words or blocks: an invocation takes as little as it can
+PATTERNS = ("beside", "near", "far")
+PAIRED_RUN = 24  # elements of rows that go in pairs
+
+# The widths of elements that kernels take, in bytes.
+WIDTHS = {
+    Kernel.ROWS: (4, 8),
+    Kernel.WIDE_ROWS: (16,),
+    Kernel.SHIFTED_ROWS: (1, 2, 4, 8),
+    Kernel.NARROW_ROWS: (1, 2),
+    Kernel.NARROW_RUNS: (1, 2),
+    Kernel.SLICE1: (1, 2, 4, 8, 16),
+    Kernel.PIXELS: (1, 2),
+    Kernel.TILES: (4, 8, 16),
+    Kernel.WIDE_TILES: (1, 2, 4, 8, 16),
+    Kernel.ROW_ENDS: (1, 2, 4, 8),
+    Kernel.NARROW_ENDS: (1, 2),
+    Kernel.WORD_GRID: (4,),
+    Kernel.PAIR_GRID: (8,),
+    Kernel.WIDE_GRID: (16,),
+    Kernel.SHIFTED_GRID: (1, 2, 4, 8),
+}
+PAIRED = (Kernel.ROWS, Kernel.NARROW_ROWS)
+SQUARE = (Kernel.TILES, Kernel.WIDE_TILES)
+
+
+class Probe(NamedTuple):
+    """A class of work, and copies that consist of it."""
+
+    work: str
+    candidate: Candidate
+    width_nbytes: int
+    way: str  # how neighbours lie in the source, as the class of work says
+
+    def copies(self, nbytes: int) -> list[tuple[Layout, Layout]]:
+        """Copies of about so many bytes: in long rows, and in short ones where an invocation takes less."""
+        kernel, _, paired = self.candidate
+        width = self.width_nbytes
+        if kernel in SQUARE:
+            return [permuted(width, nbytes)]
+        if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
+            return [pixels(width, nbytes, apart=kernel is Kernel.NARROW_ENDS)]
+        runs = [ROW_NBYTES // width, SHORT_UNITS * kernel.unit_nbytes(width) // width + 1]
+        if paired:
+            runs = [PAIRED_RUN]
+        elif kernel in (Kernel.NARROW_RUNS, Kernel.ROW_ENDS):
+            runs = runs[1:]
+        elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "far":
+            runs = runs[:1]
+        return [rows(run, width, self.way, nbytes) for run in runs]
+
+
+def probes() -> Iterator[Probe]:
+    """All classes of work."""
+    for kernel, widths in WIDTHS.items():
+        for width in widths:
+            for paired in (False, True) if kernel in PAIRED else (False,):
+                for way in patterns(kernel):
+                    (source, _), *_ = Probe("", Candidate(kernel, "", paired), width, way).copies(2**20)
+                    work = work_name(kernel, source, width, paired)
+                    yield Probe(work, Candidate(kernel, "a probe", paired), width, way)
+
+
+def patterns(kernel: Kernel) -> tuple[str, ...]:
+    """How neighbours lie in the sources of a kernel."""
+    if kernel in IN_BLOCKS:
+        return tuple(STEPS.values())
+    return PATTERNS[:1] if kernel in ALIKE else PATTERNS
+
+
+def rows(run: int, width: int, way: str, nbytes: int) -> tuple[Layout, Layout]:
+    """Rows of a run of elements, whose neighbours lie in the source as the way says."""
+    count = max(nbytes // (run * width), 1)
+    target = Layout.packed((count, run))
+    if way == "far":
+        long = max(nbytes // width // 1024, 1)
+        return Layout.of((long, 1024), (1, long)), Layout.packed((long, 1024))
+    steps = {name: step for step, name in STEPS.items()}
+    step = steps.get(way, 3)
+    return Layout.of((count, run), (step * run + 1, step), 1), target
+
+
+def permuted(width: int, nbytes: int) -> tuple[Layout, Layout]:
+    """A transpose of a matrix of whole tiles."""
+    side = max(int((nbytes / width) ** 0.5) // 64, 1) * 64
+    return Layout.of((side, side), (1, side)), Layout.packed((side, side))
+
+
+def pixels(width: int, nbytes: int, *, apart: bool) -> tuple[Layout, Layout]:
+    """Pixels of three channels in reverse order; in rows that are apart from each other, or all in one."""
+    count = max(nbytes // width // 3 // 1000, 1)
+    sizes, gap = (count, 1000, 3), int(apart)
+    return Layout.of(sizes, (3000 + gap, 3, -1), 2), Layout.of(sizes, (3000 + gap, 3, 1), gap)
