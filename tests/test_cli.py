@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import wgslice as wg
-from wgslice import cli
-from wgslice.cli import main, parse_key
+from wgslice.cli import main
+from wgslice.cli.slice import parse_key
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders.modules import kernel_module
@@ -264,7 +264,7 @@ def test_a_damaged_image_is_one_line_and_status_1(
     Image.init()
     if format not in Image.SAVE:
         pytest.skip(f"this Pillow was built without {format}")
-    monkeypatch.setattr(cli, "write_array", lambda *_: None)
+    monkeypatch.setattr("wgslice.cli.slice.write_array", lambda *_: None)
     path = folder / "damaged.png"
     refused = 0
     for data in damaged(format, 60):
