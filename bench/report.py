@@ -19,6 +19,7 @@ from rich.table import Table
 from bench.cases import Case
 from bench.contest import ROOT, Outcome, Process
 from bench.entries import ALLOCATING, COPY, GIVEN, OURS
+from wgslice.kept_costs.processor import processor
 
 __all__ = [
     "GPU_COLUMN",
@@ -215,16 +216,6 @@ def about(processes: Sequence[Process], arguments: Namespace) -> dict[str, Any]:
             process.entry.name: process.description or {"failure": process.unable} for process in processes
         },
     }
-
-
-def processor() -> str:
-    """The processor's name, where the system tells."""
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> None:

@@ -8,12 +8,17 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from helpers import ADAPTERS, LARGE_PACKAGES, adapter_id
 from hypothesis import HealthCheck, settings
 
 import wgslice as wg
+from wgslice.kept_costs.store import folder
+
+# What was tuned on this machine is the user's: no test reads it, in this process or in one that it starts.
+os.environ["WGSLICE_PROFILE"] = "shipped"
 
 settings.register_profile(
     "wgslice",
@@ -27,6 +32,17 @@ settings.load_profile("wgslice")
 @pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, which devices look into and `tune` writes to; the folder of records in it."""
+    monkeypatch.delenv("WGSLICE_PROFILE")
+    for variable in ("XDG_CACHE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr("wgslice.kept_costs.store.said", set())
+    assert folder().is_relative_to(tmp_path)
+    return folder()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

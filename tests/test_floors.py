@@ -16,9 +16,10 @@ SOURCE = Path(wgslice.__file__).parent
 
 # From the bottom up. A room imports from its own folder and from the floors below.
 FLOORS = [
-    ["errors", "dtypes", "arguments", "layout", "rearrange"],
+    ["errors", "dtypes", "arguments", "layout", "rearrange", "version"],
     ["dialects"],
     ["plans"],
+    ["kept_costs"],
     ["shaders"],
     ["gpu"],
     ["tensors"],
@@ -112,6 +113,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     extras = {
         "cli.files": {"PIL"},
         "demo": {"matplotlib"},
+        "kept_costs.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.reader": {"onnx"},
         "onnx.prepared": {"onnx"},
@@ -133,7 +135,21 @@ def loaded_by(program: str) -> set[str]:
     return {name.split(".")[0] for name in shown.stdout.split()}
 
 
-EXTRAS = {"PIL", "dask", "google", "matplotlib", "ml_dtypes", "onnx", "onnxruntime", "pygfx", "torch"}
+EXTRAS = {
+    *(
+        "PIL",
+        "dask",
+        "google",
+        "matplotlib",
+        "ml_dtypes",
+        "onnx",
+        "onnxruntime",
+        "platformdirs",
+        "pygfx",
+        "rich",
+        "torch",
+    ),
+}
 
 
 def test_an_import_loads_numpy_and_little_else() -> None:

@@ -16,8 +16,9 @@ from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, z
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
 from wgslice.tensors.writing import copyto
+from wgslice.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def __dir__() -> list[str]:

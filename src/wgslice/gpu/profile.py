@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wgslice.gpu.adapter import Adapter
+from wgslice.kept_costs.store import find
 from wgslice.plans.profiles import CPU, GPU, Profile
 from wgslice.plans.shipped import shipped_for
 
@@ -12,7 +13,8 @@ __all__ = ["profile_for"]
 
 
 def profile_for(adapter: Adapter) -> Profile:
-    """The profile of the adapter's kind, with the costs that are known of it."""
-    kind = CPU if adapter.software else GPU
-    costs = shipped_for(adapter.name, adapter.backend, adapter.driver, software=adapter.software)
-    return replace(kind, costs=costs)
+    """The profile of the adapter's kind, with the costs that were measured of it here, or those shipped."""
+    facts = adapter.name, adapter.backend, adapter.driver
+    kept = find(*facts)
+    costs = kept.record.costs if kept else shipped_for(*facts, software=adapter.software)
+    return replace(CPU if adapter.software else GPU, costs=costs)

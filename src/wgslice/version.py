@@ -1,0 +1,5 @@
+"""Which wgslice this is."""
+
+__all__ = ["VERSION"]
+
+VERSION = "0.1.0"
