@@ -6,6 +6,7 @@ An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 from helpers import ADAPTERS, LARGE_PACKAGES, adapter_id
 from hypothesis import HealthCheck, settings
+from records import MEASURED
 
 import wgslice as wg
 from wgslice.kept_costs.store import folder
+from wgslice.plans.costs import Costs
 
 # What was tuned on this machine is the user's: no test reads it, in this process or in one that it starts.
 os.environ["WGSLICE_PROFILE"] = "shipped"
@@ -43,6 +46,22 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("wgslice.kept_costs.store.said", set())
     assert folder().is_relative_to(tmp_path)
     return folder()
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[wg.Device]:
+    """The devices that were measured, in no time; what is found is MEASURED."""
+    devices = []
+
+    def measure(device: wg.Device, report: Callable[[float, str], None]) -> Costs:
+        report(0, "buffer copies")
+        devices.append(device)
+        report(0.5, "rows 4 beside")
+        report(1, "")
+        return MEASURED
+
+    monkeypatch.setattr("wgslice.tuning.tune.measure_costs", measure)
+    return devices
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -24,7 +24,7 @@ FLOORS = [
     ["gpu"],
     ["tensors"],
     ["operators"],
-    ["onnx", "directml", "pygfx"],
+    ["onnx", "directml", "pygfx", "tuning"],
     ["cli", "demo"],  # use the public names of the package too
 ]
 LEVELS = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}
@@ -112,6 +112,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
         "cli.files": {"PIL"},
+        "cli.tune": {"rich"},
         "demo": {"matplotlib"},
         "kept_costs.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx

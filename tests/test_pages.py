@@ -23,7 +23,7 @@ from wgslice.plans.kernels import Kernel
 
 TOPICS = {
     *("slicing", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
-    *("how-it-works", "how-fast", "ci", "contributing"),
+    *("how-it-works", "how-fast", "ci", "contributing", "tuning"),
 }
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 
@@ -165,7 +165,11 @@ def commands() -> list[list[str]]:
 
 @on_one_adapter  # the default one
 def test_the_pages_own_commands_run(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    device: wg.Device,
+    kept: Path,
+    measured: list[wg.Device],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     photo = np.arange(300 * 401 * 3, dtype=np.uint32).astype(np.uint8).reshape(300, 401, 3)

@@ -27,6 +27,7 @@ NAMES = [
         "SliceGrad",
         "Tensor",
         "TensorDesc",
+        "Tuning",
     ),
     *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
     *(
@@ -38,6 +39,7 @@ NAMES = [
         "explain",
         "from_buffer",
         "from_dlpack",
+        "tune",
         "zeros",
     ),
     *(
@@ -76,6 +78,7 @@ SIGNATURES = {
     wg.explain: "(what, device=None)",
     wg.default_device: "()",
     wg.Slice1: "(input, output, offsets, sizes, strides=None)",
+    wg.tune: "(device=None, *, progress=None)",
     wg.TensorDesc: "(dtype, sizes, strides=None)",
     wg.Device.request: "(adapter=None)",
     wg.Device.wrap: "(wgpu_device)",
@@ -184,7 +187,7 @@ def check_docstring(documented: Any) -> None:
     assert [name for names in named for name in names.split(", ")] == parameters
 
 
-ALONE = {"Device", "adapters", "default_device"}  # what they show differs from machine to machine
+ALONE = {"Device", "adapters", "default_device", "tune"}  # what they show differs from machine to machine
 MAIN = [
     name
     for name in NAMES

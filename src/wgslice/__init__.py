@@ -16,6 +16,7 @@ from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, z
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
 from wgslice.tensors.writing import copyto
+from wgslice.tuning.tune import Tuning, tune
 from wgslice.version import VERSION
 
 __version__ = VERSION
@@ -39,6 +40,7 @@ __all__ = [
     "SliceGrad",
     "Tensor",
     "TensorDesc",
+    "Tuning",
     "WindowError",
     "adapters",
     "asarray",
@@ -58,5 +60,6 @@ __all__ = [
     "slice1",
     "slice_grad",
     "squeeze",
+    "tune",
     "zeros",
 ]
