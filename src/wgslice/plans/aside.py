@@ -69,6 +69,7 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
         terms=copied.terms,
         steps=(*reading, *writing),
         scratch=(scratch, *moved.scratch),
+        alternatives_of=list,
     )
 
 

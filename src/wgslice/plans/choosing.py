@@ -18,9 +18,9 @@ from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
 from wgslice.plans.windows_steps import WindowDispatch
 
-__all__ = ["Choice", "alternatives", "cheapest", "dispatches_of", "seconds_of"]
+__all__ = ["Choice", "Step", "alternatives", "cheapest", "dispatches_of", "seconds_of"]
 
-CopyStep: TypeAlias = BufferCopies | Dispatch
+Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 Only: TypeAlias = tuple[Kernel, bool] | None  # the one kernel that may be taken, and whether of paired rows
 
 
@@ -28,16 +28,16 @@ class Choice(NamedTuple):
     """Steps that do a copy, and how long they take by estimate."""
 
     name: str
-    steps: tuple[CopyStep, ...]
+    steps: tuple[Step, ...]
     seconds: float  # beside the submission that steps share
 
 
-def seconds_of(steps: Iterable[Clear | BufferCopies | Dispatch | WindowDispatch], costs: Costs) -> float:
+def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
     """Estimated seconds of steps, beside those of the submission that they share."""
     return sum(step_seconds(step, costs) for step in steps)
 
 
-def step_seconds(step: Clear | BufferCopies | Dispatch | WindowDispatch, costs: Costs) -> float:
+def step_seconds(step: Step, costs: Costs) -> float:
     """Estimated seconds of one step."""
     if isinstance(step, Clear):
         return costs.copy_s + step.nbytes / costs.clear_bytes_per_s
@@ -93,7 +93,7 @@ def by_dispatches(
     source: Layout, target: Layout, width_nbytes: int, terms: Terms, most_s: float, only: Only = None
 ) -> Choice | None:
     """The cheapest dispatches of pieces; None where they take longer than `most_s`."""
-    steps: list[CopyStep] = []
+    steps: list[Step] = []
     seconds = 0.0
     for piece in split(source, target, width_nbytes, terms.limits):
         choice = of_piece(*piece, width_nbytes, terms, most_s - seconds, only)
@@ -140,6 +140,7 @@ def end_of_piece(
     steps = [
         replace(step, reason=f"{step.reason}; the end, whose buffer ends inside a vector of 16 bytes")
         for step in found.steps
+        if isinstance(step, BufferCopies | Dispatch)  # what copies are made of
     ]
     return found._replace(steps=tuple(steps))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choosing import Choice
+from wgslice.plans.choosing import Choice, Step, seconds_of
 from wgslice.plans.hindrances import Copied
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
@@ -17,8 +17,6 @@ from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
 __all__ = ["Plan", "Planner", "Step", "in_order"]
 
 STEPS_PRINTED = 8
-
-Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +35,8 @@ class Plan:
         Buffer copies, clears and dispatches, in the order in which they run; `str` of each says why.
     summary : str
         Merged sizes, element width and kernels in a line.
+    seconds : float or None
+        Estimate of the time from its submission to the end of the wait; None for windows.
     hindrances : tuple of str
         What is in the way of something faster, a line for each such way.
     """
@@ -77,6 +77,34 @@ class Plan:
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
         return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
 
+    @property
+    def seconds(self) -> float | None:
+        """Estimate of the time from the submission to the end of the wait."""
+        if self.terms is None:
+            return None
+        costs = self.terms.limits.profile.costs
+        return costs.submission_s + seconds_of(self.steps, costs)
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """Every way to do it that applies, the one that is taken first, then by their estimates."""
+        return tuple(self.alternatives_of())
+
+    def estimate(self) -> Iterator[str]:
+        """What it is estimated to take, and what the next best way would, as it is printed."""
+        if self.terms is None or self.seconds is None:
+            return
+        limits = self.terms.limits
+        costs = limits.profile.costs
+        line = f"estimated to take {duration(self.seconds)}"
+        if len(self.choices) > 1:
+            second = self.choices[1]
+            line += f"; by {second.name} {duration(costs.submission_s + second.seconds)}"
+        yield f"{line}: {costs.origin}"
+        if limits.distrusted:
+            failed = ", ".join(sorted(kernel.value for kernel in limits.distrusted))
+            yield f"not used, since tests of it failed on this device: {failed}"
+
     @cached_property
     def hindrances(self) -> tuple[str, ...]:
         """What in the layouts and the buffers is in the way of something faster, a line for each such way."""
@@ -102,7 +130,7 @@ class Plan:
         lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps")
-        lines += [f"  {line}" for line in self.hindrances]
+        lines += [f"  {line}" for line in (*self.estimate(), *self.hindrances)]
         return "\n".join(lines)
 
 
@@ -118,3 +146,8 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     kinds = (Clear, Dispatch | WindowDispatch, BufferCopies)
     given = tuple(steps)
     return tuple(step for kind in kinds for step in given if isinstance(step, kind))
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit in which they are short."""
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"

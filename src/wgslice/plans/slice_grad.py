@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from math import inf
 
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choosing import seconds_of
+from wgslice.plans.choosing import Choice, seconds_of
 from wgslice.plans.copy import fills, plan_copy
 from wgslice.plans.plan import Plan, Planner, Step, in_order
 from wgslice.plans.profiles import MOST_PLANS
@@ -33,23 +33,56 @@ def plan_slice_grad(
     if zeroed:
         return inside
     steps = in_order((*inside.steps, *zeros(taken, target, itemsize, terms)))
-    return replace(inside, nbytes=target.size * itemsize, steps=steps)
+    others = partial(alternatives, inside, taken, target, itemsize, terms)
+    return replace(inside, nbytes=target.size * itemsize, steps=steps, alternatives_of=others)
+
+
+def alternatives(
+    inside: Plan, taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms
+) -> list[Choice]:
+    """A clear of everything first, where that is possible, and each byte once; the cheaper one first."""
+    costs = terms.limits.profile.costs
+    ways = {"each byte once": writes_of_zeros(taken, target, itemsize, terms, inf) or ()}
+    cleared = clear_of(taken, target, itemsize, terms)
+    if cleared:
+        ways["a clear first"] = cleared
+    choices = [
+        Choice(name, steps, seconds_of((*inside.steps, *steps), costs))
+        for name, zeros in ways.items()
+        for steps in [in_order((*inside.steps, *zeros))]
+    ]
+    return sorted(choices, key=lambda choice: choice.seconds)
 
 
 def zeros(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms) -> tuple[Step, ...]:
-    """What writes the zeros."""
-    outsides = list(complement(target, taken))
+    """The cheaper way to write the zeros."""
+    cleared = clear_of(taken, target, itemsize, terms)
+    most_s = seconds_of(cleared, terms.limits.profile.costs) if cleared else inf
+    written = writes_of_zeros(taken, target, itemsize, terms, most_s)
+    return cleared if written is None else written
+
+
+def clear_of(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms) -> tuple[Step, ...]:
+    """The clear of everything, where there is something to clear, and that does it."""
     cleared = cleared_span(target, itemsize)
-    costs = terms.limits.profile.costs
-    most_s = seconds_of([cleared], costs) if outsides and terms.copy_to and cleared else inf
+    outsides = any(True for _ in complement(target, taken))
+    return (cleared,) if cleared and outsides and terms.copy_to else ()
+
+
+def writes_of_zeros(
+    taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms, most_s: float
+) -> tuple[Step, ...] | None:
+    """What writes zeros wherever nothing else is; None where that takes longer."""
     of_pattern = terms._replace(copy_from=True, source_room_nbytes=inf)
     steps: list[Step] = []
-    for outside in outsides:
+    seconds = 0.0
+    for outside in complement(target, taken):
         for pattern, piece in fills(outside, itemsize):
-            steps += map(of_zeros, plan_copy(pattern, piece, itemsize, of_pattern).steps)
-            if seconds_of(steps, costs) > most_s:
-                assert cleared is not None
-                return (cleared,)
+            added = [of_zeros(step) for step in plan_copy(pattern, piece, itemsize, of_pattern).steps]
+            steps += added
+            seconds += seconds_of(added, terms.limits.profile.costs)
+            if seconds > most_s:
+                return None
     return tuple(steps)
 
 
