@@ -21,7 +21,7 @@ __all__ = ["Record", "RecordError", "figures_of", "origin_of", "read_record"]
 
 FORMAT = "wgslice costs 1"
 WIDTHS_NBYTES = (1, 2, 4, 8, 16)
-SOURCES = {stride: Layout.of((2,), (stride,)) for stride in (1, 2, 4, 64)}  # beside, near and far
+SOURCES = [Layout.of((2,), (stride,)) for stride in (1, 2, 4, 64)]  # beside each other, near and far
 
 Kind = TypeVar("Kind")
 
