@@ -112,8 +112,34 @@ def large_windows(draw: st.DrawFn, sizes: tuple[int, ...]) -> Window:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Any Slice1 that the specification allows, small enough to try many."""
+    if draw(st.integers(0, 2)) == 0:
+        return draw(regular_cases())
     sizes = draw(st.integers(1, 8).flatmap(sizes_of))
     return draw(cases_of(sizes, draw(windows(sizes))))
+
+
+@st.composite
+def regular_cases(draw: st.DrawFn) -> Case:
+    """Pixels, long rows and permutes of these, mostly of whole blocks of 16 bytes, into packed memory."""
+    dimensions = (
+        st.sampled_from([1, 2, 9]),
+        st.sampled_from([16, 22, 64, 96]),
+        st.sampled_from([2, 3, 4, 16, 48]),
+    )
+    sizes = draw(st.tuples(*dimensions).filter(lambda sizes: prod(sizes) <= MOST_ELEMENTS))
+    width = draw(st.sampled_from(WIDTHS))
+    lanes = 16 // width
+    strides, extent = [0, 0, 0], draw(st.sampled_from([1, 1, 1, 2, 4]))
+    for axis in draw(st.permutations(range(3))):
+        strides[axis] = extent
+        extent *= sizes[axis]
+        extent += draw(st.sampled_from([0, 0, -extent % lanes, 1]))
+    steps = draw(st.tuples(*[st.sampled_from([1, 1, 1, 1, -1, 2, 3])] * 3))
+    taken = tuple(1 + (size - 1) // abs(step) for size, step in zip(sizes, steps, strict=True))
+    places = st.sampled_from([0, 0, lanes, 1, 5])
+    input, output = Layout.of(sizes, strides, draw(places)), Layout.packed(taken, draw(places))
+    window = Window((0, 0, 0), sizes, steps, taken)
+    return Case(width, input, window, output, draw(st.booleans()), draw(st.integers(0, 2**32 - 1)))
 
 
 @st.composite

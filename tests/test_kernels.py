@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
 from clamped import clamped_module
+from costing import preferring
 from helpers import (
     GUARD,
     WIDTHS,
@@ -29,14 +32,15 @@ import wgslice as wg
 from wgslice.gpu.pipelines import Bound, Pipelines, Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.copy import dispatches_of, plan_copy
+from wgslice.plans.candidates import LEAST_NARROW_NBYTES, Candidate
+from wgslice.plans.choosing import dispatches_of
+from wgslice.plans.copy import plan_copy
 from wgslice.plans.dealing import deal_row
-from wgslice.plans.grids import Tiling
-from wgslice.plans.kernels import GRIDS, Kernel, pairs
+from wgslice.plans.grids import GRIDS, UNIT_GRIDS, Tiling
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.pixels import MOST_BLOCKS
-from wgslice.plans.plan import Plan
+from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.rows import run_nbytes
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
@@ -51,29 +55,26 @@ def buffers(case: Case) -> tuple[Bytes, Bytes]:
     return source, target
 
 
+# Ways of dealing; what they prefer is the tests' matter.
 PROFILES = [
     CPU,
     GPU,
-    replace(
-        CPU,
-        words_each=(),
-        narrow_words_each=(),
-        blocks_each=1,
-        run_words=1,
-        least_shifted_row_nbytes=31,
-        least_narrow_row_nbytes=7,
-        least_narrow_pair_nbytes=7,
-    ),
-    replace(
-        GPU,
-        workgroup_size=8,
-        words_each=(3,),
-        narrow_words_each=(3,),
-        run_words=3,
-        least_pieces=2,
-        least_tile=2,
-        least_shifted_row_nbytes=31,
-    ),
+    replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1, run_words=1),
+    replace(GPU, workgroup_size=8, words_each=(3,), narrow_words_each=(3,), run_words=3, least_pieces=2),
+]
+PROFILE_IDS = ["cpu", "gpu", "cpu, one word", "gpu, small"]
+
+# What costs next to nothing: together, kernels of which no copy may take two.
+PREFERRED: list[tuple[list[Kernel], bool | None, bool]] = [  # kernels, whether paired, buffer copies
+    ([Kernel.SLICE1], None, False),
+    ([Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS], False, False),
+    ([Kernel.ROWS, Kernel.NARROW_ROWS], True, False),
+    ([Kernel.SHIFTED_ROWS], None, False),
+    ([Kernel.SHIFTED_GRID], None, False),
+    ([*UNIT_GRIDS, Kernel.NARROW_RUNS], None, False),
+    ([Kernel.PIXELS, Kernel.TILES], None, False),
+    ([Kernel.WIDE_TILES], None, False),
+    ([], None, True),
 ]
 
 
@@ -85,25 +86,18 @@ def small_limits(alignment: int, profile: Profile) -> Limits:
 
 
 def plans(case: Case, limits: Limits) -> list[Plan]:
-    """What every profile chooses, for these limits and for tight ones, and slice1 for everything."""
-    found = []
-    for profile in PROFILES:
+    """What is chosen where each kernel in turn costs least, dealt in one way or another, once each.
+
+    For these limits, and where one of them costs least, for tight ones.
+    """
+    found: dict[tuple[Step, ...], Plan] = {}
+    for number, (kernels, paired, copies) in enumerate(PREFERRED, case.seed):
+        profile = preferring(PROFILES[number % len(PROFILES)], *kernels, paired=paired, copies=copies)
         tight = small_limits(limits.binding_alignment_nbytes, profile)
-        for chosen in (replace(limits, profile=profile), tight):
-            found.append(plan_copy(case.source, case.output, case.width, Terms(chosen, copy_to=False)))
-    return [*found, force(Kernel.SLICE1, found[-1], tight)]
-
-
-def force(kernel: Kernel, plan: Plan, limits: Limits) -> Plan:
-    """The plan with another kernel in every step."""
-    steps = []
-    for step in plan.steps:
-        assert isinstance(step, Dispatch)
-        bindings = step.source_binding, step.target_binding
-        steps.append(
-            dispatch_of(kernel, step.source, step.target, step.width_nbytes, bindings, limits, "forced")
-        )
-    return replace(plan, steps=tuple(steps))
+        for chosen in (replace(limits, profile=profile), *([] if number % len(PREFERRED) else [tight])):
+            plan = plan_copy(case.source, case.output, case.width, Terms(chosen))
+            found.setdefault(plan.steps, plan)
+    return list(found.values())
 
 
 def run_on_gpu(device: wg.Device, plan: Plan, source: Bytes, target: Bytes) -> Bytes:
@@ -124,6 +118,29 @@ def test_twins_do_what_numpy_does(case: Case) -> None:
         result = target.copy()
         run_plan(plan, source, result)
         check_bytes(result, expected)
+
+
+def test_each_way_to_copy_is_drawn() -> None:
+    """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
+    drawn: Counter[str] = Counter()
+
+    @settings(max_examples=400, derandomize=True, database=None)
+    @given(case=cases())
+    def draw(case: Case) -> None:
+        steps = [step for plan in plans(case, Limits(2**27, 32, 65535)) for step in plan.steps]
+        drawn.update({way_of(step) for step in steps})
+
+    draw()
+    ways = [kernel.value for kernel in CONDITIONS]
+    for way in (*ways, "rows of pairs", "narrow_rows of pairs", "buffer copies", "a buffer copy"):
+        assert drawn[way] >= 3, (way, drawn)
+
+
+def way_of(step: Step) -> str:
+    """The kernel, and whether it takes two dimensions as a row; or buffer copies."""
+    if not isinstance(step, Dispatch):
+        return step.name.lstrip("0123456789 ")
+    return step.name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
 
 
 @settings(max_examples=150)
@@ -529,7 +546,7 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=["cpu", "gpu", "cpu, one word", "gpu, small"])
+@pytest.mark.parametrize("profile", PROFILES, ids=PROFILE_IDS)
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_each_kernel_at_the_edges_of_its_conditions(
     device: wg.Device, kernel: Kernel, profile: Profile
@@ -537,23 +554,36 @@ def test_each_kernel_at_the_edges_of_its_conditions(
     check_conditions(device, kernel, profile)
 
 
-def conditions(kernel: Kernel, profile: Profile) -> Iterator[tuple[int, Layout, Layout]]:
-    """Those under which a profile may take a kernel: rows of narrow elements have a word of their own."""
+def conditions(kernel: Kernel) -> Iterator[tuple[int, Layout, Layout, bool]]:
+    """Widths, layouts, and whether two dimensions are a row: both, where both may be."""
     for width, source, target in CONDITIONS[kernel]:
-        paired = pairs(kernel, target, width, profile)
-        if kernel is not Kernel.NARROW_ROWS or paired or run_nbytes(target, width) >= 7:
-            yield width, source, target
+        for paired in rows_of(kernel, width, target):
+            yield width, source, target, paired
+
+
+def rows_of(kernel: Kernel, width: int, target: Layout) -> list[bool]:
+    """Whether rows may be the last two dimensions of a target, or the last one."""
+    if kernel is Kernel.ROWS:
+        return [False, True] if target.rank >= 2 else [False]
+    if kernel is not Kernel.NARROW_ROWS:
+        return [False]
+    packed = target.strides[-2:] == (target.sizes[-1], 1)
+    nbytes = {False: target.sizes[-1] * width, True: prod(target.sizes[-2:]) * width}
+    return [
+        paired for paired in ([False, True] if packed else [False]) if nbytes[paired] >= LEAST_NARROW_NBYTES
+    ]
 
 
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """Run a kernel on all that its conditions list, against NumPy and its twin."""
     limits = replace(device.limits, profile=profile)
     runs, expected = [], []
-    for number, (width, source_layout, target_layout) in enumerate(conditions(kernel, profile)):
+    for number, (width, source_layout, target_layout, paired) in enumerate(conditions(kernel)):
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
         bindings = Span(0, source.size // 16 * 16), Span(0, target.size // 16 * 16)  # room to go wrong
-        steps = dispatches_of(kernel, source_layout, target_layout, width, bindings, limits, "forced")
+        candidate = Candidate(kernel, "forced", paired)
+        steps = dispatches_of(candidate, source_layout, target_layout, width, bindings, limits)
         plan = Plan(0, width, width, source_layout, target_layout, tuple(steps))
         expected.append(copied(source, source_layout, target, target_layout, width))
         assert not np.array_equal(expected[-1], target)
@@ -639,13 +669,14 @@ FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of 
 def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """Three rows on a grid of 2 x 2, in bindings that would have room for more."""
     width, layout = FOLDED[kernel]
-    slim = replace(profile, words_each=(), narrow_words_each=(), blocks_each=1, pair_below_nbytes=0)
+    slim = replace(profile, words_each=(), narrow_words_each=(), blocks_each=1)
     pieces, _ = deal_row(kernel, layout.sizes[-1], width, slim)
     limits = replace(device.limits, workgroups=2, profile=replace(slim, workgroup_size=pieces))
     nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096
     source, target = random_bytes(nbytes, 1), random_bytes(nbytes, 2)
     bindings = Span(0, nbytes), Span(0, nbytes)
-    steps = tuple(dispatches_of(kernel, layout, layout, width, bindings, limits, "forced"))
+    candidate = Candidate(kernel, "forced")
+    steps = tuple(dispatches_of(candidate, layout, layout, width, bindings, limits))
     share = steps[0].share
     assert (share.workgroups, share.count, share.pieces) == ((2, 2, 1), 3, pieces)
     expected = copied(source, layout, target, layout, width)
@@ -665,7 +696,7 @@ def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
 
 
 def test_a_uniform_block_holds_the_step() -> None:
-    limits = Limits(2**27, 32, 65535, replace(GPU, least_pieces=1, grids=False))
+    limits = Limits(2**27, 32, 65535, preferring(replace(GPU, least_pieces=1), Kernel.ROWS, paired=False))
     (step,) = plan_copy(Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, Terms(limits)).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
@@ -686,7 +717,7 @@ def test_a_uniform_block_holds_the_step() -> None:
 
 
 def test_a_uniform_block_holds_the_tiles() -> None:
-    limits = Limits(2**27, 32, 65535, GPU)
+    limits = Limits(2**27, 32, 65535, preferring(GPU, Kernel.WORD_GRID))
     (step,) = plan_copy(Layout.of((70, 600), (700, 3)), Layout.packed((70, 600)), 4, Terms(limits)).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]

@@ -58,13 +58,13 @@ def test_invocations_write_what_the_twin_says(
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     limits = replace(device.limits, profile=profile)
     runs, steps = [], []
-    for number, (width, source_layout, target_layout) in enumerate(conditions(kernel, profile)):
+    for number, (width, source_layout, target_layout, paired) in enumerate(conditions(kernel)):
         if kernel is Kernel.SLICE1 and width < 4:
             continue  # bits of words, which hold no number
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes((whole_words(target_layout.stop * width) + GUARD) // 16 * 16, number + 1000)
         bindings = Span(0, source.size // 16 * 16), Span(0, target.size)
-        step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced")
+        step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced", paired)
         steps.append(step)
         runs.append((Plan(0, width, width, source_layout, target_layout, (step,)), source, target))
     after = run_side_by_side(device, runs)

@@ -28,12 +28,19 @@ NOBODY = np.zeros(1, np.uint32)
 
 
 def forced(
-    kernel: Kernel, width: int, source: Layout, target: Layout, profile: Profile = CPU
+    kernel: Kernel,
+    width: int,
+    source: Layout,
+    target: Layout,
+    profile: Profile = CPU,
+    *,
+    paired: bool = False,
 ) -> tuple[Plan, Bytes, Bytes]:
     """A plan with one dispatch of a kernel, and a source and a poisoned target for it."""
     nbytes = [whole_words(layout.stop * width) + GUARD for layout in (source, target)]
     bindings = Span(0, nbytes[0] // 16 * 16), Span(0, nbytes[1] // 16 * 16)
-    step = dispatch_of(kernel, source, target, width, bindings, replace(LIMITS, profile=profile), "forced")
+    limits = replace(LIMITS, profile=profile)
+    step = dispatch_of(kernel, source, target, width, bindings, limits, "forced", paired)
     buffers = random_bytes(nbytes[0], 1), random_bytes(nbytes[1], 2)
     return Plan(0, width, width, source, target, (step,)), *buffers
 
@@ -77,8 +84,8 @@ def test_a_write_outside_of_the_binding_is_refused() -> None:
 
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_a_twin_reads_the_target_as_it_was_and_leaves_it(kernel: Kernel) -> None:
-    for width, source_layout, target_layout in islice(conditions(kernel, CPU), 0, None, 7):
-        plan, source, target = forced(kernel, width, source_layout, target_layout)
+    for width, source_layout, target_layout, paired in islice(conditions(kernel), 0, None, 7):
+        plan, source, target = forced(kernel, width, source_layout, target_layout, paired=paired)
         before = target.copy()
         writes = writes_of(plan, source, target)
         check_bytes(target, before)

@@ -1,0 +1,66 @@
+"""Costs on which plans take what a test wants them to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from helpers import WIDTHS
+
+from wgslice.layout import Layout
+from wgslice.plans.costs import Costs, Work, work_name
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import Profile
+
+CHEAP, DEAR = Work(0.0, 1e15), Work(1e-6, 1e6)
+WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
+ENDS = {Kernel.ROW_ENDS, Kernel.NARROW_ENDS}  # which complete these, and are chosen with them
+SOURCES = {  # one of each pattern, whatever the width
+    "beside": Layout.of((2,), (1,)),
+    "near": Layout.of((2,), (2,)),
+    "far": Layout.of((2,), (64,)),
+}
+
+
+def priced(
+    profile: Profile,
+    price: Callable[[Kernel, bool], Work],
+    *,
+    dispatch_s: float,
+    copy_s: float = 1.0,
+    copy_bytes_per_s: float = 1e6,
+    clear_bytes_per_s: float = 1e6,
+) -> Profile:
+    """A profile whose work costs what a function says of its kernel, and of whether it takes pairs."""
+    works = {
+        work_name(kernel, source, width, paired): price(kernel, paired)
+        for kernel in Kernel
+        for source in SOURCES.values()
+        for width in WIDTHS
+        for paired in (False, True)
+    }
+    costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, works)
+    return replace(profile, costs=costs)
+
+
+@cache
+def preferring(
+    profile: Profile, *kernels: Kernel, paired: bool | None = None, copies: bool = False
+) -> Profile:
+    """A profile on which what some kernels do costs next to nothing, and everything else much.
+
+    `paired` says whether that is so of two dimensions as a row, or else of one; None, of both. `copies` says
+    whether buffer copies and clears cost nothing.
+    """
+
+    def price(kernel: Kernel, pairs: bool) -> Work:
+        completing = kernel in ENDS and not WITH_ENDS.isdisjoint(kernels)
+        chosen = kernel in kernels and paired in (None, pairs)
+        return CHEAP if completing or chosen else DEAR
+
+    if copies:
+        return priced(
+            profile, price, dispatch_s=1e-9, copy_s=0, copy_bytes_per_s=1e15, clear_bytes_per_s=1e15
+        )
+    return priced(profile, price, dispatch_s=1e-9)

@@ -1,0 +1,248 @@
+"""Which kernels can take a copy, at both sides of each condition; which one does, costs say."""
+
+from __future__ import annotations
+
+import pytest
+from costing import preferring
+
+from wgslice.layout import Layout, coalesce
+from wgslice.plans.candidates import candidates
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import GPU, Limits
+from wgslice.plans.rows import words_spanned
+from wgslice.plans.steps import Dispatch
+from wgslice.plans.terms import Terms
+from wgslice.plans.tiles import tile_axis
+
+
+def ways(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:
+    """The names of all candidates, as alternatives have them."""
+    sides = coalesce(source, target or Layout.packed(source.sizes))
+    found = [
+        kernel.value + " of pairs" * paired
+        for kernel, _, paired in candidates(*sides, width, whole_vectors=whole_vectors)
+    ]
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+WIDE = {"wide_grid", "wide_rows", "slice1"}
+WORDS = {"word_grid", "rows", "slice1"}
+PAIRED = {*WORDS, "rows of pairs"}
+TWOS = {"pair_grid", "rows", "rows of pairs", "slice1"}  # of words
+RUNS = {"narrow_runs", "slice1"}
+NARROW = {"narrow_rows", *RUNS}
+PAIRS = {"narrow_rows of pairs", *RUNS}
+SHIFTED = {"shifted_grid", "shifted_rows"}
+INTERLEAVED = Layout.of((17, 17), (9, 1))
+
+
+@pytest.mark.parametrize(
+    ("width", "source", "target", "expected"),
+    [
+        # elements of 16, 8 and 4 bytes, of 0, 1 and 2 dimensions
+        (16, Layout.of((), ()), None, {"wide_rows", "slice1"}),
+        (16, Layout.of((99,), (2,)), None, WIDE),
+        (16, Layout.of((99, 2), (18, 1)), None, WIDE),
+        (8, Layout.of((), ()), None, {"rows", "slice1"}),
+        (8, Layout.of((99,), (3,)), None, TWOS - {"rows of pairs"}),
+        (8, Layout.of((9, 500), (1600, 3)), None, TWOS),
+        (4, Layout.of((), ()), None, {"rows", "slice1"}),
+        (4, Layout.of((99,), (3,)), None, WORDS),
+        (4, Layout.of((9, 500), (1600, 3)), None, PAIRED),
+        # close neighbours in rows of 31 bytes, or less; of any width; forwards or backwards; nested
+        (1, Layout.of((99, 31), (41, 1)), None, {*NARROW, "narrow_rows of pairs", *SHIFTED}),
+        (1, Layout.of((99, 30), (41, 1)), None, {*NARROW, "narrow_rows of pairs"}),
+        (2, Layout.of((99, 16), (41, -1), 40), None, {*NARROW, "narrow_rows of pairs", *SHIFTED}),
+        (2, Layout.of((99, 15), (41, -1), 40), None, {*NARROW, "narrow_rows of pairs"}),
+        (4, Layout.of((99, 8), (41, 2)), None, PAIRED | SHIFTED),
+        (4, Layout.of((99, 7), (41, 2)), None, PAIRED),
+        (8, Layout.of((99, 4), (41, -2), 40), None, TWOS | SHIFTED),
+        (8, Layout.of((99, 3), (41, -2), 40), None, TWOS),
+        (4, Layout.of((99, 8), (90, 3)), None, PAIRED),
+        (4, Layout.of((99, 8), (90, 4)), None, PAIRED | SHIFTED),
+        (4, Layout.of((99, 8), (90, -4), 40), None, PAIRED | SHIFTED),
+        (4, Layout.of((99, 8), (90, 5)), None, PAIRED),
+        (4, Layout.of((99, 8), (90, 0)), None, PAIRED),
+        (4, Layout.of((99, 17), (20, 1)), Layout.of((99, 17), (34, 2)), PAIRED),
+        (4, Layout.of((17, 17), (20, 1)), INTERLEAVED, PAIRED),
+        # narrow rows of 7 bytes, or two dimensions of as many, that follow each other
+        (1, Layout.of((9, 9, 7), (999, 40, 5)), Layout.of((9, 9, 7), (190, 20, 1)), NARROW),
+        (1, Layout.of((9, 9, 6), (999, 40, 5)), Layout.of((9, 9, 6), (190, 20, 1)), RUNS),
+        (1, Layout.of((9, 9, 7), (999, 40, 5)), None, NARROW | PAIRS),
+        (1, Layout.of((9, 9, 6), (999, 40, 5)), None, PAIRS),
+        (1, Layout.of((9, 4, 2), (999, 40, 5)), None, PAIRS),
+        (1, Layout.of((9, 3, 2), (999, 40, 5)), None, RUNS),
+        (2, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (11, 1)), NARROW),
+        (2, Layout.of((99, 3), (40, 5)), Layout.of((99, 3), (11, 1)), RUNS),
+        (2, Layout.of((9, 2, 2), (99, 40, 5)), None, PAIRS),
+        (1, Layout.of((7,), (5,)), None, NARROW),
+        (1, Layout.of((6,), (5,)), None, RUNS),
+        (1, Layout.of((131,), (5,)), Layout.of((131,), (2,)), RUNS),
+        (1, Layout.of((9, 131), (999, 5)), Layout.of((9, 131), (262, 2)), RUNS),
+        # rows beside each other, or interleaved
+        (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (5, 2)), RUNS),
+        (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (3, 2)), {"slice1"}),
+        (1, Layout.of((17, 17), (20, 1)), INTERLEAVED, {"slice1"}),
+        # a dimension to spare for runs of one element, or none, or no need of it
+        (1, Layout.of((2,) * 7, (1,) * 7), Layout.of((2,) * 7, [2**k for k in range(7, 0, -1)]), RUNS),
+        (1, Layout.of((2,) * 8, (1,) * 8), Layout.of((2,) * 8, [2**k for k in range(8, 0, -1)]), {"slice1"}),
+        (1, Layout.of((2,) * 8, (5,) * 8), Layout.of((2,) * 8, [3**k for k in range(7, -1, -1)]), RUNS),
+    ],
+)
+def test_the_candidates_at_both_sides_of_each_condition(
+    width: int, source: Layout, target: Layout | None, expected: set[str]
+) -> None:
+    assert ways(source, target, width) == expected
+    assert ways(source, target, width, whole_vectors=False) == expected - SHIFTED
+
+
+@pytest.mark.parametrize(
+    ("offset", "sizes", "width", "words"),
+    [(0, (4,), 1, 1), (1, (4,), 1, 2), (3, (1,), 1, 1), (3, (2,), 1, 2), (1, (2,), 2, 2), (0, (2,), 2, 1)],
+)
+def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: int) -> None:
+    assert words_spanned(Layout.packed(sizes, offset), width) == words
+
+
+PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes
+WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "width", "kernels"),
+    [
+        (PIXEL_ROWS, Layout.packed((9, 32, 3)), 1, WHOLE),
+        (PIXEL_ROWS, Layout.packed((9, 32, 3), 1), 1, RAGGED),  # begins inside a block
+        (PIXEL_ROWS, Layout.packed((9, 32, 3), 8), 2, WHOLE),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (112, 3, 1)), 1, WHOLE),
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (104, 3, 1)), 1, RAGGED),  # every second row does
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1)), 1, None),  # padded pixels
+        (Layout.of((9, 31, 3), (128, -3, 1), 93), Layout.of((9, 31, 3), (96, 3, 1)), 1, RAGGED),
+        (Layout.of((9, 22, 3), (128, -3, 1), 93), Layout.packed((9, 22, 3)), 1, RAGGED),  # 66 bytes
+        (Layout.of((9, 21, 3), (128, -3, 1), 93), Layout.packed((9, 21, 3)), 1, None),  # 63 bytes
+        (Layout.of((9, 22, 3), (-3, 128, 1), 93), Layout.of((9, 22, 3), (64, 3, 1)), 1, None),  # rows meet
+        (
+            Layout.of((2, 3, 22, 3), (1000, 300, -3, 1), 63),
+            Layout.of((2, 3, 22, 3), (300, 200, 3, 1)),  # rows in no order
+            1,
+            None,
+        ),
+        (
+            Layout.of((2,) * 7 + (64,), (*(400 * 4**k for k in range(7)), 3)),
+            Layout.packed((2,) * 7 + (64,)),  # no room for a dimension of channels
+            1,
+            None,
+        ),
+        (Layout.of((64, 3), (4, 1)), Layout.packed((64, 3)), 1, WHOLE),
+        (Layout.of((64, 3), (5, 1)), Layout.packed((64, 3)), 1, None),
+        (Layout.of((64, 3), (4, -1), 2), Layout.packed((64, 3)), 1, WHOLE),
+        (Layout.of((64, 2), (4, 3)), Layout.packed((64, 2)), 1, WHOLE),
+        (Layout.of((64, 4), (4, -1), 3), Layout.packed((64, 4)), 1, WHOLE),
+        (Layout.of((64, 5), (-5, 1), 315), Layout.packed((64, 5)), 1, None),
+        (Layout.of((64,), (3,)), Layout.packed((64,)), 1, WHOLE),
+        (Layout.of((65,), (3,)), Layout.packed((65,)), 1, RAGGED),
+        (Layout.of((64,), (-3,), 189), Layout.packed((64,)), 2, WHOLE),
+        (Layout.of((64,), (5,)), Layout.packed((64,)), 1, None),
+        (Layout.of((64,), (0,)), Layout.packed((64,)), 1, None),
+        # channels in planes of the source, and pixels' channels into planes of the target
+        (Layout.of((64, 3), (1, 64)), Layout.packed((64, 3)), 1, WHOLE),
+        (Layout.of((65, 3), (1, 65)), Layout.packed((65, 3)), 1, RAGGED),
+        (Layout.of((64, 3), (5, 64)), Layout.packed((64, 3)), 1, None),
+        # no more than 12 blocks of all planes
+        (Layout.of((64, 3), (4, 256)), Layout.packed((64, 3)), 1, WHOLE),
+        (Layout.of((65, 3), (4, 260)), Layout.packed((65, 3)), 1, None),
+        (Layout.of((65, 3), (3, 200)), Layout.packed((65, 3)), 1, RAGGED),
+        (Layout.of((64, 4), (4, 256)), Layout.packed((64, 4)), 1, None),
+        (Layout.of((64, 4), (3, 256)), Layout.packed((64, 4)), 1, WHOLE),
+        (Layout.of((3, 64), (1, 3)), Layout.packed((3, 64)), 1, WHOLE),
+        (Layout.of((3, 65), (1, 3)), Layout.packed((3, 65)), 1, None),
+        (Layout.of((3, 48), (1, 3)), Layout.packed((3, 48)), 1, None),
+        (Layout.of((3, 65), (1, 3)), Layout.of((3, 65), (80, 1)), 1, None),  # planes end inside a block
+        (Layout.of((2, 3, 64), (200, 1, 3)), Layout.of((2, 3, 64), (200, 64, 1)), 1, None),  # or begin there
+        (Layout.of((4, 64), (1, 3)), Layout.packed((4, 64)), 2, WHOLE),  # pixels that overlap
+        (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (80, 1)), 1, WHOLE),
+        (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (81, 1)), 1, None),
+    ],
+)
+def test_pixels_go_in_whole_blocks(
+    source: Layout, target: Layout, width: int, kernels: list[Kernel] | None
+) -> None:
+    assert ("pixels" in ways(source, target, width)) == bool(kernels)
+    assert "pixels" not in ways(source, target, width, whole_vectors=False)
+    if kernels:
+        limits = Limits(2**27, 32, 65535, preferring(GPU, Kernel.PIXELS))
+        steps = plan_copy(source, target, width, Terms(limits)).steps
+        dispatches = [step for step in steps if isinstance(step, Dispatch)]
+        assert [step.kernel for step in dispatches] == kernels
+        assert dispatches[0].source_binding.nbytes % 16 == dispatches[0].target_binding.nbytes % 16 == 0
+
+
+TILES, WIDE_TILES = {"tiles"}, {"tiles", "wide_tiles"}
+NARROW_TILES: set[str] = {"wide_tiles"}  # of elements of 1 and 2 bytes
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "width", "expected"),
+    [
+        # whole vectors on both sides: rows of the source, its beginning, rows of the target, its beginning
+        (Layout.of((64, 64), (1, 64)), None, 1, NARROW_TILES),
+        (Layout.of((64, 64), (1, 72)), None, 1, set()),
+        (Layout.of((64, 64), (1, 80)), None, 1, NARROW_TILES),
+        (Layout.of((64, 64), (1, 80), 8), None, 1, set()),
+        (Layout.of((64, 64), (1, 80), 16), Layout.packed((64, 64), 1), 1, set()),
+        (Layout.of((64, 72), (1, 80)), None, 1, set()),
+        (Layout.of((64, 64), (1, 80)), Layout.of((64, 64), (72, 1)), 1, set()),
+        (Layout.of((64, 64), (1, 78)), None, 4, TILES),
+        (Layout.of((64, 64), (1, 76)), None, 4, WIDE_TILES),
+        (Layout.of((64, 63), (1, 65)), None, 16, WIDE_TILES),
+        # of dimensions as short as can be
+        (Layout.of((2, 64), (1, 16)), None, 2, NARROW_TILES),
+        (Layout.of((2, 2), (1, 9)), None, 4, TILES),
+        (Layout.of((2, 9), (1, 9)), None, 16, WIDE_TILES),
+        # neighbours backwards, and every second and fourth of them
+        (Layout.of((64, 64), (-1, 80), 63), None, 4, WIDE_TILES),
+        (Layout.of((64, 64), (-1, 80), 64), None, 4, TILES),
+        (Layout.of((64, 64), (2, 160)), None, 4, WIDE_TILES),
+        (Layout.of((64, 64), (2, 160)), None, 1, NARROW_TILES),
+        (Layout.of((64, 64), (-2, 160), 126), None, 4, WIDE_TILES),
+        (Layout.of((64, 64), (4, 256)), None, 2, NARROW_TILES),
+        (Layout.of((64, 64), (3, 192)), None, 4, set()),
+        (Layout.of((64, 64), (5, 320)), None, 4, set()),
+        (Layout.of((8, 8), (2, 17), 100), None, 4, TILES),
+        # no nearer along rows, and rows of neighbours in the target
+        (Layout.of((8, 8), (4, 3), 100), None, 4, set()),
+        (Layout.of((8, 8), (4, 5), 100), None, 4, TILES),
+        (Layout.of((8, 8), (4, 0), 100), None, 4, WIDE_TILES),
+        (Layout.of((8, 8), (1, 9)), Layout.of((8, 8), (16, 2)), 4, set()),
+        (Layout.of((9, 8, 4, 9), (1, 1000, 9, 36), 100), None, 8, TILES),
+    ],
+)
+def test_permuted_sources_go_through_tiles(
+    source: Layout, target: Layout | None, width: int, expected: set[str]
+) -> None:
+    assert ways(source, target, width) & WIDE_TILES == expected
+    assert ways(source, target, width, whole_vectors=False) & WIDE_TILES == expected - {"wide_tiles"}
+
+
+def test_tiles_have_the_sources_neighbours_before_last() -> None:
+    """And the target's last."""
+    source = Layout.of((9, 8, 4, 9), (2, 1000, 9, 36), 100)
+    for kernel, width in ((Kernel.TILES, 8), (Kernel.WIDE_TILES, 16)):
+        limits = Limits(2**27, 32, 65535, preferring(GPU, kernel))
+        (step,) = plan_copy(source, Layout.packed(source.sizes), width, Terms(limits)).steps
+        assert isinstance(step, Dispatch)
+        assert step.kernel is kernel
+        assert step.source.strides[-2:] == (2, 36)
+        assert step.target.strides[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "axis"),
+    [((16, 16, 64), (4, 1, 400), 1), ((16, 16, 64), (1, -2, 400), 0), ((16, 32, 64), (1, -1, 400), 1)],
+)
+def test_tiles_have_the_nearest_dimension_and_then_the_longest(
+    sizes: tuple[int, ...], strides: tuple[int, ...], axis: int
+) -> None:
+    assert tile_axis(Layout.of(sizes, strides, 100), Layout.packed(sizes)) == axis

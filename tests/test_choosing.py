@@ -1,0 +1,432 @@
+"""What plans choose of all that can do a copy: the estimates, and both sides of where two of them cross."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from costing import CHEAP, DEAR, ENDS, preferring, priced
+from helpers import GUARD, WIDTHS, check_bytes, copied, elements_of, random_bytes, whole_words
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Case, cases
+
+from wgslice.layout import Layout, coalesce
+from wgslice.plans.candidates import candidates
+from wgslice.plans.choosing import seconds_of
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import Work, pattern, work_name
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan, in_order
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch
+from wgslice.plans.terms import Terms
+from wgslice.plans.widening import widen
+from wgslice.shaders.twins import run_plan
+
+LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
+FREE = 1e30  # bytes a second
+NEVER = Work(1.0, 1.0)  # so that it is never chosen
+
+
+def plan(
+    source: Layout, profile: Profile, width: int = 4, target: Layout | None = None, **known: Any
+) -> Plan:
+    """The plan under a profile, into packed memory unless a target is given."""
+    target = target or Layout.packed(source.sizes)
+    return plan_copy(source, target, width, Terms(replace(LIMITS, profile=profile), **known))
+
+
+def kernels_of(made: Plan) -> list[Kernel]:
+    return [step.kernel for step in made.steps if isinstance(step, Dispatch)]
+
+
+def costing(profile: Profile, *works: tuple[Kernel, Work], **figures: float) -> Profile:
+    """A profile with these works, whatever their rows are; others are never chosen."""
+    known = dict(works)
+    return priced(profile, lambda kernel, _: known.get(kernel, NEVER), **{"dispatch_s": 5e-6, **figures})
+
+
+# the estimates
+
+
+def test_a_clear_takes_a_command_and_its_bytes() -> None:
+    costs = costing(CPU, copy_s=2e-6, clear_bytes_per_s=16e9).costs
+    assert seconds_of([Clear(0, 4096)], costs) == pytest.approx(2e-6 + 4096 / 16e9)
+
+
+def test_buffer_copies_take_a_command_and_its_bytes_each() -> None:
+    profile = costing(CPU, copy_s=2e-6, copy_bytes_per_s=8e9)
+    (step,) = plan(Layout.of((5, 8), (10, 1)), profile).steps
+    assert isinstance(step, BufferCopies)
+    assert seconds_of([step], profile.costs) == pytest.approx(5 * (2e-6 + 32 / 8e9))
+
+
+def test_a_dispatch_takes_a_command_and_whole_workgroups() -> None:
+    """65 pieces of 16 words, in two workgroups of 64."""
+    profile = costing(CPU, (Kernel.ROWS, Work(1e-9, 2e9)))
+    (step,) = plan(Layout.of((1025,), (3,)), profile).steps
+    assert seconds_of([step], profile.costs) == pytest.approx(5e-6 + 128 * (1e-9 + 64 / 2e9))
+
+
+def test_a_dispatch_of_ends_is_one_more() -> None:
+    """143 bytes are a piece of 8 blocks, of which each invocation may write all, and two ends of a block."""
+    profile = costing(CPU, (Kernel.SHIFTED_ROWS, Work(1e-9, 2e9)), (Kernel.ROW_ENDS, Work(3e-9, 1e9)))
+    made = plan(Layout.of((143,), (1,), 3), profile, 1, Layout.packed((143,), 1))
+    assert kernels_of(made) == [Kernel.SHIFTED_ROWS, Kernel.ROW_ENDS]
+    both_s = 2 * 5e-6 + 64 * (1e-9 + 128 / 2e9) + 64 * (3e-9 + 16 / 1e9)
+    assert seconds_of(made.steps, profile.costs) == pytest.approx(both_s)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "source", "width", "invocations", "nbytes"),
+    [
+        (Kernel.TILES, Layout.of((33, 40), (1, 33), 1), 4, 4 * 64, 4096 / 64),  # 2 x 2 tiles of 32 x 32
+        (Kernel.WIDE_TILES, Layout.of((33, 40), (1, 36)), 4, 4 * 64, 4096 / 64),
+        (Kernel.PIXELS, Layout.of((64, 3), (3, -1), 2), 1, 64, 48),
+        (Kernel.NARROW_RUNS, Layout.of((300,), (-5,), 1500), 1, 64, 128),
+        (Kernel.WORD_GRID, Layout.of((9, 64), (300, 3)), 4, 2 * 64, 32),  # as two tiles of 32 x 16 words
+        (Kernel.SLICE1, Layout.of((65,), (3,)), 2, 2 * 64, 2),
+    ],
+)
+def test_what_an_invocation_writes(
+    kernel: Kernel, source: Layout, width: int, invocations: int, nbytes: float
+) -> None:
+    for work in (Work(1e-9, FREE), Work(0.0, 1e9)):
+        profile = costing(CPU, (kernel, work), *((end, work) for end in ENDS))
+        made = plan(source, profile, width)
+        assert kernels_of(made) == [kernel]
+        expected_s = 5e-6 + invocations * (work.invocation_s + nbytes / work.bytes_per_s)
+        assert seconds_of(made.steps, profile.costs) == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "width", "expected"),
+    [
+        ((), (), 4, "beside"),
+        ((9, 9), (1, 0), 4, "beside"),
+        ((9, 9), (9, -1), 1, "beside"),
+        # within a cache line of 64 bytes
+        ((9, 9), (999, -15), 4, "near"),
+        ((9, 9), (999, 16), 4, "far"),
+        ((9,), (63,), 1, "near"),
+        ((9,), (64,), 1, "far"),
+        # or in one that 256 lines ago was read
+        ((9, 256), (15, 999), 4, "near"),
+        ((9, 257), (15, 999), 4, "far"),
+        ((9, 16, 16), (1, 999, 9999), 4, "near"),
+        ((9, 16, 17), (1, 999, 9999), 4, "far"),
+        ((9, 16, 17), (1000, 1, 9999), 4, "near"),
+    ],
+)
+def test_how_neighbours_lie_in_the_source(
+    sizes: tuple[int, ...], strides: tuple[int, ...], width: int, expected: str
+) -> None:
+    source = Layout.of(sizes, strides, 20_000)
+    assert pattern(source, width) == expected
+    assert work_name(Kernel.ROWS, source, width, paired=True) == f"rows {width} paired {expected}"
+    assert work_name(Kernel.TILES, source, width, paired=False) == f"tiles {width}"
+
+
+def test_each_class_of_work_has_its_own_cost() -> None:
+    """A source of which neighbours lie far goes through tiles, one of which they lie near does not."""
+    profile = costing(CPU, (Kernel.ROWS, Work(0.0, 1e9)), (Kernel.TILES, Work(0.0, 1e9)))
+    works = {**profile.costs.works, "rows 4 far": NEVER, "rows 4 paired far": NEVER}
+    profile = replace(profile, costs=replace(profile.costs, works=works))
+    for columns, kernel in ((256, Kernel.ROWS), (257, Kernel.TILES)):
+        assert kernels_of(plan(Layout.of((99, columns), (1, 99), 1), profile)) == [kernel]
+
+
+def test_a_kernel_whose_cost_is_unknown_is_not_taken() -> None:
+    profile = preferring(CPU, Kernel.ROWS)
+    source = Layout.of((99,), (3,))
+    assert kernels_of(plan(source, profile)) == [Kernel.ROWS]
+    works = {name: work for name, work in profile.costs.works.items() if name != "rows 4 near"}
+    unknown = replace(profile, costs=replace(profile.costs, works=works))
+    assert kernels_of(plan(source, unknown))[0] not in (Kernel.ROWS,)
+
+
+# where two estimates cross
+
+
+@pytest.mark.parametrize(
+    ("rows", "run", "copied"),
+    # a row of 64 bytes as a buffer copy 1.016 us, 13 and 14 of them as a dispatch 14.1 us;
+    [(13, 16, True), (14, 16, False), (1, 16, True)]
+    # 20 rows, buffer copies 20 us and 1 us for 4 KB, a dispatch 10 us and 1 us for 1 KB
+    + [(20, 128, False), (20, 256, True)],
+)
+def test_few_rows_and_long_rows_are_buffer_copies(rows: int, run: int, copied: bool) -> None:
+    figures = {"dispatch_s": 10e-6, "copy_s": 1e-6, "copy_bytes_per_s": 4e9}
+    profile = costing(CPU, (Kernel.ROWS, Work(0.0, 1e9)), **figures)
+    layout = Layout.of((rows, run), (-1001, 1), 1001 * (rows - 1) + 5)
+    (step,) = plan(layout, profile).steps
+    assert isinstance(step, BufferCopies) is copied
+    if isinstance(step, BufferCopies):
+        assert (step.source.size, step.nbytes) == (rows, 4 * run)
+        assert step.source.places() == [4 * place for place in elements_of(layout).reshape(rows, run)[:, 0]]
+        assert step.target.places() == [4 * run * row for row in range(rows)]
+
+
+@pytest.mark.parametrize(("run", "paired"), [(3, True), (48, False)])
+def test_short_rows_are_taken_in_pairs(run: int, paired: bool) -> None:
+    """Each invocation of which takes four times as long here, but 16 words and not one."""
+
+    def price(kernel: Kernel, pairs: bool) -> Work:
+        return Work(4e-8 if pairs else 1e-8, FREE) if kernel is Kernel.ROWS else NEVER
+
+    profile = priced(CPU, price, dispatch_s=5e-6)
+    (step,) = plan(Layout.of((100, run), (999, 3)), profile).steps
+    assert isinstance(step, Dispatch)
+    assert (step.share.paired, step.share.count) == (paired, 1 if paired else 100)
+    assert step.reason == f"whole words, {'two dimensions a row' if paired else 'row by row'}"
+
+
+@pytest.mark.parametrize(("size", "kernel"), [(3, Kernel.ROWS), (9, Kernel.TILES)])
+def test_tiles_are_for_more_than_a_few_elements(size: int, kernel: Kernel) -> None:
+    """Ten times as fast here, a tile is 4096 bytes, however few of them are needed."""
+    profile = costing(CPU, (Kernel.ROWS, Work(0.0, 1e8)), (Kernel.TILES, Work(0.0, 1e9)))
+    assert kernels_of(plan(Layout.of((size, size), (1, size), 1), profile)) == [kernel]
+
+
+@pytest.mark.parametrize(("size", "kernel"), [(8, Kernel.WORD_GRID), (7, Kernel.ROWS)])
+def test_planes_that_leave_most_lanes_idle_are_dealt_row_by_row(size: int, kernel: Kernel) -> None:
+    """A lane on a grid takes up to 8 elements; with less than one in 8 of them used, rows are as good."""
+    each = Work(1e-9, FREE)
+    profile = costing(GPU, (Kernel.WORD_GRID, each), (Kernel.ROWS, each))
+    assert kernels_of(plan(Layout.of((size,) * 4, (90_000, 9_000, 900, 90)), profile)) == [kernel]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(
+    ("width", "rows", "cut"), [(4, 61, True), (4, 58, False), (1, 280, True), (1, 1, False)]
+)
+def test_a_tight_buffer_is_cut_where_the_bulk_saves_what_the_end_costs(
+    width: int, rows: int, cut: bool, side: str
+) -> None:
+    """Two dispatches more here, 10 us; by words 15 KB take 15 us, in blocks a quarter of that."""
+    words, blocks = Work(0.0, 1e9), Work(0.0, 4e9)
+    of_bulk = [Kernel.SHIFTED_ROWS, Kernel.ROW_ENDS]
+    of_words = Kernel.ROWS if width == 4 else Kernel.NARROW_ROWS
+    slim = replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1)
+    profile = costing(slim, *((kernel, blocks) for kernel in of_bulk), (of_words, words))
+    source, target = Layout.of((rows, 65), (70, 1), 2), Layout.packed((rows, 65))
+    room: dict[str, Any] = {
+        f"{side}_room_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
+    }
+    made = plan(source, profile, width, target, **room)
+    if not cut:
+        assert kernels_of(made) == [of_words]
+        return
+    assert kernels_of(plan(source, profile, width, target)) == of_bulk
+    bulk, _, end = made.steps
+    assert isinstance(bulk, Dispatch)
+    assert isinstance(end, Dispatch)
+    assert kernels_of(made) == [*of_bulk, of_words]
+    assert bulk.target.sizes == (rows - 1, 65)
+    assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
+    assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
+    assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+
+
+def test_the_end_of_a_tight_buffer_may_be_a_buffer_copy() -> None:
+    words, blocks = Work(0.0, 1e9), Work(0.0, 4e9)
+    known = (Kernel.SHIFTED_ROWS, blocks), (Kernel.ROW_ENDS, blocks), (Kernel.ROWS, words)
+    source = Layout.of((300, 65), (70, 1), 2)
+    room = {"source_room_nbytes": source.stop * 4 // 16 * 16}
+    for copy_s, kind in ((1e-6, BufferCopies), (1e-5, Dispatch)):
+        profile = costing(CPU, *known, copy_s=copy_s, copy_bytes_per_s=1e9)
+        *_, end = plan(source, profile, **room).steps
+        assert isinstance(end, kind)
+        assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_pixels_in_a_tight_buffer_stay_pixels(side: str) -> None:
+    """But for the last ones, or the last row."""
+    for sizes, rows in (((306_600, 3), (306_597, 3)), ((700, 438, 3), (699, 438, 3))):
+        source = Layout.of(sizes, (*([1317] if len(sizes) == 3 else []), 3, -1), 2)
+        target = Layout.packed(sizes)
+        whole = {"source": source, "target": target}[side]
+        room: dict[str, Any] = {f"{side}_room_nbytes": whole.stop // 16 * 16}
+        assert whole.stop % 16
+        made = plan(source, preferring(GPU, Kernel.PIXELS), 1, target, **room)
+        bulk, _, end = made.steps
+        assert isinstance(bulk, Dispatch)
+        assert isinstance(end, Dispatch)
+        assert kernels_of(made)[:2] == [Kernel.PIXELS, Kernel.NARROW_ENDS]
+        assert bulk.target.sizes == rows
+        assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
+        assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
+        assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+
+
+def test_permuted_vectors_in_a_tight_buffer_stay_vectors() -> None:
+    source = Layout.of((64, 70), (1, 76))  # which ends 8 bytes after a vector
+    room = {"source_room_nbytes": (source.stop + 2) * 4 // 16 * 16}
+    source = Layout.of((66, 72), (1, 76))
+    room = {"source_room_nbytes": source.stop * 4 // 16 * 16}
+    assert source.stop % 4
+    made = plan(source, preferring(GPU, Kernel.WIDE_TILES), **room)
+    assert kernels_of(made)[0] is Kernel.WIDE_TILES
+    assert len(made.steps) == 2
+
+
+def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
+    """A row where there are many, columns where all rows read the buffer's end, the first ones backwards."""
+    profile = preferring(CPU, Kernel.SHIFTED_ROWS)
+    for source, bulk in (
+        (Layout.of((300, 71), (71, 1), 1), (300 * 71 - 1,)),
+        (Layout.of((300, 70), (71, 1), 2), (299, 70)),
+        (Layout.of((300, 71), (0, 1)), (300, 68)),
+        (Layout.of((300, 70), (-71, 1), 299 * 71), (299, 70)),
+        (Layout.of((70, 300), (1, 90)), None),
+        (Layout.of((20_003,), (1,)), (20_000,)),
+        (Layout.of((20_003,), (-1,), 20_002), (20_000,)),
+    ):
+        made = plan(source, profile, copy_to=False, source_room_nbytes=source.stop * 4 // 16 * 16)
+        steps = [step for step in made.steps if isinstance(step, Dispatch)]
+        assert len(steps) == len(made.steps)
+        if bulk is not None:
+            assert steps[0].kernel is Kernel.SHIFTED_ROWS
+            assert steps[0].target.sizes == bulk
+        whole = [step for step in steps if step.kernel is not Kernel.ROW_ENDS]  # which completes another
+        assert len(whole) == (1 if bulk is None else 2)
+        assert sum(step.target.size for step in whole) == source.size
+
+
+@pytest.mark.parametrize(("workgroups", "kernel"), [(4, Kernel.WIDE_TILES), (3, Kernel.ROWS)])
+def test_a_kernel_that_a_small_grid_does_not_hold_is_not_taken(workgroups: int, kernel: Kernel) -> None:
+    """16 tiles of 32 x 32, half of them of the rows that lie between."""
+    profile = preferring(GPU, Kernel.WIDE_TILES)
+    works = {**profile.costs.works, **dict.fromkeys(("rows 4 far", "rows 4 near"), Work(1e-9, FREE))}
+    profile = replace(profile, costs=replace(profile.costs, works=works))
+    source = Layout.of((64, 40), (4, 256))
+    limits = replace(LIMITS, workgroups=workgroups, profile=profile)
+    (*steps,) = plan_copy(source, Layout.packed(source.sizes), 4, Terms(limits)).steps
+    for step in steps:
+        assert isinstance(step, Dispatch)
+        assert step.kernel is kernel
+        assert max(step.share.workgroups) <= workgroups
+
+
+# distrusted kernels
+
+
+RAGGED = Layout.of((9, 101), (110, 1), 1)  # rows of 101 bytes
+PIXELS = Layout.of((9, 33, 3), (200, -3, 1), 96)
+TRUSTING = [
+    # a kernel, and copies of which it is the cheapest one where it is trusted
+    (Kernel.SHIFTED_ROWS, RAGGED, 1),
+    (Kernel.SHIFTED_GRID, RAGGED, 1),
+    (Kernel.NARROW_ROWS, RAGGED, 1),
+    (Kernel.NARROW_RUNS, RAGGED, 1),
+    (Kernel.PIXELS, PIXELS, 1),
+    (Kernel.ROWS, RAGGED, 4),
+    (Kernel.WORD_GRID, RAGGED, 4),
+    (Kernel.PAIR_GRID, RAGGED, 8),
+    (Kernel.WIDE_GRID, RAGGED, 16),
+    (Kernel.WIDE_ROWS, RAGGED, 16),
+    (Kernel.TILES, Layout.of((9, 101), (1, 11)), 4),
+    (Kernel.WIDE_TILES, Layout.of((9, 104), (1, 12)), 4),
+    (Kernel.SLICE1, RAGGED, 4),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "source", "width"), TRUSTING, ids=lambda value: getattr(value, "value", "")
+)
+def test_a_distrusted_kernel_is_not_chosen(kernel: Kernel, source: Layout, width: int) -> None:
+    """Nor one whose rows need one for their ends that is distrusted."""
+    limits = replace(LIMITS, profile=preferring(GPU, kernel))
+    target = Layout.packed(source.sizes)
+    trusted = plan_copy(source, target, width, Terms(limits))
+    assert kernels_of(trusted)[0] is kernel
+    for distrusted in kernels_of(trusted):
+        terms = Terms(replace(limits, distrusted=frozenset({distrusted})))
+        made = plan_copy(source, target, width, terms)
+        assert not {kernel, distrusted} & set(kernels_of(made))
+        assert kernel.value not in {way.name.removesuffix(" of pairs") for way in made.alternatives_of()}
+
+
+def test_distrusted_ends_leave_rows_of_whole_blocks_alone() -> None:
+    limits = replace(LIMITS, profile=preferring(CPU, Kernel.SHIFTED_ROWS), distrusted=frozenset(ENDS))
+    for columns, shifted in ((96, True), (97, False)):
+        source = Layout.of((9, columns), (110, 1), 1)
+        found = kernels_of(plan_copy(source, Layout.packed(source.sizes), 1, Terms(limits)))
+        assert (found == [Kernel.SHIFTED_ROWS]) is shifted
+
+
+@given(cases(), st.sets(st.sampled_from([kernel for kernel in Kernel if kernel is not Kernel.SLICE1])))
+def test_whatever_is_distrusted_copies_are_done_by_others(case: Case, distrusted: set[Kernel]) -> None:
+    profile = preferring(GPU, *sorted(distrusted, key=str))
+    limits = replace(LIMITS, profile=profile, distrusted=frozenset(distrusted))
+    made = plan_copy(case.source, case.output, case.width, Terms(limits))
+    assert made.steps
+    assert not distrusted & set(kernels_of(made))
+
+
+# alternatives
+
+
+COSTS = [
+    CPU,
+    GPU,
+    preferring(CPU),
+    preferring(GPU, copies=True),
+    preferring(CPU, Kernel.ROWS, Kernel.WIDE_ROWS),
+]
+
+
+@given(cases(), st.sampled_from(COSTS), st.booleans())
+def test_alternatives_are_all_ways_to_copy_and_the_first_is_chosen(
+    case: Case, profile: Profile, copy_to: bool
+) -> None:
+    made = plan_copy(
+        case.source, case.output, case.width, Terms(replace(LIMITS, profile=profile), copy_to=copy_to)
+    )
+    found = made.alternatives_of()
+    source, target, width = widen(*coalesce(case.source, case.output), case.width)
+    applying = {
+        kernel.value + " of pairs" * paired
+        for kernel, _, paired in candidates(source, target, width, whole_vectors=True)
+    }
+    names = [way.name for way in found if "buffer cop" not in way.name]
+    assert sorted(names) == sorted(applying)
+    assert len(found) - len(names) <= copy_to
+    seconds = [way.seconds for way in found]
+    assert seconds == sorted(seconds)
+    assert made.steps == in_order(found[0].steps)
+    source_bytes = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
+    before = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
+    expected = copied(source_bytes, case.source, before, case.output, case.width)
+    for way in found:
+        assert way.seconds == pytest.approx(seconds_of(way.steps, profile.costs))
+        result = before.copy()
+        run_plan(replace(made, steps=in_order(way.steps)), source_bytes, result)
+        check_bytes(result, expected)
+
+
+@given(cases(), st.sampled_from([32, 256]))
+def test_alternatives_in_tight_buffers_and_bindings_are_copies_too(case: Case, alignment: int) -> None:
+    """Kernels of one name for all pieces that can take it, and the cheapest for others."""
+    limits = Limits(4 * alignment, alignment, workgroups=2, profile=preferring(CPU, Kernel.ROWS))
+    rooms = [layout.stop * case.width // 16 * 16 for layout in (case.source, case.output)]
+    if case.output.size > 200 or 0 in rooms:
+        return
+    made = plan_copy(case.source, case.output, case.width, Terms(limits, True, True, *rooms))
+    found = made.alternatives_of()
+    chosen_s = seconds_of(made.steps, limits.profile.costs)
+    assert chosen_s <= found[0].seconds * (1 + 1e-9)
+    sides = [
+        random_bytes(whole_words(layout.stop * case.width), case.seed)
+        for layout in (case.source, case.output)
+    ]
+    expected = copied(sides[0], case.source, sides[1], case.output, case.width)
+    for way in found:
+        kernels = {step.kernel.value for step in way.steps if isinstance(step, Dispatch)}
+        assert way.name.removesuffix(" of pairs") in kernels or not kernels
+        result = sides[1].copy()
+        run_plan(replace(made, steps=in_order(way.steps)), sides[0], result)
+        check_bytes(result, expected)
