@@ -69,7 +69,7 @@ def cut_end(
     for axis, (size, stride) in enumerate(zip(side.sizes, side.strides, strict=True)):
         count = -(-missing_nbytes // (abs(stride) * width_nbytes)) if stride else size
         choices.append((count / size, axis, count))
-    share, axis, count = min(choices)
+    share, axis, count = min(choices, default=(1, 0, 0))  # of a scalar all
     if share >= 1:
         return None
     size = side.sizes[axis]
