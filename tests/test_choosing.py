@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from costing import CHEAP, DEAR, ENDS, preferring, priced
-from helpers import GUARD, WIDTHS, check_bytes, copied, elements_of, random_bytes, whole_words
-from hypothesis import given
+from costing import ENDS, preferring, priced
+from helpers import GUARD, check_bytes, copied, elements_of, random_bytes, whole_words
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
@@ -144,7 +144,7 @@ def test_a_kernel_whose_cost_is_unknown_is_not_taken() -> None:
     assert kernels_of(plan(source, profile)) == [Kernel.ROWS]
     works = {name: work for name, work in profile.costs.works.items() if name != "rows 4 near"}
     unknown = replace(profile, costs=replace(profile.costs, works=works))
-    assert kernels_of(plan(source, unknown))[0] not in (Kernel.ROWS,)
+    assert kernels_of(plan(source, unknown))[0] is not Kernel.ROWS
 
 
 # where two estimates cross
@@ -152,10 +152,12 @@ def test_a_kernel_whose_cost_is_unknown_is_not_taken() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "run", "copied"),
-    # a row of 64 bytes as a buffer copy 1.016 us, 13 and 14 of them as a dispatch 14.1 us;
-    [(13, 16, True), (14, 16, False), (1, 16, True)]
-    # 20 rows, buffer copies 20 us and 1 us for 4 KB, a dispatch 10 us and 1 us for 1 KB
-    + [(20, 128, False), (20, 256, True)],
+    [
+        # a row of 64 bytes as a buffer copy 1.016 us, 13 and 14 of them as a dispatch 14.1 us
+        *((13, 16, True), (14, 16, False), (1, 16, True)),
+        # 20 rows, buffer copies 20 us and 1 us for 4 KB, a dispatch 10 us and 1 us for 1 KB
+        *((20, 128, False), (20, 256, True)),
+    ],
 )
 def test_few_rows_and_long_rows_are_buffer_copies(rows: int, run: int, copied: bool) -> None:
     figures = {"dispatch_s": 10e-6, "copy_s": 1e-6, "copy_bytes_per_s": 4e9}
@@ -200,7 +202,7 @@ def test_planes_that_leave_most_lanes_idle_are_dealt_row_by_row(size: int, kerne
 
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize(
-    ("width", "rows", "cut"), [(4, 61, True), (4, 58, False), (1, 280, True), (1, 1, False)]
+    ("width", "rows", "cut"), [(4, 113, True), (4, 107, False), (1, 700, True), (1, 600, False)]
 )
 def test_a_tight_buffer_is_cut_where_the_bulk_saves_what_the_end_costs(
     width: int, rows: int, cut: bool, side: str
@@ -211,7 +213,7 @@ def test_a_tight_buffer_is_cut_where_the_bulk_saves_what_the_end_costs(
     of_words = Kernel.ROWS if width == 4 else Kernel.NARROW_ROWS
     slim = replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1)
     profile = costing(slim, *((kernel, blocks) for kernel in of_bulk), (of_words, words))
-    source, target = Layout.of((rows, 65), (70, 1), 2), Layout.packed((rows, 65))
+    source, target = Layout.of((rows, 33), (38, 1), 2), Layout.packed((rows, 33))
     room: dict[str, Any] = {
         f"{side}_room_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
     }
@@ -224,7 +226,7 @@ def test_a_tight_buffer_is_cut_where_the_bulk_saves_what_the_end_costs(
     assert isinstance(bulk, Dispatch)
     assert isinstance(end, Dispatch)
     assert kernels_of(made) == [*of_bulk, of_words]
-    assert bulk.target.sizes == (rows - 1, 65)
+    assert bulk.target.sizes == (rows - 1, 33)
     assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
     assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
     assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
@@ -262,15 +264,16 @@ def test_pixels_in_a_tight_buffer_stay_pixels(side: str) -> None:
         assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
 
 
-def test_permuted_vectors_in_a_tight_buffer_stay_vectors() -> None:
-    source = Layout.of((64, 70), (1, 76))  # which ends 8 bytes after a vector
-    room = {"source_room_nbytes": (source.stop + 2) * 4 // 16 * 16}
-    source = Layout.of((66, 72), (1, 76))
-    room = {"source_room_nbytes": source.stop * 4 // 16 * 16}
+@pytest.mark.parametrize(("columns", "kept"), [(16, True), (72, False)])
+def test_permuted_vectors_in_a_tight_buffer_stay_vectors_if_its_end_is_rows(columns: int, kept: bool) -> None:
+    """Two of 66 rows, or the last of 72 columns, without which the rest are no whole vectors."""
+    source = Layout.of((66, columns), (1, 76))
+    profile = preferring(GPU, Kernel.WIDE_TILES)
+    assert kernels_of(plan(source, profile)) == [Kernel.WIDE_TILES]
+    made = plan(source, profile, source_room_nbytes=source.stop * 4 // 16 * 16)
     assert source.stop % 4
-    made = plan(source, preferring(GPU, Kernel.WIDE_TILES), **room)
-    assert kernels_of(made)[0] is Kernel.WIDE_TILES
-    assert len(made.steps) == 2
+    assert (kernels_of(made)[0] is Kernel.WIDE_TILES) is kept
+    assert kernels_of(made)[-1] is not Kernel.WIDE_TILES
 
 
 def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
@@ -296,19 +299,16 @@ def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
         assert sum(step.target.size for step in whole) == source.size
 
 
-@pytest.mark.parametrize(("workgroups", "kernel"), [(4, Kernel.WIDE_TILES), (3, Kernel.ROWS)])
+@pytest.mark.parametrize(("workgroups", "kernel"), [(10, Kernel.WIDE_TILES), (9, Kernel.ROWS)])
 def test_a_kernel_that_a_small_grid_does_not_hold_is_not_taken(workgroups: int, kernel: Kernel) -> None:
-    """16 tiles of 32 x 32, half of them of the rows that lie between."""
-    profile = preferring(GPU, Kernel.WIDE_TILES)
-    works = {**profile.costs.works, **dict.fromkeys(("rows 4 far", "rows 4 near"), Work(1e-9, FREE))}
-    profile = replace(profile, costs=replace(profile.costs, works=works))
-    source = Layout.of((64, 40), (4, 256))
+    """100 tiles, of 8 elements each."""
+    profile = costing(GPU, (Kernel.WIDE_TILES, Work(0.0, FREE)), (Kernel.ROWS, Work(1e-6, 1e6)))
+    source = Layout.of((100, 2, 4), (1000, 1, 4))
     limits = replace(LIMITS, workgroups=workgroups, profile=profile)
-    (*steps,) = plan_copy(source, Layout.packed(source.sizes), 4, Terms(limits)).steps
-    for step in steps:
-        assert isinstance(step, Dispatch)
-        assert step.kernel is kernel
-        assert max(step.share.workgroups) <= workgroups
+    (step,) = plan_copy(source, Layout.packed(source.sizes), 4, Terms(limits)).steps
+    assert isinstance(step, Dispatch)
+    assert step.kernel is kernel
+    assert max(step.share.workgroups) <= workgroups
 
 
 # distrusted kernels
@@ -413,8 +413,7 @@ def test_alternatives_in_tight_buffers_and_bindings_are_copies_too(case: Case, a
     """Kernels of one name for all pieces that can take it, and the cheapest for others."""
     limits = Limits(4 * alignment, alignment, workgroups=2, profile=preferring(CPU, Kernel.ROWS))
     rooms = [layout.stop * case.width // 16 * 16 for layout in (case.source, case.output)]
-    if case.output.size > 200 or 0 in rooms:
-        return
+    assume(case.output.size <= 200 and 0 not in rooms)  # few pieces, and a vector at least
     made = plan_copy(case.source, case.output, case.width, Terms(limits, True, True, *rooms))
     found = made.alternatives_of()
     chosen_s = seconds_of(made.steps, limits.profile.costs)
@@ -425,8 +424,6 @@ def test_alternatives_in_tight_buffers_and_bindings_are_copies_too(case: Case, a
     ]
     expected = copied(sides[0], case.source, sides[1], case.output, case.width)
     for way in found:
-        kernels = {step.kernel.value for step in way.steps if isinstance(step, Dispatch)}
-        assert way.name.removesuffix(" of pairs") in kernels or not kernels
         result = sides[1].copy()
         run_plan(replace(made, steps=in_order(way.steps)), sides[0], result)
         check_bytes(result, expected)
