@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from costing import preferring
 from helpers import check_same, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,6 +147,8 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
         printed[kernel] = capsys.readouterr().out
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS)
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
     x = wg.asarray(PHOTO.reshape(-1), device)
     check_same(x[::-1].copy().numpy(), PHOTO.reshape(-1)[::-1])
     check_same(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from costing import preferring
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.extract_windows import plan_extract_windows
+from wgslice.plans.grids import UNIT_GRIDS
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.slice_grad import slice_grad_planner
@@ -113,7 +116,7 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
 
 
 def test_a_plan_shows_itself() -> None:
-    plan = planned(Layout.of((64, 144), (200, 1), 1), 1)
+    plan = planned(Layout.of((64, 144), (200, 1), 1), 1, "shifted")
     assert repr(plan) == str(plan)
     assert len(plan.hindrances) == 2
 
@@ -137,40 +140,47 @@ def test_views_in_tight_buffers_are_explained_as_they_are_copied(
     assert prepared(monkeypatch, view.copy) == [explained]
 
 
-LIMITS = {profile.name: Limits(2**27, 32, 65535, profile) for profile in (CPU, GPU)}
+BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS
+NARROW = Kernel.NARROW_ROWS, Kernel.NARROW_RUNS
+LIMITS = {  # by what costs least
+    name: Limits(2**27, 32, 65535, profile)
+    for name, profile in {
+        "copies": preferring(CPU, copies=True),
+        "rows": preferring(CPU, *BY_ROWS),
+        "shifted": preferring(CPU, Kernel.SHIFTED_ROWS),
+        "grids": preferring(GPU, *UNIT_GRIDS, *NARROW),
+        "shifted grid": preferring(GPU, Kernel.SHIFTED_GRID),
+        "tiles": preferring(GPU, Kernel.TILES, Kernel.WIDE_TILES),
+    }.items()
+}
 
 
 def planned(
-    source: Layout, itemsize: int = 4, profile: str = "cpu", target: Layout | None = None, **terms: Any
+    source: Layout, itemsize: int = 4, prefer: str = "rows", target: Layout | None = None, **terms: Any
 ) -> Plan:
-    return plan_copy(source, target or Layout.packed(source.sizes), itemsize, Terms(LIMITS[profile], **terms))
+    return plan_copy(source, target or Layout.packed(source.sizes), itemsize, Terms(LIMITS[prefer], **terms))
 
 
 COPY, WIDE, SHIFTED, TILES = (
     f"in the way of {faster}: " for faster in ("a buffer copy", "wide_rows", "shifted_rows", "wide_tiles")
 )
-SHIFTED_GRID = "in the way of shifted_grid: "
+WIDE_GRID, SHIFTED_GRID = "in the way of wide_grid: ", "in the way of shifted_grid: "
 EVEN, WORDS = "not multiples of 16 bytes: ", "not multiples of 4 bytes: "
 BACKWARDS = "the input is read backwards"
 TIGHT = "a buffer ends inside a vector of 16 bytes"
 
 # Each plan, and all that it says: both sides of every condition.
 SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
-    "packed": (planned(Layout.packed((64, 64))), ()),
+    "packed": (planned(Layout.packed((64, 64)), prefer="copies"), ()),
     "empty": (planned(Layout.packed((0, 64))), ()),
-    "sixteen rows": (planned(Layout.of((16, 16), (32, 1))), ()),
-    "seventeen rows": (
+    "rows as buffer copies": (planned(Layout.of((17, 16), (32, 1)), prefer="copies"), ()),
+    "rows by a kernel": (
         planned(Layout.of((17, 16), (32, 1))),
         (f"{COPY}it would take 17, one for each row of 64 bytes",),
     ),
-    "two rows, on a GPU": (
-        planned(Layout.of((2, 16), (32, 1)), profile="gpu"),
+    "rows on a GPU": (
+        planned(Layout.of((2, 16), (32, 1)), prefer="grids"),
         (f"{COPY}it would take 2, one for each row of 64 bytes",),
-    ),
-    "long rows": (planned(Layout.of((17, 2**13), (2**14, 1))), ()),
-    "rows that are nearly long": (
-        planned(Layout.of((17, 2**13 - 4), (2**14, 1))),
-        (f"{COPY}it would take 17, one for each row of 32752 bytes",),
     ),
     "no COPY_SRC": (
         planned(Layout.packed((64,)), copy_from=False),
@@ -178,10 +188,13 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
     ),
     "few rows, no COPY_DST": (
         planned(Layout.of((3, 16), (32, 1)), copy_to=False),
-        (f"{COPY}the output's buffer has no usage COPY_DST",),
+        (
+            f"{COPY}the output's buffer has no usage COPY_DST; and it would take 3, one for each row of 64 "
+            "bytes",
+        ),
     ),
     "no usage, and bytes": (
-        planned(Layout.of((256,), (1,), 1), 1, copy_from=False, copy_to=False),
+        planned(Layout.of((256,), (1,), 1), 1, "shifted", copy_from=False, copy_to=False),
         (
             f"{COPY}the input's buffer has no usage COPY_SRC; and the output's buffer has no usage COPY_DST; "
             f"and {WORDS}their beginning in the input, 1 byte past one",
@@ -189,59 +202,67 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         ),
     ),
     "the length of rows": (
-        planned(Layout.of((64, 66), (80, 1))),
+        planned(Layout.of((64, 66), (80, 1)), prefer="shifted"),
         (
             f"{COPY}it would take 64, one for each row of 264 bytes",
             f"{WIDE}{EVEN}the rows' length, 264",
         ),
     ),
     "and their distance, twice that": (
-        planned(Layout.of((64, 65), (130, 1))),
+        planned(Layout.of((64, 65), (130, 1)), prefer="shifted"),
         (
             f"{COPY}it would take 64, one for each row of 260 bytes",
             f"{WIDE}{EVEN}the rows' length, 260; their distance in the input, 520",
         ),
     ),
     "where rows begin": (
-        planned(Layout.of((64, 64), (80, 1), 3 + 64)),
+        planned(Layout.of((64, 64), (80, 1), 3 + 64), prefer="shifted"),
         (
             f"{COPY}it would take 64, one for each row of 256 bytes",
             f"{WIDE}{EVEN}their beginning in the input, 12 bytes past one",
         ),
     ),
     "flipped rows": (
-        planned(Layout.of((64, 64), (-82, 1), 63 * 82)),
+        planned(Layout.of((64, 64), (-82, 1), 63 * 82), prefer="shifted"),
         (
             f"{COPY}it would take 64, one for each row of 256 bytes",
             f"{WIDE}{EVEN}their beginning in the input, 8 bytes past one; their distance in the input, 328",
         ),
     ),
     "an output that is padded": (
-        planned(Layout.packed((64, 64)), target=Layout.of((64, 64), (66, 1), 1)),
+        planned(Layout.packed((64, 64)), prefer="shifted", target=Layout.of((64, 64), (66, 1), 1)),
         (
             f"{COPY}it would take 64, one for each row of 256 bytes",
             f"{WIDE}{EVEN}their beginning in the output, 4 bytes past one; their distance in the output, 264",
         ),
     ),
-    "rows of 140 bytes": (
-        planned(Layout.of((64, 35), (40, 1))),
+    "rows of 31 bytes": (
+        planned(Layout.of((64, 31), (40, 1)), 1),
         (
-            f"{COPY}it would take 64, one for each row of 140 bytes",
-            f"{WIDE}{EVEN}the rows' length, 140",
-            f"{SHIFTED}rows of 140 bytes, at least 143 are needed",
+            f"{COPY}{WORDS}the rows' length, 31; and it would take 64, one for each row of 31 bytes",
+            f"{WIDE}{EVEN}the rows' length, 31; their distance in the input, 40",
+            f"{SHIFTED}rows of 31 bytes are estimated to take longer so",
         ),
     ),
-    "rows of 144 bytes": (planned(Layout.of((64, 36), (40, -1), 35)), (f"{COPY}{BACKWARDS}",)),
+    "rows of 30 bytes": (
+        planned(Layout.of((64, 15), (20, 1)), 2),
+        (
+            f"{COPY}{WORDS}the rows' length, 30; and it would take 64, one for each row of 30 bytes",
+            f"{WIDE}{EVEN}the rows' length, 30; their distance in the input, 40",
+            f"{SHIFTED}rows of 30 bytes, at least 31 are needed",
+        ),
+    ),
+    "backwards": (planned(Layout.of((64, 36), (40, -1), 35), prefer="shifted"), (f"{COPY}{BACKWARDS}",)),
     "one byte": (
         planned(Layout.of((), (), 2), 1),
         (
             f"{COPY}{WORDS}the rows' length, 1; their beginning in the input, 2 bytes past one",
             f"{WIDE}{EVEN}the rows' length, 1; their beginning in the input, 2 bytes past one",
-            f"{SHIFTED}rows of 1 byte, at least 143 are needed",
+            f"{SHIFTED}rows of 1 byte, at least 31 are needed",
         ),
     ),
     "every fourth": (
-        planned(Layout.of((512,), (4,))),
+        planned(Layout.of((512,), (4,)), prefer="shifted"),
         (f"{COPY}elements of a row lie 16 bytes apart in the input",),
     ),
     "every third": (
@@ -267,19 +288,19 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         ),
     ),
     "a broadcast along rows": (
-        planned(Layout.of((64, 64), (1, 0)), profile="gpu"),
+        planned(Layout.of((64, 64), (1, 0)), prefer="tiles"),
         (f"{COPY}the input repeats one element along each row",),
     ),
-    "the same on a CPU": (
+    "a broadcast by rows": (
         planned(Layout.of((64, 64), (1, 0))),
         tuple(f"{way}the input repeats one element along each row" for way in (COPY, SHIFTED)),
     ),
     "permuted": (
-        planned(Layout.of((72, 80, 96), (1, 72, 5760)), profile="gpu"),
+        planned(Layout.of((72, 80, 96), (1, 72, 5760)), prefer="tiles"),
         (f"{COPY}permuted, neighbours of the input lie along merged dimension 0",),
     ),
     "permuted, at odd places": (
-        planned(Layout.of((70, 80, 90), (1, 70, 5600), 1), profile="gpu"),
+        planned(Layout.of((70, 80, 90), (1, 70, 5600), 1), prefer="tiles"),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
             f"{TILES}{EVEN}the rows' length, 360; their beginning in the input, 4 bytes past one; "
@@ -287,7 +308,7 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         ),
     ),
     "permuted and flipped": (
-        planned(Layout.of((72, 96), (-1, 72), 72), profile="gpu"),
+        planned(Layout.of((72, 96), (-1, 72), 72), prefer="tiles"),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
             f"{TILES}{EVEN}their beginning in the input, 4 bytes past one",
@@ -295,14 +316,14 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
     ),
     "permuted, no room": (
         planned(
-            Layout.of((71, 96), (1, 72)), profile="gpu", source_room_nbytes=(95 * 72 + 71) * 4 // 16 * 16
+            Layout.of((71, 96), (1, 72)), prefer="tiles", source_room_nbytes=(95 * 72 + 71) * 4 // 16 * 16
         ),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
             f"{TILES}{TIGHT}",
         ),
     ),
-    "permuted, on a CPU": (
+    "permuted, by rows": (
         planned(Layout.of((70, 80, 90), (1, 70, 5600))),
         tuple(
             f"{way}permuted, neighbours of the input lie along merged dimension 0" for way in (COPY, SHIFTED)
@@ -316,25 +337,26 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         ),
     ),
     "permuted bytes": (
-        planned(Layout.of((70, 90), (1, 70)), 1, "gpu"),
+        planned(Layout.of((70, 90), (1, 70)), 1, "grids"),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
             f"{TILES}{EVEN}the rows' length, 90; their distance in the input, 70",
             f"{SHIFTED_GRID}permuted, neighbours of the input lie along merged dimension 0",
         ),
     ),
-    "seven columns": (
-        planned(Layout.of((7, 90), (1, 7)), profile="gpu"),
+    "permuted, two columns": (
+        planned(Layout.of((2, 92), (1, 8)), prefer="grids"),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
-            f"{TILES}dimensions of less than 8 elements",
+            f"{TILES}dimensions so short are estimated to take longer so",
             f"{SHIFTED_GRID}permuted, neighbours of the input lie along merged dimension 0",
         ),
     ),
     "rows that interleave": (
         planned(Layout.packed((2, 3, 64)), 1, target=Layout.of((2, 3, 64), (100, 70, 1))),
         (
-            f"{COPY}{WORDS}their distance in the output, 70",
+            f"{COPY}{WORDS}their distance in the output, 70; and it would take 6, one for each row of 64 "
+            "bytes",
             f"{WIDE}{EVEN}their distance in the output, 100; their distance in the output, 70",
             f"{SHIFTED}rows of the output interleave",
         ),
@@ -362,14 +384,14 @@ PLACES = ("the rows' length", "their beginning in the input", "their distance in
 
 @given(
     st.tuples(st.integers(64, 200), st.integers(0, 31), st.integers(220, 300)),
-    st.sampled_from(["cpu", "gpu"]),
+    st.sampled_from(["rows", "shifted", "grids", "shifted grid"]),
 )
-def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], profile: str) -> None:
+def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], prefer: str) -> None:
     """With all of it mended the way is open; with any of it left it is not."""
 
     def against(row: int, begin: int, distance: int) -> str:
-        found = planned(Layout.of((99, row), (distance, 1), begin), 1, profile).hindrances
-        return next((line for line in found if line.startswith(WIDE)), "")
+        found = planned(Layout.of((99, row), (distance, 1), begin), 1, prefer).hindrances
+        return next((line for line in found if line.startswith((WIDE, WIDE_GRID))), "")
 
     named = [place in against(*places) for place in PLACES]
     assert any(named) == bool(against(*places))
@@ -381,15 +403,14 @@ def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], pr
 
 
 def test_pieces_of_a_split_copy_are_told_as_one() -> None:
-    limits = Limits(2048, 32, 65535, CPU)
+    limits = replace(LIMITS["shifted"], binding_nbytes=2048)
     plan = plan_copy(Layout.of((4098,), (1,), 1), Layout.packed((4098,)), 1, Terms(limits))
     assert len(plan.steps) > 2
     assert plan.hindrances[0] == (
         f"{COPY}{WORDS}the rows' length, 4098; their beginning in the input, 1 byte past one"
     )
-    rows = plan_copy(
-        Layout.of((4, 512), (600, 1)), Layout.packed((4, 512)), 4, Terms(replace(limits, profile=GPU))
-    )
+    limits = replace(LIMITS["grids"], binding_nbytes=2048)
+    rows = plan_copy(Layout.of((4, 512), (600, 1)), Layout.packed((4, 512)), 4, Terms(limits))
     assert len(rows.steps) > 2
     assert rows.hindrances[0] == f"{COPY}it would take 4, one for each row of 2048 bytes"
 
@@ -397,7 +418,7 @@ def test_pieces_of_a_split_copy_are_told_as_one() -> None:
 def test_a_gradient_is_told_by_its_window_not_by_its_zeros() -> None:
     taken = (range(0, 9, 2),) * 4
     planner = slice_grad_planner(taken, zeroed=False)
-    terms = Terms(Limits(2**27, 32, 65535, CPU))
+    terms = Terms(replace(LIMITS["rows"], profile=preferring(CPU, *BY_ROWS, *NARROW)))
     plan = planner(Layout.packed((5,) * 4), Layout.packed((9,) * 4), 1, terms)
     assert len(plan.steps) > 2
     assert "from zeros" not in str(plan.steps[0])

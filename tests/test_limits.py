@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from costing import preferring
 from helpers import random_bytes
 
 import wgslice as wg
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import GPU
 from wgslice.plans.steps import Dispatch
 
@@ -54,7 +56,9 @@ def test_elements_further_apart_than_a_binding(device: wg.Device) -> None:
 
 def test_more_rows_than_a_dimension_of_the_grid(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a GPU deals them that gives every element of a short row an invocation."""
-    monkeypatch.setattr(device, "limits", replace(device.limits, profile=replace(GPU, grids=False)))
+    monkeypatch.setattr(
+        device, "limits", replace(device.limits, profile=preferring(GPU, Kernel.ROWS, paired=False))
+    )
     x = np.arange(2_600_000 * 3, dtype=np.uint32).reshape(-1, 3)
     operator = device.compile(
         wg.Slice1(wg.TensorDesc("u4", x.shape), wg.TensorDesc("u4", (len(x), 2)), (0, 0), x.shape, (-1, 2))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from costing import preferring
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -30,7 +31,7 @@ from wgslice.operators import compiled, planned
 from wgslice.plans import aside, copy, slice_grad, terms
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, MOST_STAGING, Limits
+from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, MOST_STAGING, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Memory
 from wgslice.plans.terms import Terms
 
@@ -263,6 +264,8 @@ def test_a_callers_own_destroy_still_runs(device: wg.Device) -> None:
 def test_dispatches_that_follow_each_other_share_a_pass(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS)
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
     operator = device.compile(crop(dtype="u1"))
     buffer = make_buffer(device, random_bytes(2048))
     bindings: dict[str, Any] = {"input": (buffer, 1), "output": (buffer, 3)}
@@ -286,7 +289,14 @@ def check_tight(device: wg.Device, operator: wg.CompiledOperator, source: Any, e
     return operator.plan_for(**buffers)
 
 
-@pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("profile", "kernel"),
+    [
+        (preferring(CPU, Kernel.SHIFTED_ROWS), Kernel.SHIFTED_ROWS),
+        (preferring(GPU, Kernel.SHIFTED_GRID), Kernel.SHIFTED_GRID),
+    ],
+    ids=["rows", "grids"],
+)
 @pytest.mark.parametrize(
     ("dtype", "sizes", "step"),
     [
@@ -303,7 +313,8 @@ def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
     dtype: str,
     sizes: tuple[int, int],
     step: int,
-    profile: Any,
+    profile: Profile,
+    kernel: Kernel,
 ) -> None:
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
     source = random_bytes(sizes[0] * sizes[1] * np.dtype(dtype).itemsize).view(dtype).reshape(sizes)
@@ -312,13 +323,8 @@ def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
     plan = check_tight(device, operator, source.reshape(-1).view(np.uint8), expected)
     assert expected.nbytes % 16
     assert expected.nbytes % 4 == 0
-    kernel = Kernel.SHIFTED_ROWS
-    if profile.grids:  # which takes every second word by words
-        kernel = Kernel.SHIFTED_GRID if step == 1 or dtype != "u4" else Kernel.WORD_GRID
-    if step == -1:
-        kernel = Kernel.SHIFTED_GRID if profile.grids else Kernel.SHIFTED_ROWS
     assert plan.steps[0].name == kernel.value == operator.plan.steps[0].name
-    assert len(plan.steps) > len(operator.plan.steps) or kernel is Kernel.WORD_GRID
+    assert len(plan.steps) > len(operator.plan.steps)
 
 
 def test_tight_windows_leave_only_the_last_to_words(device: wg.Device) -> None:

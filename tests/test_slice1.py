@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from costing import preferring
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -32,6 +33,7 @@ from strategies import Case, cases
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.plans.kernels import Kernel
 
 ALL_DTYPES = [
     *("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
@@ -246,7 +248,9 @@ def test_a_refused_call_touches_no_output(
 def test_more_bytes_than_a_binding(device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
     """Both sides beyond the binding that WebGPU promises, unaligned and reversed."""
     binding_nbytes = min(device.limits.binding_nbytes, 2**27)
-    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=binding_nbytes))
+    profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS)
+    limits = replace(device.limits, binding_nbytes=binding_nbytes, profile=profile)
+    monkeypatch.setattr(device, "limits", limits)
     rows = binding_nbytes // np.dtype(dtype).itemsize // 4096 + 3
     x = np.arange(rows * 4099, dtype=np.uint32).astype(dtype).reshape(rows, 4099)
     window = (1, 1), (rows - 1, 4098), (-1, 1)
