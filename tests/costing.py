@@ -13,7 +13,7 @@ from wgslice.plans.costs import Costs, Work, work_name
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
 
-CHEAP, DEAR = Work(0.0, 1e15), Work(1e-6, 1e6)
+CHEAP, DEAR = Work(0.0, 1e30), Work(1e-6, 1e6)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
 ENDS = {Kernel.ROW_ENDS, Kernel.NARROW_ENDS}  # which complete these, and are chosen with them
 SOURCES = {  # one of each pattern, whatever the width
@@ -44,6 +44,19 @@ def priced(
     return replace(profile, costs=costs)
 
 
+def ranking(profile: Profile, *kernels: Kernel, copies: bool = False) -> Profile:
+    """A profile that takes the first of some kernels that can do a copy, or buffer copies before all."""
+
+    def price(kernel: Kernel, _: bool) -> Work:
+        if kernel in ENDS:
+            return CHEAP
+        return Work(0.0, 10.0 ** (30 - 4 * kernels.index(kernel))) if kernel in kernels else DEAR
+
+    if copies:
+        return priced(profile, price, dispatch_s=0, copy_s=0, copy_bytes_per_s=1e40)
+    return priced(profile, price, dispatch_s=0)
+
+
 @cache
 def preferring(
     profile: Profile, *kernels: Kernel, paired: bool | None = None, copies: bool = False
@@ -61,6 +74,6 @@ def preferring(
 
     if copies:
         return priced(
-            profile, price, dispatch_s=1e-9, copy_s=0, copy_bytes_per_s=1e15, clear_bytes_per_s=1e15
+            profile, price, dispatch_s=1e-9, copy_s=0, copy_bytes_per_s=1e30, clear_bytes_per_s=1e30
         )
     return priced(profile, price, dispatch_s=1e-9)

@@ -236,10 +236,10 @@ def test_the_end_of_a_tight_buffer_may_be_a_buffer_copy() -> None:
     words, blocks = Work(0.0, 1e9), Work(0.0, 4e9)
     known = (Kernel.SHIFTED_ROWS, blocks), (Kernel.ROW_ENDS, blocks), (Kernel.ROWS, words)
     source = Layout.of((300, 65), (70, 1), 2)
-    room = {"source_room_nbytes": source.stop * 4 // 16 * 16}
+    room_nbytes = source.stop * 4 // 16 * 16
     for copy_s, kind in ((1e-6, BufferCopies), (1e-5, Dispatch)):
         profile = costing(CPU, *known, copy_s=copy_s, copy_bytes_per_s=1e9)
-        *_, end = plan(source, profile, **room).steps
+        *_, end = plan(source, profile, source_room_nbytes=room_nbytes).steps
         assert isinstance(end, kind)
         assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
 
@@ -414,7 +414,12 @@ def test_alternatives_in_tight_buffers_and_bindings_are_copies_too(case: Case, a
     limits = Limits(4 * alignment, alignment, workgroups=2, profile=preferring(CPU, Kernel.ROWS))
     rooms = [layout.stop * case.width // 16 * 16 for layout in (case.source, case.output)]
     assume(case.output.size <= 200 and 0 not in rooms)  # few pieces, and a vector at least
-    made = plan_copy(case.source, case.output, case.width, Terms(limits, True, True, *rooms))
+    made = plan_copy(
+        case.source,
+        case.output,
+        case.width,
+        Terms(limits, source_room_nbytes=rooms[0], target_room_nbytes=rooms[1]),
+    )
     found = made.alternatives_of()
     chosen_s = seconds_of(made.steps, limits.profile.costs)
     assert chosen_s <= found[0].seconds * (1 + 1e-9)

@@ -13,12 +13,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
+from costing import preferring
 from helpers import check_same, in_threads
 
 import wgslice as wg
 from wgslice.gpu import usages
 from wgslice.gpu.adapter import choose_adapter, install_advice
 from wgslice.gpu.device import LEAST_LIMITS
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
 DISCRETE = wg.Adapter("Radeon", "Vulkan", "DiscreteGPU", "RADV")
@@ -264,7 +266,7 @@ def test_the_least_limits_are_enough(device: wg.Device) -> None:
     offsets, fields = [[0, 1], [2, 2]], [[1, 1], [1, -1]]
     windows = wg.extract_windows(wg.asarray(x, least), offsets, (4, 8), fields)
     check_same(windows.numpy(), np.stack([x[:4, 1:9], x[2:6, 2:10][:, ::-1]]))
-    for profile in (CPU, GPU):
+    for profile in (CPU, GPU, preferring(GPU, Kernel.TILES), preferring(GPU, Kernel.WIDE_TILES)):
         least.limits = replace(least.limits, profile=profile)
         turned = wg.asarray(np.arange(4096, dtype=np.float32).reshape(64, 64), least)
         assert np.array_equal(turned.T.numpy(), turned.numpy().T)

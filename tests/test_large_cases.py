@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from costing import ENDS, ranking
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -27,7 +28,8 @@ from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import GRIDS, Kernel
+from wgslice.plans.grids import GRIDS, UNIT_GRIDS
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Dispatch
@@ -36,24 +38,27 @@ from wgslice.shaders.twins import run_plan
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
-ENDS = Kernel.ROW_ENDS, Kernel.NARROW_ENDS
 ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel not in ENDS]
-# In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles,
-# as for planes that would leave most lanes idle; its invocations take 4 vectors.
+BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.NARROW_ROWS
+ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.NARROW_ROWS
+# In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;
+# its invocations take 4 vectors.
 PROFILES = [
-    CPU,
-    GPU,
-    replace(CPU, name="cpu, small", workgroup_size=1),
-    replace(
-        GPU,
-        name="gpu, rows, small",
-        workgroup_size=1,
-        words_each=(16,),
-        narrow_words_each=(16,),
-        blocks_each=4,
-        grids=False,
+    ranking(CPU, *BY_ROWS, copies=True),
+    ranking(GPU, *ON_GRIDS),
+    ranking(replace(CPU, name="cpu, small", workgroup_size=1), *BY_ROWS),
+    ranking(
+        replace(
+            GPU,
+            name="gpu, rows, small",
+            workgroup_size=1,
+            words_each=(16,),
+            narrow_words_each=(16,),
+            blocks_each=4,
+        ),
+        *BY_ROWS,
     ),
-    replace(GPU, name="gpu, small", workgroup_size=2),
+    ranking(replace(GPU, name="gpu, small", workgroup_size=2), *ON_GRIDS),
 ]
 
 workgroups = st.sampled_from([60, 260, 65535])  # of a dimension of the grid

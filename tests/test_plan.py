@@ -155,7 +155,7 @@ def test_the_longest_dimension_has_the_rows_of_planes() -> None:
 def share_of(kernel: Kernel, source: Layout, width: int, limits: Limits = LIMITS, *, paired: bool) -> Share:
     """How a kernel deals a copy into packed memory."""
     target = Layout.packed(source.sizes)
-    bindings = tuple(span_of(side, width, limits) for side in (source, target))
+    bindings = span_of(source, width, limits), span_of(target, width, limits)
     return dispatch_of(kernel, source, target, width, bindings, limits, "forced", paired).share
 
 

@@ -241,7 +241,7 @@ def test_a_gradients_descriptor_has_slice1s_rules() -> None:
         wg.SliceGrad(small, wg.TensorDesc("f4", (4, 6), (0, 1)), (1, 2), (2, 3))
 
 
-@pytest.mark.parametrize("profile", [CPU, GPU])
+@pytest.mark.parametrize("profile", [preferring(CPU, copies=True), preferring(GPU, Kernel.ROWS)])
 @pytest.mark.parametrize("key", [np.s_[8:24], np.s_[8:24:2]], ids=["buffer copy", "kernel"])
 def test_a_refused_recording_records_nothing(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, profile: Any, key: slice
