@@ -41,7 +41,8 @@ def adapters() -> list[Adapter]:
     with process_lock:
         if not found_adapters:
             with runtime_folder():
-                found_adapters.extend(map(describe_adapter, wgpu.gpu.enumerate_adapters_sync()))
+                found = [describe_adapter(adapter) for adapter in wgpu.gpu.enumerate_adapters_sync()]
+            found_adapters.extend(found)  # all or, where it was interrupted, none
         return list(found_adapters)
 
 
