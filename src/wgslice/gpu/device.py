@@ -18,6 +18,7 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
+from wgslice.gpu.waiting import wait_done
 from wgslice.plans.profiles import (
     CPU,
     GPU,
@@ -29,7 +30,7 @@ from wgslice.plans.profiles import (
 )
 from wgslice.shaders.uniforms import copy_dtype, windows_dtype
 
-__all__ = ["Device", "default_device"]
+__all__ = ["WRAPPED", "Device", "default_device"]
 
 # What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
 LEAST_LIMITS = {
@@ -163,7 +164,9 @@ class Device:
             if device is None:
                 device = cls(wgpu_device)
                 setattr(wgpu_device, WRAPPED, device)  # so that both live equally long
-            return device
+                return device
+        device.check_not_lost()
+        return device
 
     def compile(self, descriptor: Compilable[Compiled_co]) -> Compiled_co:
         """Plan an operator once, to run or record it many times.
@@ -176,11 +179,19 @@ class Device:
         Returns
         -------
         CompiledOperator
+
+        Raises
+        ------
+        TypeError
+            `descriptor` is none.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left for what the operator needs, or is gone.
         """
         if not hasattr(type(descriptor), "compile"):
             raise TypeError(
                 f"Device.compile takes a descriptor such as Slice1, not {type(descriptor).__name__}"
             )
+        self.check_not_lost()
         return descriptor.compile(self)
 
     def synchronize(self) -> None:
@@ -191,10 +202,8 @@ class Device:
         DeviceLostError
             The device is gone.
         """
-        if self.is_lost():
-            raise DeviceLostError(LOST)
-        # wgpu-py 0.32 has no public wait but mapping a buffer, which takes 0.1 ms more than this
-        self.wgpu_device._poll_wait()
+        self.check_not_lost()
+        wait_done(self.wgpu_device, self.is_lost)
 
     def create_buffer(self, nbytes: int) -> Buffer:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
@@ -223,6 +232,11 @@ class Device:
     def zeros(self) -> Buffer:
         """PATTERN_NBYTES that nobody writes."""
         return self.create_buffer(PATTERN_NBYTES)
+
+    def check_not_lost(self) -> None:
+        """Refuse to go on where the device is gone."""
+        if self.is_lost():
+            raise DeviceLostError(LOST)
 
     def is_lost(self) -> bool:
         """Whether the device is gone, as far as wgpu knows: then it describes no bindings any more."""

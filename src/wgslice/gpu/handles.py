@@ -8,7 +8,7 @@ from typing import Any
 
 from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import WRAPPED, Device
 from wgslice.gpu.process import check_process
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice
 from wgslice.gpu.translation import translated_errors
@@ -37,7 +37,9 @@ def describe_buffer(buffer: Buffer) -> str:
 def device_of(buffer: Buffer) -> Device:
     """The device that a caller's buffer belongs to."""
     check_buffer_type(buffer, "that of a tensor is x.buffer, and offset= says where to begin")
-    return Device.wrap(owner_of(buffer))
+    owner = owner_of(buffer)
+    wrapped: Device | None = getattr(owner, WRAPPED, None)  # without a look at whether it is lost
+    return Device.wrap(owner) if wrapped is None else wrapped
 
 
 def check_buffer_type(buffer: Buffer, remedy: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from threading import Event
 from typing import Any, Protocol
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "ComputePass",
     "GPUAdapter",
     "GPUDevice",
+    "MapPromise",
     "Pipeline",
     "Queue",
     "ShaderModule",
@@ -45,6 +47,15 @@ class CommandBuffer(Protocol):
     """A wgpu.GPUCommandBuffer."""
 
 
+class MapPromise(Protocol):
+    """A wgpu.GPUPromise of a buffer that is being mapped."""
+
+    _thread_event: Event  # set once the mapping is done, or has failed
+
+    def sync_wait(self) -> None:
+        """Wait for it; an error where it has failed."""
+
+
 class Buffer(Protocol):
     """A wgpu.GPUBuffer."""
 
@@ -66,8 +77,8 @@ class Buffer(Protocol):
     def label(self) -> str:
         """What its maker called it."""
 
-    def map_sync(self, mode: str, offset: int, size: int) -> None:
-        """Wait until the CPU can read a stretch of it."""
+    def map_async(self, mode: str, offset: int, size: int) -> MapPromise:
+        """Begin to give the CPU a stretch of it."""
 
     def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview:
         """The bytes of a mapped stretch."""

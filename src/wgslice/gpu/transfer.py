@@ -9,6 +9,7 @@ from wgslice.arguments import whole_words
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.translation import translated_errors
+from wgslice.gpu.waiting import wait_mapped
 from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 __all__ = ["download", "upload"]
@@ -46,7 +47,7 @@ def download(
         staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())
         for position in range(start, stop, STAGING_NBYTES):
             nbytes = min(STAGING_NBYTES, stop - position)
-            staging.map_sync("READ_NOSYNC", 0, nbytes)  # READ submits once more, as if nothing had been
+            wait_mapped(staging, nbytes, device.is_lost)
             following, next_staging = position + STAGING_NBYTES, staging
             if following < stop:
                 next_staging = copy_chunk(device, buffer, following, stop, device.create_encoder())
