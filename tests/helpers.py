@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import SourceFileLoader
@@ -144,10 +146,21 @@ def packed_strides(sizes: Sequence[int]) -> list[int]:
     return [int(np.prod(sizes[axis + 1 :], dtype=int)) for axis in range(len(sizes))]
 
 
-def in_threads(work: Callable[[int], None]) -> None:
-    """Do work in four threads at once, each with its number, and wait for all."""
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+def in_threads(work: Callable[[int], None], count: int = 4) -> None:
+    """Do work in threads at once, each with its number, and wait for all."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

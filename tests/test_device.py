@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import weakref
 from dataclasses import replace
 from typing import Any, cast
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 import wgpu
 from costing import preferring
-from helpers import check_same, in_threads
+from helpers import check_same, run_python
 
 import wgslice as wg
 from wgslice.gpu import usages
@@ -105,16 +103,6 @@ def test_the_advice_is_for_this_system(
     assert advice in install_advice()
 
 
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_the_default_device_is_made_once_and_obeys_the_environment(device: wg.Device) -> None:
     code = """
 import threading, wgslice as wg
@@ -196,19 +184,6 @@ def test_an_adapter_of_the_list_can_be_requested(device: wg.Device) -> None:
 
 
 DOUBLE_STEP = wg.Slice1(wg.TensorDesc("int64", (8,)), wg.TensorDesc("int64", (4,)), (0,), (8,), (2,))
-
-
-def test_a_lost_default_device_is_replaced(device: wg.Device) -> None:
-    code = """
-import wgslice as wg
-first = wg.default_device()
-first.wgpu_device.destroy()
-second = wg.default_device()
-assert second is not first and second is wg.default_device()
-print(wg.asarray([1, 2, 3])[::-1].numpy().tolist())
-"""
-    done = run_python(code, WGSLICE_ADAPTER=str(device.adapter))
-    assert done.stdout.strip() == "[3, 2, 1]", done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -298,56 +273,6 @@ def test_usages_are_wgpus(ours: type) -> None:
     for name in names:
         assert getattr(ours, name) == getattr(theirs, name)
     assert usages.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
-
-
-def test_a_lost_device_says_so(device: wg.Device) -> None:
-    lost = wg.Device.request(device.adapter)
-    x = wg.asarray(np.arange(8), lost)
-    y = wg.empty(8, np.int64, lost)
-    lost.wgpu_device.destroy()
-    attempts: list[Any] = [
-        lambda: wg.asarray([1, 2], lost),
-        lambda: x.numpy(),
-        lambda: x[::-1].numpy(),
-        lambda: wg.slice1(x, [0], [8], out=y),
-        lambda: wg.slice1(x, [0], [8], [-1], out=y),
-        lost.synchronize,
-        lambda: wg.from_buffer(x.buffer, 8, np.int64),
-        lambda: lost.compile(DOUBLE_STEP).record(
-            lost.wgpu_device.create_command_encoder(), input=x.buffer, output=y.buffer
-        ),
-    ]
-    for attempt in attempts:
-        with pytest.raises(wg.DeviceLostError, match="the device is lost: request a new one"):
-            attempt()
-
-
-def test_no_memory_left_is_a_memory_error(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What wgpu raises then; software adapters promise memory that they do not have, so none is exhausted."""
-    full = wg.Device.request(device.adapter)
-
-    def create_buffer(**_: Any) -> None:
-        raise wgpu.GPUValidationError("In wgpuDeviceCreateBuffer\n  Not enough memory left.")
-
-    monkeypatch.setattr(full.wgpu_device, "create_buffer", create_buffer)
-    with pytest.raises(wg.OutOfDeviceMemory, match=r"no memory left .* drop tensors") as refusal:
-        wg.empty(8, np.uint8, full)
-    assert isinstance(refusal.value, MemoryError)
-
-
-def test_threads_may_share_a_device(device: wg.Device) -> None:
-    x = np.arange(1000, dtype=np.int32).reshape(10, 100)
-    tensor = wg.asarray(x, device)
-    failures: list[int] = []
-
-    def work(number: int) -> None:
-        for start in range(20):
-            key = np.s_[::-1, start + number :: 3]
-            if not np.array_equal(tensor[key].numpy(), x[key]):
-                failures.append(start)
-
-    in_threads(work)
-    assert not failures
 
 
 def test_synchronize_waits_and_leaves_results_in_place(device: wg.Device) -> None:

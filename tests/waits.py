@@ -1,0 +1,115 @@
+"""Waits for the GPU that do not end before a test lets them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import wgslice as wg
+import wgslice.onnx as backend
+from wgslice.gpu import waiting
+
+LONGEST_SECONDS = 30.0  # a wait that nothing else ends, so that a test fails and does not hang
+
+
+class Stall:
+    """A wait that does not end before a test lets it."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()  # somebody waits
+        self.over = threading.Event()
+        self.timed_out = False
+        self.end = time.monotonic() + LONGEST_SECONDS
+
+    def holds(self) -> bool:
+        """Whether it still does, after a moment."""
+        self.timed_out |= time.monotonic() > self.end
+        return not (self.over.wait(0.001) or self.timed_out)
+
+    def hold(self) -> None:
+        self.timed_out |= not self.over.wait(LONGEST_SECONDS)
+
+
+@contextmanager
+def paused() -> Iterator[Stall]:
+    """Keep whoever waits for a GPU inside of the wait, with all that it holds there, until `over` is set."""
+    stall, outlived = Stall(), waiting.outlived
+
+    def held(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
+        stall.begun.set()
+        stall.hold()
+        return outlived(finished, is_lost)
+
+    waiting.outlived = held
+    try:
+        yield stall
+    finally:
+        waiting.outlived = outlived
+        stall.over.set()
+
+
+@contextmanager
+def unanswered(device: wg.Device) -> Iterator[Stall]:
+    """Keep wgpu from telling a device that its work is done, as if that took long.
+
+    A submission would tell it all the same.
+    """
+    stall, outlived = Stall(), waiting.outlived
+    wgpu_device, poller = device.wgpu_device, device.wgpu_device._poller
+    poll, poll_wait = poller._poll_func, wgpu_device._poll_wait
+
+    def held_wait() -> None:
+        stall.hold()
+        poll_wait()
+
+    def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
+        stall.begun.set()
+        return outlived(finished, is_lost)
+
+    def held_poll(block: bool) -> None:
+        if not stall.holds():
+            poll(block)
+
+    poller._poll_func, wgpu_device._poll_wait, waiting.outlived = held_poll, held_wait, watched
+    try:
+        yield stall
+    finally:
+        waiting.outlived = outlived
+        stall.over.set()
+        del wgpu_device._poll_wait
+        if wgpu_device._poller is not None:  # None is what `destroy` leaves
+            poller._poll_func = poll
+
+
+def transposing(device: wg.Device, sizes: tuple[int, int]) -> Any:
+    """A model that transposes, on a device."""
+    sides = [
+        helper.make_tensor_value_info(name, TensorProto.INT32, sides)
+        for name, sides in (("x", sizes), ("y", sizes[::-1]))
+    ]
+    graph = helper.make_graph([helper.make_node("Transpose", ["x"], ["y"])], "g", sides[:1], sides[1:])
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    model.ir_version = 8
+    return backend.prepare(model, device=device)
+
+
+def waits(device: wg.Device, x: Any) -> dict[str, Callable[[], Any]]:
+    """Everything that waits for a GPU, for an int32 array of two dimensions."""
+    tensor, model = wg.asarray(x, device), transposing(device, x.shape)
+    return {
+        "numpy": tensor.numpy,
+        "numpy of a view": tensor[::-1, ::2].numpy,
+        "asarray": lambda: np.asarray(tensor),
+        "synchronize": device.synchronize,
+        "a model": lambda: model.run([x]),
+    }
+
+
+WAITS = ("numpy", "numpy of a view", "asarray", "synchronize", "a model")
