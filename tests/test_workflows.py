@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from typing import Any
 import pytest
 from pages import PAGES, blocks
 from ruamel.yaml import YAML
+
+import wgslice as wg
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -71,15 +75,70 @@ def test_workflows_are_linted(name: str, tmp_path: Path) -> None:
     assert found in refused.stdout + refused.stderr
 
 
-def test_the_workflow_that_the_pages_show_is_one(tmp_path: Path) -> None:
-    shown = [block.text for page in PAGES for block in blocks(page, "yaml")]
-    assert len(shown) == 1
+# What the pages show: by a key that only one of them has, how it is linted, and with what mistake it is not.
+SHOWN = {
+    "runs-on": ("vendor.github-workflows", ("runs-on:", "runs-where:")),
+    "image": ("vendor.gitlab-ci", ("image:", "picture:")),
+}
+
+
+def shown(key: str) -> str:
+    """The one that a page shows."""
+    every = [block.text for page in PAGES for block in blocks(page, "yaml")]
+    assert len(every) == len(SHOWN)
+    (found,) = [text for text in every if f"{key}:" in text]
+    return found
+
+
+@pytest.mark.parametrize("key", SHOWN)
+def test_the_workflows_that_the_pages_show_are_some(key: str, tmp_path: Path) -> None:
+    schema, mistake = SHOWN[key]
     path = tmp_path / "shown.yml"
-    path.write_text(shown[0])
-    options, mistake, _ = LINTERS["check-jsonschema"]
-    assert lint("check-jsonschema", *options, str(path)).returncode == 0
-    path.write_text(shown[0].replace(*mistake))
-    assert lint("check-jsonschema", *options, str(path)).returncode != 0
+    path.write_text(shown(key))
+    assert lint("check-jsonschema", "--builtin-schema", schema, str(path)).returncode == 0
+    path.write_text(shown(key).replace(*mistake))
+    assert lint("check-jsonschema", "--builtin-schema", schema, str(path)).returncode != 0
+
+
+def test_the_workflow_that_the_pages_show_has_no_holes(tmp_path: Path) -> None:
+    """Pinned by tags, which people can read; our own by hashes."""
+    path, policy = tmp_path / "shown.yml", tmp_path / "zizmor.yml"
+    policy.write_text("rules: {unpinned-uses: {config: {policies: {'*': ref-pin}}}}")
+    options, mistake, found = LINTERS["zizmor"]
+    for text, status in ((shown("runs-on"), 0), (shown("runs-on").replace(*mistake), 1)):
+        path.write_text(text)
+        done = lint("zizmor", *options, "--config", str(policy), str(path))
+        assert (done.returncode != 0, found in done.stdout) == (status, status), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("key", SHOWN)
+def test_the_check_that_the_pages_show_fails_without_the_adapter(device: wg.Device, key: str) -> None:
+    (check,) = re.findall(r"- (?:run: )?(python -c .*default_device.*)", shown(key))
+    command = [sys.executable, *shlex.split(check)[1:]]
+
+    def run(adapter: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "WGSLICE_ADAPTER": adapter}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    there, missing = run(device.adapter.backend), run("Vulcan")
+    assert (there.returncode, there.stdout) == (0, f"{device}\n"), there.stderr
+    assert missing.returncode == 1
+    assert "NoAdapterError: no adapter has 'Vulcan' of WGSLICE_ADAPTER" in missing.stderr
+
+
+def test_mesa_keeps_kernels_where_the_pages_say(device: wg.Device, tmp_path: Path) -> None:
+    if "Mesa" not in device.adapter.driver:
+        pytest.skip("not a driver of Mesa's")
+    kept = tmp_path / "kept"
+    code = "import wgslice as wg; print(wg.asarray([1, 2, 3])[::-1].numpy())"
+    environment = {**os.environ, "WGSLICE_ADAPTER": str(device.adapter), "MESA_SHADER_CACHE_DIR": str(kept)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[3 2 1]\n", done.stderr
+    files = [path for path in kept.rglob("*") if path.is_file() and path.name != "index"]
+    assert max(path.stat().st_size for path in files) > 1000, "the driver's empty files have 20 bytes"
+    assert all("MESA_SHADER_CACHE_DIR: $" in shown(key) for key in SHOWN)
 
 
 def test_ci_runs_the_linux_job() -> None:
