@@ -9,18 +9,14 @@ from functools import cache
 from helpers import WIDTHS
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import Costs, Work, work_name
+from wgslice.plans.costs import IN_BLOCKS, Costs, Work, work_name
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
 
 CHEAP, DEAR = Work(0.0, 1e30), Work(1e-6, 1e6)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
 ENDS = {Kernel.ROW_ENDS, Kernel.NARROW_ENDS}  # which complete these, and are chosen with them
-SOURCES = {  # one of each pattern, whatever the width
-    "beside": Layout.of((2,), (1,)),
-    "near": Layout.of((2,), (2,)),
-    "far": Layout.of((2,), (64,)),
-}
+SOURCES = [Layout.of((2,), (stride,)) for stride in (1, 2, 4, 64)]  # beside each other, near and far
 
 
 def priced(
@@ -36,7 +32,7 @@ def priced(
     works = {
         work_name(kernel, source, width, paired): price(kernel, paired)
         for kernel in Kernel
-        for source in SOURCES.values()
+        for source in (SOURCES[:3] if kernel in IN_BLOCKS else SOURCES)
         for width in WIDTHS
         for paired in (False, True)
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
@@ -49,7 +50,7 @@ class Layout:
         """Number of elements, repeated ones counted."""
         return prod(self.sizes)
 
-    @property
+    @cached_property
     def is_packed(self) -> bool:
         """Whether the elements lie row-major without gaps, wherever they begin."""
         return self == Layout.packed(self.sizes, self.offset)
@@ -64,7 +65,7 @@ class Layout:
         """One past the highest element that an index reaches; `lowest` for a layout without elements."""
         return self.offset + sum([reach for reach in self.reaches if reach > 0]) + (self.size > 0)
 
-    @property
+    @cached_property
     def reaches(self) -> tuple[int, ...]:
         """For each dimension the signed distance from its first to its last element."""
         return tuple([(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)])
@@ -78,9 +79,9 @@ class Layout:
 
     def shifted(self, elements: int) -> Layout:
         """The same layout, further along."""
-        if elements == 0:
+        if elements == 0 or 0 in self.sizes:
             return self
-        return Layout.of(self.sizes, self.strides, self.offset + elements)
+        return Layout(self.sizes, self.strides, self.offset + elements)
 
     def select(self, selection: Sequence[int | range | None]) -> Layout:
         """The layout of a part: for each dimension an index (drops it) or a range of indices.
@@ -201,11 +202,12 @@ def coalesce(source: Layout, target: Layout) -> tuple[Layout, Layout]:
     dimension of size 1 is left, target strides are positive and in descending order, and neighbours i, i + 1
     are merged if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both sides.
     """
-    flips = [
-        range(size - 1, -1, -1) if stride < 0 else range(size)
-        for size, stride in zip(target.sizes, target.strides, strict=True)
-    ]
-    source, target = source.select(flips), target.select(flips)
+    if min(target.strides, default=0) < 0:
+        flips = [
+            range(size - 1, -1, -1) if stride < 0 else range(size)
+            for size, stride in zip(target.sizes, target.strides, strict=True)
+        ]
+        source, target = source.select(flips), target.select(flips)
     dimensions = sorted(
         (
             (target_stride, source_stride, size)

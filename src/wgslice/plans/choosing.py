@@ -9,19 +9,28 @@ from typing import NamedTuple, TypeAlias
 
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.candidates import Candidate, candidates, ends_of
-from wgslice.plans.costs import Costs, work_name
+from wgslice.plans.costs import Costs, name_of, pattern, step_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
-from wgslice.plans.row_copies import are_whole_words, row_copies
+from wgslice.plans.row_copies import are_whole_words, row_copies, row_sizes
 from wgslice.plans.splitting import cut_end, has_room, split
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
 from wgslice.plans.windows_steps import WindowDispatch
 
-__all__ = ["Choice", "Step", "alternatives", "cheapest", "dispatches_of", "seconds_of"]
+__all__ = ["WORTHWHILE", "Choice", "Step", "alternatives", "cheapest", "dispatches_of", "seconds_of"]
 
 Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 Only: TypeAlias = tuple[Kernel, bool] | None  # the one kernel that may be taken, and whether of paired rows
+
+# Of a candidate's time, or less: what another must be able to take for a closer look at it. Estimates are no
+# better than that, and a look is a tenth of planning.
+WORTHWHILE = 0.95
+
+# Kernels that leave the ends of rows to another dispatch, and the least share of a row's bytes that are not
+# in its ends: of 31 bytes, a block of 16.
+LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
+LEAST_OF_BLOCKS = 0.5
 
 
 class Choice(NamedTuple):
@@ -53,40 +62,61 @@ def cheapest(source: Layout, target: Layout, width_nbytes: int, terms: Terms) ->
 
     Buffer copies of everything or of rows, or dispatches of pieces that bindings hold.
     """
-    copies = by_buffer_copies(source, target, width_nbytes, terms)
-    most_s = copies.seconds if copies else inf
-    dispatched = by_dispatches(source, target, width_nbytes, terms, most_s)
-    if copies and (dispatched is None or copies.seconds <= dispatched.seconds):
-        return copies
+    copies_s = copying_seconds(source, target, width_nbytes, terms)
+    dispatched = by_dispatches(source, target, width_nbytes, terms, copies_s)
+    if dispatched is None and copies_s < inf:
+        return by_buffer_copies(source, target, width_nbytes, copies_s)
     assert dispatched is not None
     return dispatched
 
 
 def alternatives(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> list[Choice]:
-    """Every way to do a coalesced copy, the cheapest by estimate first.
+    """Every way to do a coalesced copy: what is chosen, then the others by what they are estimated to take.
 
     Of a copy in several pieces, those that a kernel cannot take go by the cheapest one that can.
     """
-    copies = by_buffer_copies(source, target, width_nbytes, terms)
-    found = {copies.name: copies} if copies else {}
-    for piece in split(source, target, width_nbytes, terms.limits):
-        cut = None if has_room(*piece, width_nbytes, terms) else cut_end(*piece, width_nbytes, terms)
-        whole = cut is not None or has_room(*piece, width_nbytes, terms)
-        for kernel, _, paired in trusted(*coalesce(*piece), width_nbytes, terms, whole_vectors=whole):
-            name = kernel.value + " of pairs" * paired
-            if name not in found:
-                way = by_dispatches(source, target, width_nbytes, terms, inf, (kernel, paired))
-                if way is not None:
-                    found[name] = way._replace(name=name)
-    return sorted(found.values(), key=lambda choice: choice.seconds)
+    copies_s = copying_seconds(source, target, width_nbytes, terms)
+    found = {}
+    if copies_s < inf:
+        copies = by_buffer_copies(source, target, width_nbytes, copies_s)
+        found[copies.name] = copies
+    for piece in pieces_of(source, target, width_nbytes, terms):
+        roomy = has_room(*piece, width_nbytes, terms)
+        whole = roomy or cut_end(*piece, width_nbytes, terms) is not None
+        for (kernel, _, paired), _ in trusted(*piece, width_nbytes, terms, whole_vectors=whole):
+            name = name_by(kernel, paired)
+            way = by_dispatches(source, target, width_nbytes, terms, inf, (kernel, paired))
+            if way is not None and any(step.name == kernel.value for step in way.steps):
+                found.setdefault(name, way._replace(name=name))
+    chosen = cheapest(source, target, width_nbytes, terms)
+    others = [choice for choice in found.values() if choice.name != chosen.name]
+    return [chosen, *sorted(others, key=lambda choice: choice.seconds)]
 
 
-def by_buffer_copies(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Choice | None:
-    """A buffer copy of everything, or of each row, where buffers and layouts allow it."""
+def name_by(kernel: Kernel, paired: bool) -> str:
+    """What a way by a kernel is called."""
+    return kernel.value + " of pairs" * paired
+
+
+def copying_seconds(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> float:
+    """What buffer copies of everything, or of each row, take; infinite where they do not do it."""
     if not (terms.buffer_copies and are_whole_words(source, target, width_nbytes)):
-        return None
+        return inf
+    costs = terms.limits.profile.costs
+    count = prod(row_sizes(source, target))
+    return count * costs.copy_s + target.size * width_nbytes / costs.copy_bytes_per_s
+
+
+def by_buffer_copies(source: Layout, target: Layout, width_nbytes: int, seconds: float) -> Choice:
+    """A buffer copy of everything, or of each row, which takes so many seconds."""
     step = row_copies(source, target, width_nbytes)
-    return Choice(step.name, (step,), step_seconds(step, terms.limits.profile.costs))
+    return Choice(step.name, (step,), seconds)
+
+
+def pieces_of(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> list[tuple[Layout, Layout]]:
+    """The coalesced copies that bindings and grids hold."""
+    pieces = list(split(source, target, width_nbytes, terms.limits))
+    return pieces if len(pieces) == 1 else [coalesce(*piece) for piece in pieces]
 
 
 def by_dispatches(
@@ -94,15 +124,16 @@ def by_dispatches(
 ) -> Choice | None:
     """The cheapest dispatches of pieces; None where they take longer than `most_s`."""
     steps: list[Step] = []
-    seconds = 0.0
-    for piece in split(source, target, width_nbytes, terms.limits):
+    seconds, names = 0.0, []
+    for piece in pieces_of(source, target, width_nbytes, terms):
         choice = of_piece(*piece, width_nbytes, terms, most_s - seconds, only)
         choice = choice or (of_piece(*piece, width_nbytes, terms, most_s - seconds) if only else None)
         if choice is None:
             return None
         steps += choice.steps
         seconds += choice.seconds
-    return Choice(steps[0].name, tuple(steps), seconds)
+        names.append(choice.name)
+    return Choice(names[0], tuple(steps), seconds)
 
 
 def of_piece(
@@ -118,7 +149,7 @@ def of_piece(
     cut = cut_end(source, target, width_nbytes, terms) if two_s < most_s else None
     if cut is None:
         return whole
-    bulk, end = cut
+    bulk, end = (coalesce(*part) for part in cut)
     of_bulk = of_piece(*bulk, width_nbytes, terms, most_s, only)
     of_end = of_bulk and end_of_piece(*end, width_nbytes, terms, most_s - of_bulk.seconds)
     if of_bulk is None or of_end is None:
@@ -130,13 +161,13 @@ def end_of_piece(
     source: Layout, target: Layout, width_nbytes: int, terms: Terms, most_s: float
 ) -> Choice | None:
     """What was cut off, without vectors that its buffer has no room for."""
-    source, target = coalesce(source, target)
-    copies = by_buffer_copies(source, target, width_nbytes, terms)
-    if copies and copies.seconds < most_s:
-        most_s = copies.seconds
-    found = by_kernel(source, target, width_nbytes, terms, most_s, whole_vectors=False) or copies
-    if found is None or found.seconds > most_s:
-        return None
+    copies_s = copying_seconds(source, target, width_nbytes, terms)
+    least_s = min(copies_s, most_s)
+    found = by_kernel(source, target, width_nbytes, terms, least_s, whole_vectors=False)
+    if found is None:
+        if copies_s >= most_s:
+            return None
+        found = by_buffer_copies(source, target, width_nbytes, copies_s)
     steps = [
         replace(step, reason=f"{step.reason}; the end, whose buffer ends inside a vector of 16 bytes")
         for step in found.steps
@@ -155,49 +186,53 @@ def by_kernel(
     *,
     whole_vectors: bool,
 ) -> Choice | None:
-    """The kernel for a piece, whose sides fit in a binding each, that takes the least time; None if longer.
+    """The kernel for a coalesced piece, whose sides fit in a binding each, that takes the least time.
 
-    Candidates come in the order of what their bytes take at least, so that most need no closer look.
+    None where that is longer than `most_s`. Candidates come in the order of what their bytes take at least,
+    and only those are looked at more closely that may save a share worth it.
     """
     limits = terms.limits
     costs = limits.profile.costs
     bindings = span_of(source, width_nbytes, limits), span_of(target, width_nbytes, limits)
     source, target = (
-        coalesced.shifted(-(binding.offset_nbytes // width_nbytes))
-        for coalesced, binding in zip(coalesce(source, target), bindings, strict=True)
+        layout.shifted(-(binding.offset_nbytes // width_nbytes))
+        for layout, binding in zip((source, target), bindings, strict=True)
     )
     nbytes = target.size * width_nbytes
-    bounds: list[tuple[float, int, Candidate]] = []
-    for candidate in trusted(source, target, width_nbytes, terms, whole_vectors=whole_vectors):
+    bounds: list[tuple[float, int, Candidate, str]] = []
+    for candidate, work in trusted(source, target, width_nbytes, terms, whole_vectors=whole_vectors):
         if only is None or only == (candidate.kernel, candidate.paired):
-            work = costs.works[work_name(candidate.kernel, source, width_nbytes, candidate.paired)]
-            bounds.append((costs.dispatch_s + nbytes / work.bytes_per_s, len(bounds), candidate))
+            share = LEAST_OF_BLOCKS if candidate.kernel in LEAVING_ENDS else 1
+            least_s = costs.dispatch_s + share * nbytes / costs.works[work].bytes_per_s
+            bounds.append((least_s, len(bounds), candidate, work))
     best = None
-    for least_s, _, candidate in sorted(bounds):
-        if least_s >= most_s:
+    for least_s, _, candidate, work in sorted(bounds):
+        if least_s >= (most_s if best is None else WORTHWHILE * most_s):
             break
-        steps = tuple(dispatches_of(candidate, source, target, width_nbytes, bindings, limits))
+        steps = tuple(dispatches_of(candidate, source, target, width_nbytes, bindings, limits, work))
         seconds = seconds_of(steps, costs)
         fits = max(max(step.share.workgroups) for step in steps) <= limits.workgroups
         if fits and seconds < most_s:
-            best, most_s = Choice(candidate.kernel.value, steps, seconds), seconds
+            best, most_s = Choice(name_by(candidate.kernel, candidate.paired), steps, seconds), seconds
     return best
 
 
 def trusted(
     source: Layout, target: Layout, width_nbytes: int, terms: Terms, *, whole_vectors: bool
-) -> Iterator[Candidate]:
-    """Candidates whose kernels passed their tests on the device, and whose costs are known."""
+) -> Iterator[tuple[Candidate, str]]:
+    """Candidates whose kernels passed their tests on the device, with classes of work of known costs."""
     limits = terms.limits
     works = limits.profile.costs.works
+    lies, step = pattern(source, width_nbytes), step_of(source)
     for candidate in candidates(source, target, width_nbytes, whole_vectors=whole_vectors):
-        if work_name(candidate.kernel, source, width_nbytes, candidate.paired) not in works:
+        work = name_of(candidate.kernel, width_nbytes, candidate.paired, lies, step)
+        if work not in works:
             continue
         if limits.distrusted:
             ends = ends_of(candidate.kernel, source, target, width_nbytes)
             if candidate.kernel in limits.distrusted or ends in limits.distrusted:
                 continue
-        yield candidate
+        yield candidate, work
 
 
 def dispatches_of(
@@ -207,10 +242,11 @@ def dispatches_of(
     width_nbytes: int,
     bindings: tuple[Span, Span],
     limits: Limits,
+    work: str = "",
 ) -> Iterator[Dispatch]:
     """What a candidate needs for a copy: itself, and one for the blocks that rows begin and end inside of."""
     kernel, reason, paired = candidate
-    yield dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason, paired)
+    yield dispatch_of(kernel, source, target, width_nbytes, bindings, limits, reason, paired, work)
     ends = ends_of(kernel, source, target, width_nbytes)
     if ends is not None:
         reason = "the blocks that rows begin and end inside of"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["ALIKE", "IN_BLOCKS", "STEPS", "Costs", "Work", "work_name"]
+__all__ = ["ALIKE", "IN_BLOCKS", "STEPS", "Costs", "Work", "name_of", "pattern", "step_of", "work_name"]
 
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
+MOST_NAMES = 1024  # kept
 
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
@@ -47,14 +49,25 @@ class Costs:
 
 def work_name(kernel: Kernel, source: Layout, width_nbytes: int, paired: bool) -> str:
     """The class of work that a kernel does on elements of a width out of a coalesced source."""
+    return name_of(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
+
+
+@lru_cache(maxsize=MOST_NAMES)
+def name_of(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: int) -> str:
+    """The class of work, by how neighbours lie in the source and the elements from one to the next."""
     parts = [kernel.value, str(width_nbytes)]
     if paired:
         parts.append("paired")
     if kernel in IN_BLOCKS:
-        parts.append(STEPS[abs(source.strides[-1])])
+        parts.append(STEPS[step])
     elif kernel not in ALIKE:
-        parts.append(pattern(source, width_nbytes))
+        parts.append(lies)
     return " ".join(parts)
+
+
+def step_of(source: Layout) -> int:
+    """Elements of the source from one neighbour of the target to the next."""
+    return abs(source.strides[-1]) if source.rank else 1
 
 
 def pattern(source: Layout, width_nbytes: int) -> str:

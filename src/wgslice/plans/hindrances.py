@@ -103,7 +103,7 @@ class Copied:
             return f"rows of {counted(self.row_nbytes)}, at least {LEAST_SHIFTED_NBYTES} are needed"
         if self.tight:
             return self.tight
-        return f"rows of {counted(self.row_nbytes)} are estimated to take longer so"
+        return "it is estimated to take longer"
 
     def against_tiles(self) -> str:
         """Why vectors of a permuted source, through workgroup memory, do not do it."""
@@ -114,7 +114,7 @@ class Copied:
             forwards[axis] = forwards[axis][::-1]
         apart = [stride for other, stride in enumerate(self.source.strides) if other != axis]
         uneven = replace(self, source=self.source.select(forwards)).uneven(WIDEST_NBYTES, apart)
-        return uneven or self.tight or "dimensions so short are estimated to take longer so"
+        return uneven or self.tight or "it is estimated to take longer"
 
     @property
     def tight(self) -> str:

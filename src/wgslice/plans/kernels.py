@@ -31,6 +31,8 @@ class Kernel(Enum):
     WINDOW_ROWS = "window_rows"
     WINDOW_WORDS = "window_words"
 
+    __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
+
     @property
     def deals_rows(self) -> bool:
         """Whether invocations share out each row of the last dimension, or two; one must exist."""

@@ -7,7 +7,7 @@ from math import prod
 from wgslice.layout import Layout
 from wgslice.plans.steps import BufferCopies
 
-__all__ = ["are_whole_words", "row_copies"]
+__all__ = ["are_whole_words", "row_copies", "row_sizes"]
 
 
 def are_whole_words(source: Layout, target: Layout, width_nbytes: int) -> bool:
@@ -18,12 +18,14 @@ def are_whole_words(source: Layout, target: Layout, width_nbytes: int) -> bool:
     return packed or source.strides[-1:] == target.strides[-1:] == (1,)
 
 
+def row_sizes(source: Layout, target: Layout) -> tuple[int, ...]:
+    """How many rows a buffer copy each is for, by dimensions; none of them where one copies everything."""
+    return () if source.is_packed and target.is_packed else target.sizes[:-1]
+
+
 def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
     """A buffer copy of each contiguous row; of everything, where that is one."""
-    if source.is_packed and target.is_packed:
-        rows: list[range] = []
-    else:
-        rows = [range(size) for size in target.sizes[:-1]]
+    rows = [range(size) for size in row_sizes(source, target)]
     firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
     nbytes = prod(target.sizes[len(rows) :]) * width_nbytes
     source_rows, target_rows = source.select(firsts), target.select(firsts)

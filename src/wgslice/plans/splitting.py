@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
@@ -35,7 +36,7 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
         return target.sizes.index(min(longer))
     most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
     for side in (source, target):
-        if span_of(side, width_nbytes, limits).nbytes > most_nbytes:
+        if side.stop * width_nbytes > most_nbytes < span_of(side, width_nbytes, limits).nbytes:
             reaches = [abs(reach) for reach in side.reaches]
             return reaches.index(max(reaches))
     if -(-target.size // limits.profile.workgroup_size) > limits.workgroups**2:
@@ -46,6 +47,8 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
     """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
     rooms = terms.source_room_nbytes, terms.target_room_nbytes
+    if rooms == (inf, inf):
+        return True
     return all(
         layout.stop * width_nbytes <= room for layout, room in zip((source, target), rooms, strict=True)
     )

@@ -149,9 +149,13 @@ def dispatch_of(
     limits: Limits,
     reason: str,
     paired: bool = False,
+    work: str = "",
 ) -> Dispatch:
-    """A dispatch of a given kernel; layouts count from the start of their bindings."""
-    work = work_name(kernel, source, width_nbytes, paired)
+    """A dispatch of a given kernel; layouts count from the start of their bindings.
+
+    `work` is its class of work, where that is known already.
+    """
+    work = work or work_name(kernel, source, width_nbytes, paired)
     source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
     if (
         kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)

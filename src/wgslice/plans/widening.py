@@ -22,6 +22,8 @@ def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout
         *source.strides[:-1],
         *target.strides[:-1],
     )
+    if factor == 1:
+        return source, target, itemsize
     return *coalesce(in_units(source, factor), in_units(target, factor)), itemsize * factor
 
 
