@@ -241,7 +241,7 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         (
             f"{COPY}{WORDS}the rows' length, 31; and it would take 64, one for each row of 31 bytes",
             f"{WIDE}{EVEN}the rows' length, 31; their distance in the input, 40",
-            f"{SHIFTED}rows of 31 bytes are estimated to take longer so",
+            f"{SHIFTED}it is estimated to take longer",
         ),
     ),
     "rows of 30 bytes": (
@@ -348,7 +348,7 @@ SAID: dict[str, tuple[Plan, tuple[str, ...]]] = {
         planned(Layout.of((2, 92), (1, 8)), prefer="grids"),
         (
             f"{COPY}permuted, neighbours of the input lie along merged dimension 0",
-            f"{TILES}dimensions so short are estimated to take longer so",
+            f"{TILES}it is estimated to take longer",
             f"{SHIFTED_GRID}permuted, neighbours of the input lie along merged dimension 0",
         ),
     ),

@@ -32,6 +32,14 @@ WORTHWHILE = 0.95
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 LEAST_OF_BLOCKS = 0.5
 
+# Kernels that most copies of a process take anyway, by whether an invocation takes a piece of memory, as on
+# CPUs. Any other may have to be compiled for a copy, and is taken where that pays over so many runs.
+COMMON = {
+    True: {Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS},
+    False: {Kernel.WORD_GRID, Kernel.PAIR_GRID, Kernel.WIDE_GRID, Kernel.NARROW_ROWS},
+}
+RUNS_OF_A_PIPELINE = 1000
+
 
 class Choice(NamedTuple):
     """Steps that do a copy, and how long they take by estimate."""
@@ -199,11 +207,14 @@ def by_kernel(
         for layout, binding in zip((source, target), bindings, strict=True)
     )
     nbytes = target.size * width_nbytes
+    common, compiling_s = COMMON[limits.profile.contiguous], costs.pipeline_s / RUNS_OF_A_PIPELINE
     bounds: list[tuple[float, int, Candidate, str]] = []
     for candidate, work in trusted(source, target, width_nbytes, terms, whole_vectors=whole_vectors):
         if only is None or only == (candidate.kernel, candidate.paired):
             share = LEAST_OF_BLOCKS if candidate.kernel in LEAVING_ENDS else 1
             least_s = costs.dispatch_s + share * nbytes / costs.works[work].bytes_per_s
+            if candidate.kernel not in common:
+                least_s += compiling_s
             bounds.append((least_s, len(bounds), candidate, work))
     best = None
     for least_s, _, candidate, work in sorted(bounds):
@@ -211,9 +222,11 @@ def by_kernel(
             break
         steps = tuple(dispatches_of(candidate, source, target, width_nbytes, bindings, limits, work))
         seconds = seconds_of(steps, costs)
+        with_compiling_s = seconds + (0 if candidate.kernel in common else compiling_s)
         fits = max(max(step.share.workgroups) for step in steps) <= limits.workgroups
-        if fits and seconds < most_s:
-            best, most_s = Choice(name_by(candidate.kernel, candidate.paired), steps, seconds), seconds
+        if fits and with_compiling_s < most_s:
+            best = Choice(name_by(candidate.kernel, candidate.paired), steps, seconds)
+            most_s = with_compiling_s
     return best
 
 

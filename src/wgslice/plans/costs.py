@@ -44,6 +44,7 @@ class Costs:
     copy_s: float  # to record and run a buffer copy or a clear beside its bytes
     copy_bytes_per_s: float  # of a buffer copy
     clear_bytes_per_s: float  # of a clear
+    pipeline_s: float  # to compile a kernel with its constants, once
     works: Mapping[str, Work]  # by `work_name`; a kernel of which a class is missing does not take it
 
 

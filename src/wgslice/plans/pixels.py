@@ -94,5 +94,5 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
         places = target.offset, count, target.strides[-1], *target.strides[:-2]
         whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
         return whole and row_nbytes >= LEAST_ROW_NBYTES
-    beside = target.strides[-2] == channels
+    beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
     return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES

@@ -53,6 +53,7 @@ class Bench:
 
     def __init__(self, device: Device, nbytes: int = PROBE_NBYTES) -> None:
         self.device = device
+        self.compiled: list[float] = []  # seconds
         self.best: dict[str, float] = {}  # seconds of what all work needs
         self.points: dict[str, list[tuple[float, int, float]]] = {}  # bytes, invocations, seconds
         self.nbytes = min(nbytes, device.limits.binding_nbytes // 8)
@@ -65,8 +66,7 @@ class Bench:
 
     def seconds(self, step: Step, repeats: int = REPEATS) -> float:
         """The least time that a step takes, from the first command to the end of the wait."""
-        nowhere = Layout.packed((0,))
-        plan = Plan(0, 1, 1, nowhere, nowhere, (step,))
+        plan = plan_of(step)
         commands = self.device.pipelines.prepare(plan)
         best = inf
         for _ in range(1 + repeats):  # the first one finds no code and no memory in the caches
@@ -79,6 +79,12 @@ class Bench:
             self.device.synchronize()
             best = min(best, perf_counter() - start)
         return best
+
+    def compile(self, step: Dispatch) -> float:
+        """Seconds to make a step's pipeline, next to none where there is one."""
+        start = perf_counter()
+        self.device.pipelines.prepare(plan_of(step))
+        return perf_counter() - start
 
     def time_fixed(self) -> None:
         """Time what all work needs."""
@@ -98,6 +104,8 @@ class Bench:
     def time(self, probe: Probe) -> None:
         """Time the copies of a class of work; few bytes of one that is slow."""
         few = self.nbytes // 8
+        if probe.work not in self.points:
+            self.compiled.append(self.compile(self.dispatch(probe, *probe.copies(few)[0])))
         seconds = self.seconds(self.dispatch(probe, *probe.copies(few)[0]), repeats=1)
         nbytes = self.nbytes if seconds < LONG_S / 8 else few
         points = []
@@ -118,7 +126,9 @@ class Bench:
         works: dict[str, Work] = {}
         for name, points in self.points.items():
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
-        return Costs(origin, submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, works)
+        pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
+        fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
+        return Costs(origin, *fixed, works)
 
     def dispatch(self, probe: Probe, source: Layout, target: Layout) -> Dispatch:
         """The dispatch of a probe's kernel, without that of the ends of rows."""
@@ -143,6 +153,12 @@ def work_of(
         invocation_s = alike.invocation_s if alike else 0.0
     invocation_s = min(max(invocation_s, 0.0), MOST_BESIDE * seconds)
     return Work(invocation_s, nbytes / (seconds - invocation_s))
+
+
+def plan_of(step: Step) -> Plan:
+    """A plan of one step."""
+    nowhere = Layout.packed((0,))
+    return Plan(0, 1, 1, nowhere, nowhere, (step,))
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:
