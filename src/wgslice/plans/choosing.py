@@ -11,14 +11,23 @@ from wgslice.layout import Layout, coalesce
 from wgslice.plans.candidates import Candidate, candidates, ends_of
 from wgslice.plans.costs import Costs, name_of, pattern, step_of
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import Limits, untrusted
 from wgslice.plans.row_copies import are_whole_words, row_copies, row_sizes
 from wgslice.plans.splitting import cut_end, has_room, split
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
 from wgslice.plans.windows_steps import WindowDispatch
 
-__all__ = ["WORTHWHILE", "Choice", "Step", "alternatives", "cheapest", "dispatches_of", "seconds_of"]
+__all__ = [
+    "WORTHWHILE",
+    "Choice",
+    "Step",
+    "alternatives",
+    "cheapest",
+    "dispatches_of",
+    "seconds_of",
+    "trusted",
+]
 
 Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 Only: TypeAlias = tuple[Kernel, bool] | None  # the one kernel that may be taken, and whether of paired rows
@@ -74,7 +83,8 @@ def cheapest(source: Layout, target: Layout, width_nbytes: int, terms: Terms) ->
     dispatched = by_dispatches(source, target, width_nbytes, terms, copies_s)
     if dispatched is None and copies_s < inf:
         return by_buffer_copies(source, target, width_nbytes, copies_s)
-    assert dispatched is not None
+    if dispatched is None:
+        raise RuntimeError(untrusted(f"a copy of sizes {target.sizes}", terms.limits))
     return dispatched
 
 

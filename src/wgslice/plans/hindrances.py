@@ -8,10 +8,12 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.candidates import LEAST_SHIFTED_NBYTES, SHIFTED_STEPS
+from wgslice.plans.choosing import cheapest
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.profiles import Profile
+from wgslice.plans.profiles import FAILED, Profile
 from wgslice.plans.rows import run_nbytes
 from wgslice.plans.splitting import has_room
+from wgslice.plans.steps import Dispatch
 from wgslice.plans.terms import Terms
 from wgslice.plans.tiles import tile_axis
 
@@ -39,6 +41,7 @@ class Copied:
         `wide_rows` moves whole vectors of 16 bytes, `shifted_rows` blocks of 16 bytes that may begin
         anywhere, `wide_tiles` vectors of permuted elements through workgroup memory.
         """
+        yield from self.distrusted()
         if not kernels:
             return
         yield f"in the way of a buffer copy: {'; and '.join(self.against_buffer_copies())}"
@@ -50,8 +53,19 @@ class Copied:
         wide, shifted = ("wide_grid", "shifted_grid") if on_gpu else ("wide_rows", "shifted_rows")
         if self.in_runs and self.width_nbytes < WIDEST_NBYTES:
             yield f"in the way of {wide}: {self.uneven(WIDEST_NBYTES)}"
-        if not kernels <= FASTEST:
+        if not kernels <= FASTEST and not {Kernel(shifted), Kernel.ROW_ENDS} & self.terms.limits.distrusted:
             yield f"in the way of {shifted}: {self.against_blocks()}"
+
+    def distrusted(self) -> Iterator[str]:
+        """What would be taken, had it not failed its tests on the device."""
+        limits = self.terms.limits
+        if limits.distrusted:
+            trusting = self.terms._replace(limits=replace(limits, distrusted=frozenset()))
+            choice = cheapest(self.source, self.target, self.width_nbytes, trusting)
+            kernels = [step.kernel for step in choice.steps if isinstance(step, Dispatch)]
+            for kernel in dict.fromkeys(kernels):
+                if kernel in limits.distrusted:
+                    yield f"in the way of {kernel.value}: {FAILED}"
 
     @property
     def profile(self) -> Profile:

@@ -11,6 +11,7 @@ from wgslice.plans.shipped import shipped
 __all__ = [
     "BLOCKS_EACH",
     "CPU",
+    "FAILED",
     "GPU",
     "LEAST_BULK_NBYTES",
     "LINE_NBYTES",
@@ -32,6 +33,7 @@ __all__ = [
     "WIDE_TILE_SIDES",
     "Limits",
     "Profile",
+    "untrusted",
 ]
 
 
@@ -128,6 +130,18 @@ class Limits:
 
     def __hash__(self) -> int:
         return self.binding_nbytes  # looked up at every copy; a process has few of these
+
+
+FAILED = "it failed the self-test of this device"
+
+
+def untrusted(what: str, limits: Limits) -> str:
+    """Why there is no kernel left for something."""
+    failed = ", ".join(sorted(kernel.value for kernel in limits.distrusted))
+    return (
+        f"no kernel is left for {what}: {failed} failed the self-test of this device; use another adapter, "
+        "and report what `wgslice doctor` prints"
+    )
 
 
 # What an invocation costs beside its copying, in blocks of 16 bytes of a row of windows, by the measurement

@@ -14,7 +14,7 @@ from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share, deal_row
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
+from wgslice.plans.profiles import BLOCKS_EACH, FAILED, PIECE_BLOCKS, Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import Table, span_of
 from wgslice.plans.windows_request import Request
@@ -176,6 +176,8 @@ def plan_rows(request: Request) -> Rows:
     hindrance = row.hindrance(request.limits.profile)
     if request.source.size == 0:
         hindrance = "the input is empty"
+    elif Kernel.WINDOW_ROWS in request.limits.distrusted:
+        hindrance = hindrance or FAILED
     elif request.source.stop * request.itemsize > terms.source_room_nbytes:
         hindrance = hindrance or tight
     if hindrance:

@@ -8,7 +8,7 @@ from math import prod
 from wgslice.layout import Layout
 from wgslice.plans.dealing import Share
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import Profile
+from wgslice.plans.profiles import Profile, untrusted
 from wgslice.plans.rows import words_spanned
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
@@ -47,6 +47,12 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
     whole_parts = list(parts(request, [range(size) for size in request.windows.sizes]))
     packed = request.target.is_packed and len(whole_parts) == 1
     by_words = request.itemsize < WORD_NBYTES and packed and len(segments) == 1
+    distrusted = request.limits.distrusted
+    kernel = (
+        Kernel.WINDOW_WORDS if by_words and Kernel.WINDOW_WORDS not in distrusted else Kernel.EXTRACT_WINDOWS
+    )
+    if kernel in distrusted and beginning < request.windows.count:
+        raise RuntimeError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
     for part in whole_parts:
         layout = request.target.select([range(request.windows.count), *part])
         elements = prod(layout.sizes[1:])
@@ -57,8 +63,8 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
         for first in range(beginning, request.windows.count, most):
             count = min(most, request.windows.count - first)
             piece = layout.select([range(first, first + count), *(range(size) for size in layout.sizes[1:])])
-            share = share_words(request, piece) if by_words else request.share(count, piece.size, 1, 1)
-            kernel = Kernel.WINDOW_WORDS if by_words else Kernel.EXTRACT_WINDOWS
+            in_words = kernel is Kernel.WINDOW_WORDS
+            share = share_words(request, piece) if in_words else request.share(count, piece.size, 1, 1)
             for segment in segments:
                 yield elements_dispatch(request, kernel, first, part, piece, segment, share, hindrance)
 
@@ -109,6 +115,8 @@ def elements_dispatch(
     dimensions = dimensions_of(request, part, target)
     by_words = kernel is Kernel.WINDOW_WORDS
     way = ", put together word by word" if by_words else ""
+    if Kernel.WINDOW_WORDS in request.limits.distrusted:
+        way = ", since window_words failed the self-test of this device"
     return ElementsDispatch(
         kernel=kernel,
         windows=windows,

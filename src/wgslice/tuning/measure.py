@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf, prod
+from statistics import median
 from time import perf_counter
 
 from wgslice.gpu.device import Device
