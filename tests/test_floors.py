@@ -24,7 +24,7 @@ FLOORS = [
     ["gpu"],
     ["tensors"],
     ["operators"],
-    ["onnx", "directml", "pygfx", "tuning"],
+    ["onnx", "directml", "pygfx", "tuning", "doctor"],
     ["cli", "demo"],  # use the public names of the package too
 ]
 LEVELS = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}

@@ -1,6 +1,7 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
 from wgslice import dialects
+from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
@@ -35,6 +36,7 @@ __all__ = [
     "NoAdapterError",
     "OutOfDeviceMemory",
     "Plan",
+    "SelfTest",
     "Slice",
     "Slice1",
     "SliceGrad",
@@ -56,6 +58,7 @@ __all__ = [
     "permute",
     "reshape",
     "reverse",
+    "selftest",
     "slice",
     "slice1",
     "slice_grad",

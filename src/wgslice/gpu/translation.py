@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 
-__all__ = ["LOST", "translated_errors"]
+__all__ = ["LOST", "refusals", "translated_errors"]
 
 LOST = "the device is lost: request a new one and upload again"
 
@@ -34,3 +34,11 @@ class TranslatedErrors:
 
 
 translated_errors = TranslatedErrors()  # holds nothing, so that one serves all threads
+
+
+def refusals() -> type[Exception]:
+    """What wgpu raises where it refuses something, such as a shader."""
+    import wgpu
+
+    error: type[Exception] = wgpu.GPUError
+    return error

@@ -1,0 +1,173 @@
+"""Every kernel that a device may choose, against NumPy; what fails is not used there any more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.pipelines import with_few_pipelines
+from wgslice.doctor.trials import Trial, run_trials
+from wgslice.doctor.windows import window_trials
+from wgslice.errors import named
+from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.device import Device
+from wgslice.gpu.translation import refusals
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import Limits
+from wgslice.tensors.creation import checked_device
+
+__all__ = ["KernelTest", "SelfTest", "selftest"]
+
+# Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread, and all of a self-test 7.7
+# to 8.6 s with nothing kept by the driver (lavapipe, Mesa 22.3.6, 2 cores of an AMD EPYC), 73 pipelines.
+MOST_PIPELINES_IN_SOFTWARE = 7
+MOST_PIPELINES = 40
+
+
+@dataclass(frozen=True)
+class KernelTest:
+    """What became of one kernel.
+
+    Attributes
+    ----------
+    kernel : str
+        Its name.
+    trials, wrong : int
+        How many dispatches were tried, and how many of them wrote something wrong.
+    failure : str
+        The first that was wrong, or why the kernel does not compile; empty where all is right.
+    """
+
+    kernel: str
+    trials: int
+    wrong: int
+    failure: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether every trial wrote what NumPy writes, and nothing else."""
+        return not self.wrong
+
+    def __str__(self) -> str:
+        if self.passed:
+            return f"{self.kernel}: right in {self.trials} trials"
+        return f"{self.kernel}: WRONG in {self.wrong} of {self.trials} trials; {self.failure}"
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What became of every kernel that a device may choose. Printed, a line each.
+
+    Attributes
+    ----------
+    adapter : Adapter
+        What the device runs on.
+    kernels : tuple of KernelTest
+        Each with its name, how many trials were right, and the first that was not.
+    seconds : float
+        How long it took.
+    passed : bool
+        Whether every kernel is right.
+    failed : tuple of str
+        Names of the kernels that are not.
+    """
+
+    adapter: Adapter
+    kernels: tuple[KernelTest, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether every kernel is right."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the kernels that are not right."""
+        return tuple(test.kernel for test in self.kernels if not test.passed)
+
+    def __str__(self) -> str:
+        right = len(self.kernels) - len(self.failed)
+        head = f"{right} of {len(self.kernels)} kernels are right on {self.adapter}, in {self.seconds:.1f} s"
+        return "\n".join([head, *(f"  {test}" for test in self.kernels)])
+
+
+def selftest(device: Device | None = None) -> SelfTest:
+    """Try every kernel that a device may choose against NumPy, and stop using those that are wrong.
+
+    Each is tried at both sides of every condition under which it is taken, byte by byte and beside what it
+    writes. One that fails is written down in `device.limits`: plans that are made from then on take another
+    kernel, and say so. Operators that were compiled before keep their plans; compile them again.
+
+    Parameters
+    ----------
+    device : Device, optional
+        The default device if there is none given.
+
+    Returns
+    -------
+    SelfTest
+        `passed`, `failed`, and of each kernel the first trial that was wrong.
+
+    Raises
+    ------
+    TypeError
+        `device` is no device.
+    DeviceLostError
+        The device is gone.
+    OutOfDeviceMemory
+        There is no room for some megabytes.
+    NoAdapterError
+        A default device is needed, and this machine has none.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> tested = wg.selftest()
+    >>> tested.passed, tested.failed
+    (True, ())
+    """
+    with named("selftest"):
+        device = checked_device(device)
+    start = perf_counter()
+    limits = replace(device.limits, distrusted=frozenset())
+    tests = tuple(run(device, limits))
+    failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
+    device.limits = replace(limits, distrusted=failed)
+    return SelfTest(device.adapter, tests, perf_counter() - start)
+
+
+def run(device: Device, limits: Limits) -> list[KernelTest]:
+    """Run the trials of each kernel: one thread waits for the driver, which compiles, another prepares."""
+    most = MOST_PIPELINES_IN_SOFTWARE if device.adapter.software else MOST_PIPELINES
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        tests = {
+            kernel: threads.submit(outcome, device, with_few_pipelines(trials, most))
+            for all_trials in (window_trials(limits), copy_trials(limits))
+            for kernel, trials in by_kernel(all_trials, limits).items()
+        }
+    return [tests[kernel].result() for kernel in Kernel if kernel in tests]
+
+
+def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:
+    """Those trials that a device holds."""
+    found: defaultdict[Kernel, list[Trial]] = defaultdict(list)
+    for trial in all_trials:
+        if trial.fits(limits):
+            found[trial.kernel].append(trial)
+    return found
+
+
+def outcome(device: Device, trials: list[Trial]) -> KernelTest:
+    """What becomes of a kernel."""
+    name, count = trials[0].kernel.value, len(trials)
+    try:
+        wrong = [verdict for verdict in run_trials(device, trials) if verdict]
+    except refusals() as error:
+        reason = " ".join(str(error).split())
+        return KernelTest(name, count, count, f"it does not compile: {reason}")
+    return KernelTest(name, count, len(wrong), wrong[0] if wrong else "")

@@ -1,0 +1,120 @@
+"""Trials of kernels: one dispatch each, many in one submission, compared with NumPy byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.gpu.device import Device
+from wgslice.gpu.pipelines import Place
+from wgslice.gpu.recording import Recorder
+from wgslice.gpu.transfer import download, upload
+from wgslice.layout import Layout
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import Limits
+from wgslice.plans.steps import Memory, OnGrid
+
+__all__ = ["Bytes", "Trial", "run_trials", "side_nbytes", "view_of"]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+GUARD_NBYTES = 64  # behind what a trial reads and writes; bound, so that a kernel can go wrong there
+SEED = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One dispatch of a kernel between bytes of its own."""
+
+    plan: Plan  # of the one step
+    strides: str  # of source and target, for whoever looks for what went wrong
+    source_nbytes: int
+    target_nbytes: int
+    expected: Callable[
+        [Bytes, Bytes], Bytes
+    ]  # all bytes of the target afterwards, of source and target before
+    table: Bytes | None = None  # offsets of windows that the GPU has
+
+    @property
+    def step(self) -> OnGrid:
+        """The dispatch."""
+        (step,) = self.plan.steps
+        assert isinstance(step, OnGrid)
+        return step
+
+    @property
+    def kernel(self) -> Kernel:
+        """What is tried."""
+        return self.step.kernel
+
+    def fits(self, limits: Limits) -> bool:
+        """Whether a device's bindings and grids hold it; plans cut what they do not hold."""
+        bound = max(self.step.source_binding.nbytes, self.step.target_binding.nbytes)
+        return bound <= limits.binding_nbytes and max(self.step.share.workgroups) <= limits.workgroups
+
+
+def side_nbytes(layout: Layout, width_nbytes: int) -> int:
+    """The bytes that a trial has for a layout: whole vectors, and a guard."""
+    return -(-layout.stop * width_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES + GUARD_NBYTES
+
+
+def view_of(content: Bytes, layout: Layout, width_nbytes: int) -> NDArray[np.void]:
+    """NumPy's view of a layout of elements that are nothing but bits."""
+    strides = [stride * width_nbytes for stride in layout.strides]
+    return np.ndarray(layout.sizes, f"V{width_nbytes}", content.data, layout.offset * width_nbytes, strides)
+
+
+def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
+    """What is wrong with each trial, or nothing; all in one submission."""
+    sources = places_of(device, [trial.source_nbytes for trial in trials])
+    targets = places_of(device, [trial.target_nbytes for trial in trials])
+    tables = places_of(device, [0 if trial.table is None else trial.table.size for trial in trials])
+    generator = np.random.default_rng(SEED)
+    source, before, table = (
+        generator.integers(0, 256, places[-1], np.uint8) for places in (sources, targets, tables)
+    )
+    expected = before.copy()
+    for trial, read, written, known in zip(trials, sources, targets, tables, strict=False):
+        side = expected[written:][: trial.target_nbytes]
+        side[:] = trial.expected(source[read:][: trial.source_nbytes], side.copy())
+        if trial.table is not None:
+            table[known:][: trial.table.size] = trial.table
+    buffers = [device.create_buffer(content.size) for content in (source, before, table)]
+    encoder = device.create_encoder()
+    recorder = Recorder(device, encoder)
+    for trial, *places in zip(trials, sources, targets, tables, strict=False):
+        commands = device.pipelines.prepare(trial.plan)
+        recorder.add(trial.plan, commands, [*map(Place, buffers, places)])
+    recorder.end()
+    for buffer, content in zip(buffers, (source, before, table), strict=True):
+        upload(device, buffer, content)  # waits for the trials before
+    after = np.empty_like(before)
+    download(device, buffers[Memory.OUTPUT], 0, after, encoder)
+    return [
+        verdict(trial, after[start:stop], expected[start:stop])
+        for trial, (start, stop) in zip(trials, pairwise(targets), strict=True)
+    ]
+
+
+def places_of(device: Device, sizes: Sequence[int]) -> list[int]:
+    """Where so many bytes each begin, side by side, from where a binding may; and where the last ones end."""
+    alignment = device.limits.binding_alignment_nbytes
+    return [0, *accumulate(-(-nbytes // alignment) * alignment for nbytes in sizes)]
+
+
+def verdict(trial: Trial, after: Bytes, expected: Bytes) -> str:
+    """What a trial wrote that is wrong, in words; nothing where all is right."""
+    wrong = np.flatnonzero(after != expected)
+    if not wrong.size:
+        return ""
+    first = int(wrong[0])
+    return (
+        f"{trial.step}; {trial.strides}: {wrong.size} of {expected.size} bytes are wrong, the first is "
+        f"number {first}, which is {after[first]:#04x} instead of {expected[first]:#04x}"
+    )

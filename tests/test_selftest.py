@@ -1,0 +1,347 @@
+"""The self-test: its cases are right, it finds every broken kernel by name, and slices stay right without."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from helpers import ADAPTERS, DTYPES, adapter_id, check_bytes, check_same, elements_of, random_bytes
+
+import wgslice as wg
+from wgslice.doctor.cases import cases
+from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.pipelines import constants_of, with_few_pipelines
+from wgslice.doctor.trials import Trial
+from wgslice.doctor.windows import window_trials
+from wgslice.layout import Layout
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import Work
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.terms import Terms
+from wgslice.shaders.modules import kernel_module
+from wgslice.shaders.twins import run_plan
+
+
+class Fault(NamedTuple):
+    """A kernel's module with something replaced."""
+
+    kernel: Kernel
+    what: str
+    right: str
+    wrong: str
+
+
+# Several at once, as many devices as groups: each group leaves kernels that can do what the broken ones did.
+FAULTS = {
+    "blocks": [
+        Fault(Kernel.NARROW_RUNS, "no such variable", "insertBits(word, value,", "insertBits(words, value,"),
+        Fault(Kernel.SHIFTED_ROWS, "a wrong shift", "vec4(offset % 4u * 8u)", "vec4(offset % 2u * 8u)"),
+        Fault(Kernel.SHIFTED_GRID, "half an offset", "lowest % 16u;", "lowest % 8u;"),
+        Fault(Kernel.WIDE_ROWS, "a missing tail", "k < each;", "k < max(each, 2u) - 1u;"),
+        Fault(
+            Kernel.WIDE_GRID,
+            "one unit for all",
+            "source_units[source_unit + k * source_ahead]",
+            "source_units[source_unit]",
+        ),
+        Fault(Kernel.PIXELS, "a wrong shift", "(place % 4u * 8u)", "(place % 2u * 8u)"),
+        Fault(
+            Kernel.WIDE_TILES,
+            "halves of the wrong element",
+            "(left >> 16u) | (right & 0xffff0000u)",
+            "(right >> 16u) | (left & 0xffff0000u)",
+        ),
+        Fault(
+            Kernel.WINDOW_ROWS, "one index too few", "offset - extent + size,", "offset - extent + size - 1,"
+        ),
+    ],
+    "words": [
+        Fault(
+            Kernel.ROW_ENDS,
+            "a missing tail",
+            "if (edges.count == 0u) {",
+            "if (edges.count == 0u || edges.first == extent.stop_unit) {",
+        ),
+        Fault(Kernel.NARROW_ENDS, "a missing word", "piece.number < 4u", "piece.number < 3u"),
+        Fault(Kernel.ROWS, "runs without a carry", "runs * row.source_carry", "0u * row.source_carry"),
+        Fault(
+            Kernel.NARROW_ROWS,
+            "the bytes of a word in reverse",
+            "<< (i * 8u * element_nbytes)",
+            "<< ((lanes - 1u - i) * 8u * element_nbytes)",
+        ),
+        Fault(
+            Kernel.WORD_GRID,
+            "rows below the plane",
+            "if (inside && tile.row + row + k * copy.ahead_rows < rows) {",
+            "if (inside) {",
+        ),
+        Fault(
+            Kernel.PAIR_GRID,
+            "swapped strides",
+            "let target_row = copy.target_strides[before / 4u][before % 4u];",
+            "let target_row = copy.source_strides[before / 4u][before % 4u];",
+        ),
+        Fault(
+            Kernel.TILES,
+            "not transposed",
+            "let place = k % each * (each + 1u) + k / each;",
+            "let place = k / each * (each + 1u) + k % each;",
+        ),
+        Fault(Kernel.WINDOW_WORDS, "rows too long by one", "cursor.left > 1u", "cursor.left > 0u"),
+    ],
+    "elements": [
+        Fault(
+            Kernel.SLICE1,
+            "swapped strides",
+            "source_element += c * copy.source_strides[i][j];",
+            "source_element += c * copy.target_strides[i][j];",
+        ),
+        Fault(
+            Kernel.EXTRACT_WINDOWS,
+            "one index beyond",
+            "index < copy.extents[i][j]",
+            "index <= copy.extents[i][j]",
+        ),
+        Fault(
+            Kernel.SHIFTED_ROWS,
+            "backwards forwards",
+            "select(turn(block, copy.element_nbytes), block, is_forwards())",
+            "block",
+        ),
+        Fault(Kernel.ROWS, "half an element", "target_words[2u * target_element + 1u] = value.y;", ""),
+    ],
+}
+
+
+def broken_module(fault: Fault) -> str:
+    """The kernel's module with the fault in it."""
+    text = kernel_module(fault.kernel)
+    assert fault.right in text, f"{fault.kernel.value} has no {fault.right!r}"
+    return text.replace(fault.right, fault.wrong)
+
+
+def test_every_kernel_is_broken_somewhere() -> None:
+    found = [fault for faults in FAULTS.values() for fault in faults]
+    assert {fault.kernel for fault in found} == set(Kernel)
+    for fault in found:
+        assert broken_module(fault) != kernel_module(fault.kernel)
+
+
+def random_slices(seed: int) -> Iterator[tuple[np.ndarray[Any, Any], Any, Any]]:
+    """Arrays of every width, some permuted, and an index of each."""
+    rng = np.random.default_rng(seed)
+    for number in range(60):
+        rank = int(rng.integers(1, 4))
+        shape = [int(rng.integers(1, {1: 600, 2: 60, 3: 20}[rank])) for _ in range(rank)]
+        if number % 3 == 0:
+            shape.append(int(rng.integers(2, 5)))
+        dtype = np.dtype(DTYPES[(1, 2, 4, 8, 16)[number % 5]])
+        array = random_bytes(int(np.prod(shape)) * dtype.itemsize, number).view(dtype).reshape(shape)
+        axes = rng.permutation(len(shape)) if number % 4 == 0 else np.arange(len(shape))
+        key = []
+        for size in np.array(shape)[axes]:
+            step = int(rng.choice([1, 1, 1, -1, -1, 2, -2, 3, 4]))
+            start = int(rng.integers(0, size // 3 + 1))
+            key.append(slice(start, None, step) if step > 0 else slice(int(size) - 1 - start, None, step))
+        yield array, tuple(int(axis) for axis in axes), tuple(key)
+
+
+def wrong_slices(device: wg.Device) -> int:
+    """How many of some slices, written into a window too, are not NumPy's."""
+    wrong = 0
+    for array, axes, key in random_slices(3):
+        view = wg.permute(wg.asarray(array, device), axes)[key]
+        expected = np.ascontiguousarray(array.transpose(axes)[key])
+        target = wg.zeros((*view.shape, 3), array.dtype, device)
+        target[..., 1] = view
+        aside = np.zeros(target.shape, array.dtype)
+        aside[..., 1] = expected
+        pairs = ((view.copy().numpy(), expected), (target.numpy(), aside))
+        wrong += any(ours.tobytes() != numpys.tobytes() for ours, numpys in pairs)
+    return wrong
+
+
+def wrong_windows(device: wg.Device) -> int:
+    """How many of some windows, in rows and in steps, inside and not, are not NumPy's."""
+    wrong = 0
+    for dtype, step in (("uint8", 1), ("uint8", 2), ("float16", 3), ("float32", 1), ("float64", 2)):
+        array = random_bytes(30 * 41 * np.dtype(dtype).itemsize, step).view(dtype).reshape(30, 41)
+        padded = np.pad(array.view(f"u{array.itemsize}"), 9, constant_values=0).view(dtype)
+        offsets = [(3, 1), (-9, 5), (12, 22), (21, 11)]
+        arguments: Any = wg.asarray(array, device), offsets, (9, 28), (1, -step)
+        if Kernel.EXTRACT_WINDOWS in device.limits.distrusted and (array.itemsize > 2 and step > 1):
+            with pytest.raises(RuntimeError, match="no kernel is left for windows of sizes"):
+                wg.extract_windows(*arguments, fill=0)
+            continue
+        found = wg.extract_windows(*arguments, fill=0).numpy()
+        expected = [padded[y + 9 : y + 18, x + 9 : x + 37][:, ::-step] for y, x in offsets]
+        wrong += found.tobytes() != np.ascontiguousarray(expected).tobytes()
+    return wrong
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
+@pytest.mark.parametrize("group", FAULTS)
+def test_broken_kernels_are_found_and_slices_stay_right(
+    monkeypatch: pytest.MonkeyPatch, adapter: str, group: str
+) -> None:
+    faults = FAULTS[group]
+    broken = {fault.kernel: broken_module(fault) for fault in faults}
+    monkeypatch.setattr(
+        "wgslice.gpu.pipelines.kernel_module", lambda kernel: broken.get(kernel) or kernel_module(kernel)
+    )
+    device = wg.Device.request(adapter)
+    if Kernel.NARROW_RUNS not in broken:  # which would not compile here either
+        assert wrong_slices(device) + wrong_windows(device) > 0
+    tested = wg.selftest(device)
+    assert set(tested.failed) == {kernel.value for kernel in broken}
+    assert device.limits.distrusted == set(broken)
+    assert not tested.passed
+    for test in tested.kernels:
+        if test.passed:
+            assert (test.wrong, test.failure) == (0, "")
+        else:
+            assert 0 < test.wrong <= test.trials
+            assert test.failure
+            assert f"{test.kernel}: WRONG in {test.wrong} of {test.trials} trials" in str(tested)
+            compiles = test.kernel != Kernel.NARROW_RUNS.value
+            assert test.failure.startswith("it does not compile: ") != compiles
+            assert (" bytes are wrong, the first is number " in test.failure) == compiles
+    assert wrong_slices(device) == 0
+    assert wrong_windows(device) == 0
+
+
+def test_a_healthy_device_passes(device: wg.Device) -> None:
+    device.limits = replace(device.limits, distrusted=frozenset({Kernel.SLICE1}))  # by an earlier one
+    tested = wg.selftest(device)
+    assert tested.passed
+    assert tested.failed == ()
+    assert device.limits.distrusted == frozenset()
+    assert tested.adapter == device.adapter
+    assert {Kernel.SLICE1.value, Kernel.EXTRACT_WINDOWS.value} < {test.kernel for test in tested.kernels}
+    lines = str(tested).splitlines()
+    assert lines[0].startswith(
+        f"{len(tested.kernels)} of {len(tested.kernels)} kernels are right on {device.adapter}"
+    )
+    assert all(": right in " in line for line in lines[1:])
+    assert len(lines) == 1 + len(tested.kernels)
+
+
+def test_only_devices_are_tested() -> None:
+    with pytest.raises(TypeError, match="selftest: device is of type str: must be a Device"):
+        wg.selftest("Vulkan")  # type: ignore[arg-type]
+
+
+PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+
+
+def trials_of(profile: Profile) -> dict[Kernel, list[Trial]]:
+    """All that would be tried, by kernel."""
+    limits = Limits(2**27, 32, 65535, profile)
+    found = defaultdict(list)
+    for trial in (*copy_trials(limits), *window_trials(limits)):
+        found[trial.kernel].append(trial)
+    return found
+
+
+@PROFILES
+def test_trials_are_what_twins_do(profile: Profile) -> None:
+    """So that a trial that fails is the kernel's fault, and no other kernel's."""
+    for trials in trials_of(profile).values():
+        changed = 0
+        for number, trial in enumerate(trials[::11]):
+            source, before = (
+                random_bytes(trial.source_nbytes, number),
+                random_bytes(trial.target_nbytes, 1000),
+            )
+            after = before.copy()
+            offsets = None if trial.table is None else trial.table.view(np.uint8)
+            if offsets is None:
+                run_plan(trial.plan, source, after)
+                check_bytes(after, trial.expected(source, before))
+                changed += not np.array_equal(after, before)
+        assert changed > 0
+
+
+@PROFILES
+def test_few_pipelines_have_every_constant(profile: Profile) -> None:
+    for trials in trials_of(profile).values():
+        every = {constant for trial in trials for constant in constants_of(trial)}
+        few, more = (with_few_pipelines(trials, most) for most in (1, 1000))
+        assert {constant for trial in few for constant in constants_of(trial)} == every
+        pairs, all_pairs = (
+            {pair for trial in tried for pair in combinations(constants_of(trial), 2)}
+            for tried in (more, trials)
+        )
+        assert pairs == all_pairs
+        assert len(few) <= len(more) <= len(trials)
+
+
+def test_a_device_of_small_limits_is_tried_with_what_it_holds(device: wg.Device) -> None:
+    """Nothing else would be refused, and taken for a kernel that does not compile."""
+    alone = wg.Device.request(str(device.adapter))
+    alone.limits = replace(alone.limits, binding_nbytes=4096, workgroups=1)
+    tested = wg.selftest(alone)
+    assert tested.passed
+    whole = trials_of(device.limits.profile)
+    assert all(test.trials < len(whole[Kernel(test.kernel)]) for test in tested.kernels)
+    assert {test.kernel for test in tested.kernels} == {kernel.value for kernel in whole}
+
+
+def test_no_case_writes_an_element_twice() -> None:
+    for _, source, target in cases():
+        places = elements_of(target)
+        assert np.unique(places).size == places.size
+        assert source.lowest >= 0
+
+
+# Copies that a kernel takes, with the kernels that its trials need beside it.
+TAKEN = {
+    Kernel.SHIFTED_ROWS: (1, Layout.of((9, 400), (500, 1), 3)),
+    Kernel.ROW_ENDS: (1, Layout.of((9, 401), (500, 1), 3)),
+    Kernel.NARROW_ROWS: (1, Layout.of((9, 401), (500, 1), 3)),
+    Kernel.ROWS: (4, Layout.of((9, 400), (500, 3), 3)),
+    Kernel.WIDE_ROWS: (16, Layout.of((9, 400), (500, 3), 3)),
+}
+
+
+@pytest.mark.parametrize("kernel", TAKEN, ids=lambda kernel: kernel.value)
+def test_a_plan_says_what_is_not_trusted(kernel: Kernel) -> None:
+    width, source = TAKEN[kernel]
+    names = ("shifted_rows", "row_ends") if kernel is Kernel.ROW_ENDS else (kernel.value,)
+    works = {name: work for name, work in CPU.costs.works.items() if name.split()[0] in (*names, "slice1")}
+    works |= {name: Work(1e-6, 1e3) for name in works if name.startswith("slice1")}
+    profile = replace(CPU, costs=replace(CPU.costs, works=works))
+    limits = Limits(2**27, 32, 65535, profile)
+    target = Layout.packed(source.sizes)
+    trusting = plan_copy(source, target, width, Terms(limits, copy_to=False))
+    assert f" {kernel.value} on " in str(trusting)
+    assert "self-test" not in str(trusting)
+    plan = plan_copy(
+        source, target, width, Terms(replace(limits, distrusted=frozenset({kernel})), copy_to=False)
+    )
+    assert [step.name for step in plan.steps] == ["slice1"]
+    assert f"  in the way of {kernel.value}: it failed the self-test of this device\n" in f"{plan}\n"
+
+
+def test_without_any_kernel_a_copy_is_refused(device: wg.Device) -> None:
+    """Buffer copies are left."""
+    alone = wg.Device.request(str(device.adapter))
+    alone.limits = replace(alone.limits, distrusted=frozenset(Kernel))
+    array = np.arange(400, dtype=np.uint8).reshape(20, 20)
+    x = wg.asarray(array, alone)
+    with pytest.raises(
+        RuntimeError, match=r"no kernel is left for a copy of sizes \(10, 7\): extract_windows, "
+    ):
+        x[::2, ::3].copy()
+    with pytest.raises(
+        RuntimeError, match=r"no kernel is left for windows of sizes \(5, 5\): .* use another ad"
+    ):
+        wg.extract_windows(x, [[1, 2]], (5, 5))
+    check_same(x[4:].copy().numpy(), array[4:])
