@@ -23,7 +23,7 @@ from wgslice.plans.kernels import Kernel
 
 TOPICS = {
     *("slicing", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
-    *("how-it-works", "how-fast", "ci", "contributing", "tuning"),
+    *("how-it-works", "how-fast", "ci", "contributing", "doctor", "tuning"),
 }
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 

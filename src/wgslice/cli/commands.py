@@ -9,13 +9,20 @@ from collections.abc import Sequence
 
 import wgslice as wg
 from wgslice.cli.adapters import add_adapters
+from wgslice.cli.doctor import add_doctor
 from wgslice.cli.kernel import add_kernel
 from wgslice.cli.slice import add_slice
 from wgslice.cli.tune import add_tune
 
 __all__ = ["main"]
 
-COMMANDS = (add_adapters, add_slice, add_kernel, add_tune)  # in the order in which they are listed
+COMMANDS = (
+    add_adapters,
+    add_slice,
+    add_kernel,
+    add_doctor,
+    add_tune,
+)  # in the order in which they are listed
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from wgslice.gpu.adapter import Adapter, describe_adapter
 
-__all__ = ["adapters", "check_process", "process_lock"]
+__all__ = ["adapters", "check_process", "native_version", "process_lock"]
 
 RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 
@@ -44,6 +44,13 @@ def adapters() -> list[Adapter]:
                 found = [describe_adapter(adapter) for adapter in wgpu.gpu.enumerate_adapters_sync()]
             found_adapters.extend(found)  # all or, where it was interrupted, none
         return list(found_adapters)
+
+
+def native_version() -> str:
+    """The version of wgpu-native, the library underneath wgpu."""
+    from wgpu.backends import wgpu_native
+
+    return str(wgpu_native.__version__)
 
 
 @contextmanager

@@ -1,0 +1,161 @@
+"""The report of `wgslice doctor`: as text, as JSON, its exit status, and what is known of drivers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from helpers import ADAPTERS, adapter_id, on_one_adapter
+
+import wgslice as wg
+from wgslice.cli import main
+from wgslice.doctor.quirks import QUIRKS, quirks_of
+from wgslice.doctor.report import Report, examine
+from wgslice.doctor.selftest import KernelTest
+from wgslice.gpu.adapter import Adapter
+
+KEYS = {
+    "": [
+        *("passed", "versions", "system", "adapter", "limits", "features", "profile", "costs", "notes"),
+        *("seconds", "kernels", "quirks", "speeds"),
+    ],
+    "versions": ["wgslice", "wgpu", "wgpu-native", "numpy", "python"],
+    "system": ["platform", "processor", "cores"],
+    "adapter": ["name", "backend", "kind", "driver"],
+    "limits": [
+        "max-buffer-size",
+        "max-storage-buffer-binding-size",
+        "min-storage-buffer-offset-alignment",
+        "max-compute-workgroups-per-dimension",
+        "max-compute-invocations-per-workgroup",
+        "max-compute-workgroup-storage-size",
+        "max-storage-buffers-per-shader-stage",
+    ],
+    "kernels": ["kernel", "trials", "wrong", "failure", "passed"],
+    "quirks": ["what", "source"],
+    "speeds": ["name", "plan", "nbytes", "seconds", "gigabytes_per_s"],
+}
+
+
+@pytest.fixture(scope="module", params=ADAPTERS, ids=adapter_id)
+def report(request: pytest.FixtureRequest) -> Report:
+    return examine(request.param)
+
+
+def failing(report: Report) -> Report:
+    """The report, had one kernel been wrong."""
+    *kernels, last = report.tested.kernels
+    wrong = KernelTest(last.kernel, last.trials, 3, "(7, 31) elements: byte 5 is 0x00 instead of 0x17")
+    return replace(report, tested=replace(report.tested, kernels=(*kernels, wrong)))
+
+
+def test_a_report_is_right_in_all_that_it_says(report: Report) -> None:
+    shown = str(report)
+    for fact in (
+        f"wgslice {wg.__version__}, wgpu 0.",
+        f"adapter    {report.adapter}\n",
+        f"driver     {report.adapter.driver}\n",
+        "max-storage-buffer-binding-size ",
+        f"{len(report.tested.kernels)} of {len(report.tested.kernels)} kernels are right on {report.adapter}",
+    ):
+        assert fact in shown
+    for test in report.tested.kernels:
+        assert f"  {test.kernel}: right in {test.trials} trials\n" in shown
+    for quirk in report.quirks:
+        assert f"  {quirk.what} ({quirk.source})\n" in shown
+    assert "WRONG" not in shown
+    assert "\x1b" not in shown
+
+
+def test_speeds_are_of_what_they_say(report: Report) -> None:
+    plans = {speed.name: speed.plan for speed in report.speeds}
+    assert list(plans) == ["buffer copy", "aligned rows", "unaligned rows", "permuted", "pixels, RGB to BGR"]
+    assert plans["buffer copy"] == "merged (1048576,) x 16 bytes, a buffer copy"
+    assert plans["aligned rows"].startswith("merged (4096, 256) x 16 bytes, ")
+    assert plans["unaligned rows"].startswith("merged (4096, 4096) x 1 bytes, ")
+    assert plans["permuted"].startswith("merged (2048, 2048) x 4 bytes, ")
+    assert plans["pixels, RGB to BGR"].startswith("merged (5591040, 3) x 1 bytes, ")
+    for speed in report.speeds:
+        assert 2**24 - 2**13 < speed.nbytes <= 2**24
+        assert speed.gigabytes_per_s == pytest.approx(speed.nbytes / speed.seconds / 1e9)
+        assert f"{speed.gigabytes_per_s:.2f} GB/s  {speed.plan}" in str(report)
+
+
+@pytest.mark.parametrize("of", [lambda report: report, failing], ids=["right", "wrong"])
+def test_the_keys_of_the_json_are_these(report: Report, of: type) -> None:
+    shown = json.loads(json.dumps(of(report).as_json()))
+    assert list(shown) == KEYS[""]
+    for name, keys in KEYS.items():
+        value = shown[name] if name else shown
+        for entry in value if isinstance(value, list) else [value]:
+            assert list(entry) == keys, name
+    assert shown["passed"] == all(kernel["passed"] for kernel in shown["kernels"])
+    assert shown["passed"] == (of is not failing)
+    assert len(shown["speeds"]) == 5
+
+
+def test_a_wrong_kernel_is_status_1_and_named(
+    report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("wgslice.cli.doctor.examine", lambda adapter: failing(report))
+    name = report.tested.kernels[-1].kernel
+    assert main(["doctor"]) == 1
+    shown = capsys.readouterr()
+    assert (
+        f"  {name}: WRONG in 3 of {report.tested.kernels[-1].trials} trials; (7, 31) elements: " in shown.out
+    )
+    assert f"{len(report.tested.kernels) - 1} of {len(report.tested.kernels)} kernels are right" in shown.out
+    assert "plans on this device" in shown.out
+    assert shown.err == ""
+    assert main(["doctor", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["passed"] is False
+
+
+def test_an_adapter_that_is_missing_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--adapter", "voodoo"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("wgslice: error: no adapter has 'voodoo' in its name or backend")
+    assert len(shown.err.splitlines()) == 1
+
+
+@on_one_adapter
+def test_the_command_says_nothing_on_stderr(device: wg.Device) -> None:
+    command = [sys.executable, "-m", "wgslice.cli", "doctor", "--json", "--adapter", str(device.adapter)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(done.stdout)
+    assert shown["passed"]
+    assert shown["adapter"]["name"] == device.adapter.name
+    assert shown["notes"] == []
+
+
+LAVAPIPE = Adapter("llvmpipe (LLVM 15.0.6, 256 bits)", "Vulkan", "CPU", "Mesa 22.3.6 (LLVM 15.0.6)")
+KNOWN = {
+    LAVAPIPE: ["take several times as long", "Dawn"],
+    replace(LAVAPIPE, driver="Mesa 25.0.7-2+deb13u1 (LLVM 19.1.7)"): [],
+    replace(LAVAPIPE, driver="Mesa 26.1.3 (LLVM 22.1.0)"): ["LLVM error"],
+    replace(LAVAPIPE, backend="OpenGL", driver="4.5 (Core Profile) Mesa 22.3.6"): [
+        *("second time", "waits until the GPU is done", "remainders"),
+    ],
+    Adapter("SwiftShader Device (Subzero)", "Vulkan", "CPU", "SwiftShader driver"): ["memory at once"],
+    Adapter("Apple M2", "Metal", "IntegratedGPU", ""): ["barriers"],
+    Adapter("Microsoft Basic Render Driver", "D3D12", "CPU", ""): ["barriers"],
+    Adapter("NVIDIA GeForce RTX 4090", "Vulkan", "DiscreteGPU", "580.65.06"): [],
+}
+
+
+@pytest.mark.parametrize("adapter", KNOWN, ids=str)
+def test_quirks_are_those_of_the_driver(adapter: Adapter) -> None:
+    found = [quirk.what for quirk in quirks_of(adapter)]
+    assert len(found) == len(KNOWN[adapter])
+    for what, words in zip(found, KNOWN[adapter], strict=True):
+        assert words in what
+
+
+def test_every_quirk_has_a_source() -> None:
+    for quirk in QUIRKS:
+        assert "https://" in quirk.source or quirk.source.startswith("measured by wgslice: "), quirk.what
