@@ -44,7 +44,7 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
         case = Case(width, source, target)
         bindings = Span(0, side_nbytes(source, width)), Span(0, side_nbytes(target, width))
         owners: dict[Kernel, Candidate] = {}  # which of two kernels the same ends are tried with
-        for candidate in trusted(source, target, width, Terms(limits), whole_vectors=True):
+        for candidate, _ in trusted(source, target, width, Terms(limits), whole_vectors=True):
             if number % ONE_OF.get(candidate.kernel, 1):
                 continue
             for most in (limits.workgroups, FOLDED):

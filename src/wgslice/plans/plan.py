@@ -94,16 +94,12 @@ class Plan:
         """What it is estimated to take, and what the next best way would, as it is printed."""
         if self.terms is None or self.seconds is None:
             return
-        limits = self.terms.limits
-        costs = limits.profile.costs
+        costs = self.terms.limits.profile.costs
         line = f"estimated to take {duration(self.seconds)}"
         if len(self.choices) > 1:
             second = self.choices[1]
             line += f"; by {second.name} {duration(costs.submission_s + second.seconds)}"
         yield f"{line}: {costs.origin}"
-        if limits.distrusted:
-            failed = ", ".join(sorted(kernel.value for kernel in limits.distrusted))
-            yield f"not used, since tests of it failed on this device: {failed}"
 
     @cached_property
     def hindrances(self) -> tuple[str, ...]:
