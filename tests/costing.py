@@ -36,7 +36,7 @@ def priced(
         for width in WIDTHS
         for paired in (False, True)
     }
-    costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, works)
+    costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, 1e9, works)
     return replace(profile, costs=costs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any
 
 from wgslice.gpu.adapter import Adapter
 from wgslice.kept_costs.record import Record
@@ -21,13 +22,14 @@ def costs_from(start: int = 1, origin: str = "figures tuned here on 2026-02-03",
     """Costs of which no two figures are alike, but for those that a test chooses."""
     numbers = count(start)
 
-    def figures(kind: type, *without: str) -> dict[str, float]:
+    def figures(kind: type) -> dict[str, float]:
         """Some billions of bytes a second and some nanoseconds."""
-        names = [field.name for field in fields(kind) if field.name not in without]
+        names = [field.name for field in fields(kind) if field.type == "float"]
         return {name: next(numbers) * (1e9 if name.endswith("bytes_per_s") else 1.1e-9) for name in names}
 
-    fixed = figures(Costs, "origin", "works") | chosen
-    return Costs(origin, **fixed, works={name: Work(**figures(Work)) for name in CPU.costs.works})
+    fixed: dict[str, Any] = figures(Costs) | chosen
+    works = {name: Work(**figures(Work)) for name in CPU.costs.works}
+    return Costs(origin, **fixed, works=works, is_tuned=True)
 
 
 def record_of(adapter: Adapter, costs: Costs | None = None) -> Record:

@@ -68,7 +68,7 @@ def test_the_table_has_every_figure_with_its_unit() -> None:
     lines = table(costs_from(submission_s=0.000123456, clear_bytes_per_s=3.456e12)).splitlines()
     assert lines[0].split() == ["to", "submit", "and", "wait", "123", "us"]
     assert lines[4].split()[-2:] == ["3460", "GB/s"]
-    assert lines[6].split()[-5:] == ["GB/s", "written", "ns", "an", "invocation"]
+    assert lines[8].split()[-5:] == ["GB/s", "written", "ns", "an", "invocation"]
     works = costs_from().works
     assert len(lines) == 7 + len(works)
     for line, (name, work) in zip(lines[7:], works.items(), strict=True):

@@ -22,8 +22,8 @@ from wgslice.tensors.creation import checked_device
 
 __all__ = ["KernelTest", "SelfTest", "selftest"]
 
-# Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread, and all of a self-test 7.7
-# to 8.6 s with nothing kept by the driver (lavapipe, Mesa 22.3.6, 2 cores of an AMD EPYC), 73 pipelines.
+# Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread, and all of a self-test
+# 7.7 to 8.6 s with nothing kept by the driver (lavapipe, Mesa 22.3.6, 2 cores of an AMD EPYC), 73 pipelines.
 MOST_PIPELINES_IN_SOFTWARE = 7
 MOST_PIPELINES = 40
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -56,6 +57,13 @@ WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
 
+class Figure(Enum):
+    """What decides between buffer copies of rows and shaders, and differs most from machine to machine."""
+
+    COPY = "seconds of a buffer copy"
+    SHADER = "bytes a second of a shader"
+
+
 class Compilable(Protocol[Compiled_co]):
     """What `Device.compile` takes."""
 
@@ -92,6 +100,7 @@ class Device:
             workgroups=limits["max-compute-workgroups-per-dimension"],
             profile=profile_for(self.adapter),
         )
+        self.untried = set(Figure)  # what nobody has looked at yet on this machine
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:

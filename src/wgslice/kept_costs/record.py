@@ -71,7 +71,7 @@ def figures(work: Work) -> dict[str, float]:
 
 def fixed_names() -> list[str]:
     """The figures that are not of a class of work."""
-    return [field.name for field in fields(Costs) if field.name not in ("origin", "works")]
+    return [field.name for field in fields(Costs) if field.type == "float"]
 
 
 def read_record(text: bytes) -> Record:
@@ -113,7 +113,7 @@ def costs_of(content: Mapping[str, Any], date: datetime) -> Costs:
         raise RecordError(
             f"costs.works lacks {name!r}: slice1 is what copies that no other kernel takes fall to"
         )
-    return Costs(origin_of(date), **fixed, works=works)
+    return Costs(origin_of(date), **fixed, works=works, is_tuned=True)
 
 
 def is_work(name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wgslice.kept_costs.record import Record, RecordError, read_record
 from wgslice.kept_costs.subject import Subject
 
-__all__ = ["VARIABLE", "Kept", "NoFolderError", "find", "folder", "forget", "keep", "say"]
+__all__ = ["SHIPPED", "VARIABLE", "Kept", "NoFolderError", "find", "folder", "forget", "keep", "say"]
 
 VARIABLE = "WGSLICE_PROFILE"
 SHIPPED = "shipped"  # its value for devices that shall not look for records

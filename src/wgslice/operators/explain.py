@@ -70,7 +70,7 @@ def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
         raise TypeError(f"explain takes a tensor or a descriptor such as Slice1(...), not {given}{has_plan}")
     operator = what.planned(device or default_device())
     with named(operator.name):
-        return operator.plan(operator.aligned)
+        return operator.plan(operator.aligned, operator.device.limits)
 
 
 def plan_of_copy(x: Tensor) -> Plan:

@@ -13,6 +13,7 @@ from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Table, Terms
 
 __all__ = ["PlannedOperator", "Seating"]
@@ -75,8 +76,8 @@ class PlannedOperator:
         in_output = table.buffer is target.buffer
         return [source, target, table], Seating(read, written, held, shared, in_output)
 
-    def plan(self, seating: Seating) -> Plan:
-        """What runs on a seating, and why."""
+    def plan(self, seating: Seating, limits: Limits) -> Plan:
+        """What runs on a seating, and why; `limits` are the device's."""
         read, written, held, shared, in_output, zeroed = seating
         table = None
         if held is not None and self._table is not None:
@@ -88,5 +89,5 @@ class PlannedOperator:
             self._source.layout(read),
             self._target.layout(written),
             self._source.itemsize,
-            Terms(self.device.limits, *copies, *rooms, shared, table),
+            Terms(limits, *copies, *rooms, shared, table),
         )

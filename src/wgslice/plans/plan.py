@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choosing import Choice, Step, seconds_of
 from wgslice.plans.hindrances import Copied
+from wgslice.plans.row_copies import are_whole_words, row_sizes
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
 from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
@@ -84,6 +86,14 @@ class Plan:
             return None
         costs = self.terms.limits.profile.costs
         return costs.submission_s + seconds_of(self.steps, costs)
+
+    @cached_property
+    def is_contested(self) -> bool:
+        """Whether buffer copies of rows could do it as well as a kernel."""
+        if self.terms is None or not self.terms.buffer_copies:
+            return False
+        sides = self.source, self.target
+        return are_whole_words(*sides, self.width_nbytes) and prod(row_sizes(*sides)) > 1
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:

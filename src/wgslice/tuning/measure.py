@@ -9,6 +9,7 @@ from statistics import median
 from time import perf_counter
 
 from wgslice.gpu.device import Device
+from wgslice.gpu.first_look import plain_bytes_per_s
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
@@ -55,6 +56,7 @@ class Bench:
     def __init__(self, device: Device, nbytes: int = PROBE_NBYTES) -> None:
         self.device = device
         self.compiled: list[float] = []  # seconds
+        self.plain_bytes_per_s = 0.0
         self.best: dict[str, float] = {}  # seconds of what all work needs
         self.points: dict[str, list[tuple[float, int, float]]] = {}  # bytes, invocations, seconds
         self.nbytes = min(nbytes, device.limits.binding_nbytes // 8)
@@ -101,6 +103,7 @@ class Bench:
         }
         for name, step in steps.items():
             self.best[name] = min(self.best.get(name, inf), self.seconds(step))
+        self.plain_bytes_per_s = max(self.plain_bytes_per_s, plain_bytes_per_s(self.device))
 
     def time(self, probe: Probe) -> None:
         """Time the copies of a class of work; few bytes of one that is slow."""
@@ -129,7 +132,7 @@ class Bench:
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
         pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
         fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
-        return Costs(origin, *fixed, works)
+        return Costs(origin, *fixed, self.plain_bytes_per_s, works, is_tuned=True)
 
     def dispatch(self, probe: Probe, source: Layout, target: Layout) -> Dispatch:
         """The dispatch of a probe's kernel, without that of the ends of rows."""

@@ -1,0 +1,88 @@
+"""What decides between buffer copies of rows and shaders is looked at where it matters, and only there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wgslice as wg
+from wgslice.gpu import first_look
+from wgslice.gpu.device import Figure
+
+X = np.arange(600 * 1000, dtype=np.uint32).reshape(600, 1000)  # 2.4 MB
+
+
+@pytest.fixture
+def looking(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
+    """A device of its own on the adapter, without word that shipped figures are wanted."""
+    monkeypatch.delenv("WGSLICE_PROFILE")
+    monkeypatch.setattr("wgslice.gpu.profile.find", lambda *_: None)
+    fresh = wg.Device.request(device.adapter)
+    if not fresh.adapter.software:
+        pytest.skip("GPUs are not looked at")
+    return fresh
+
+
+def test_a_look_finds_figures_that_are_possible(looking: wg.Device) -> None:
+    assert 1e-8 < first_look.copy_seconds(looking) < 1e-2
+    assert 1e6 < first_look.plain_bytes_per_s(looking) < 1e13
+
+
+@pytest.mark.parametrize(
+    ("copy_s", "bytes_per_s", "copied"), [(1e-9, 1e6, True), (1e-2, 1e12, False), (1e-2, 1e3, True)]
+)
+def test_what_a_look_finds_decides(
+    looking: wg.Device, monkeypatch: pytest.MonkeyPatch, copy_s: float, bytes_per_s: float, copied: bool
+) -> None:
+    monkeypatch.setattr(first_look, "copy_seconds", lambda _: copy_s)
+    monkeypatch.setattr(first_look, "plain_bytes_per_s", lambda _: bytes_per_s)
+    x = wg.asarray(X, looking)
+    x[:2, ::-2].numpy()  # a shader has run before
+    assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
+    assert not looking.untried
+    costs = looking.limits.profile.costs
+    assert costs.copy_s == copy_s
+    assert costs.plain_bytes_per_s == bytes_per_s
+    plan = str(wg.explain(x[1:, 1:]))
+    assert ("599 buffer copies of" in plan) == copied
+    assert "adjusted by a look at this machine" in plan
+    assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
+
+
+def test_shaders_are_looked_at_once_one_has_run(looking: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of a process takes a driver a quarter of a second: a copy that needs none does not wait."""
+    monkeypatch.setattr(first_look, "copy_seconds", lambda _: 1e-12)
+    x = wg.asarray(X, looking)
+    x[1:, 1:].numpy()
+    assert looking.untried == {Figure.SHADER}
+    x[:2, ::-2].numpy()
+    x[1:, 1:].numpy()
+    assert not looking.untried
+
+
+def test_nobody_looks_for_small_copies_flips_or_where_figures_are_said(
+    looking: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: wg.Device) -> float:
+        raise AssertionError
+
+    monkeypatch.setattr(first_look, "copy_seconds", fail)
+    monkeypatch.setattr(first_look, "plain_bytes_per_s", fail)
+    x = wg.asarray(X, looking)
+    for view, expected in ((x[1:200, 1:], X[1:200, 1:]), (x[:, ::-1], X[:, ::-1]), (x[1:], X[1:])):
+        assert np.array_equal(view.numpy(), expected)
+    assert looking.untried
+    monkeypatch.setenv("WGSLICE_PROFILE", "shipped")
+    assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
+    assert not looking.untried
+    assert "adjusted" not in str(wg.explain(x[1:, 1:]))
+
+
+def test_a_compiled_operator_is_planned_after_the_look(
+    looking: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_look, "copy_seconds", lambda _: 1e-12)
+    described = wg.TensorDesc("uint32", X.shape), wg.TensorDesc("uint32", (599, 999))
+    operator = looking.compile(wg.Slice(*described, (1, 1), (599, 999)))
+    assert "adjusted by a look at this machine" in str(operator.plan)
+    assert np.array_equal(operator(wg.asarray(X, looking)).numpy(), X[1:, 1:])
