@@ -37,6 +37,11 @@ def main() -> int:
 
         show_costs(console, measure_costs(console))
         return 0
+    if arguments.regret:
+        from bench.regret import run_regret  # loads wgpu
+
+        run_regret(console, arguments)
+        return 0
     if arguments.graphs:
         run_family(console, arguments, ("graphs",), "graphs")
         return 0
@@ -128,6 +133,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--compilers", action="store_true", help="ask GPU compilers about the kernels instead; needs node"
+    )
+    parser.add_argument(
+        "--regret", action="store_true", help="time every way that plans choose from, and compare, instead"
     )
     parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 import wgslice as wg
 from bench.cases import CASES, Case
-from bench.report import MEBIBYTE, geometric_mean
-from bench.rivals.ours import device
+from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, stem_of, write_json
+from bench.rivals.ours import describe, device
+from bench.schedule import Schedule
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.terms import seat
+from wgslice.plans.shipped import shipped_for
+from wgslice.plans.terms import Terms, seat
+from wgslice.tuning.measure import measure_costs
 
-__all__ = ["Regret", "Way", "measure_regret", "show_regret"]
+__all__ = ["Regret", "Way", "run_regret"]
 
 MOST_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
-TRUE_FOR = 3.0  # ways that take so many times as long as the best are timed no more
+HOPELESS = 3.0  # ways that take so many times as long as the best are timed once
 
 
 @dataclass
@@ -34,61 +40,97 @@ class Way:
 
     name: str
     plan: Plan
-    estimate_s: float
     best_s: float = inf
 
 
 @dataclass(frozen=True)
 class Regret:
-    """A case, and all ways to do it."""
+    """A case, all ways to do it, and which one each set of figures chooses, with its estimate."""
 
     case: Case
-    ways: Sequence[Way]  # the chosen one first
+    ways: Sequence[Way]
+    chosen: Mapping[str, tuple[str, float]]
 
     @property
-    def value(self) -> float:
-        """Time of the chosen way over the best one's."""
-        return self.ways[0].best_s / min(way.best_s for way in self.ways)
+    def best(self) -> Way:
+        """The quickest way."""
+        return min(self.ways, key=lambda way: way.best_s)
+
+    def way(self, figures: str) -> Way:
+        """The way that some figures choose."""
+        return next(way for way in self.ways if way.name == self.chosen[figures][0])
+
+    def value(self, figures: str) -> float:
+        """Time of the way that some figures choose over the best one's."""
+        return self.way(figures).best_s / self.best.best_s
 
 
-def regretted(pattern: str) -> list[Case]:
-    """The cases of 1 MiB and more whose names match."""
-    return [
-        case for case in CASES if MEBIBYTE <= case.nbytes <= MOST_NBYTES and re.search(pattern, case.name)
+def run_regret(console: Console, arguments: Namespace) -> None:
+    """`python3 run bench --regret`: with the figures that are shipped, and with those of this adapter."""
+    cases = [
+        case
+        for case in CASES
+        if MEBIBYTE <= case.nbytes <= MOST_NBYTES and re.search(arguments.cases, case.name)
     ]
+    found = []
+    with Schedule(console, 1 + len(cases)) as schedule:
+        schedule.begin("figures of this adapter")
+        adapter = device.adapter
+        facts = adapter.name, adapter.backend, adapter.driver
+        figures = {
+            "shipped": shipped_for(*facts, software=adapter.software),
+            "tuned": measure_costs(device, lambda _, __: None),
+        }
+        schedule.finish("figures of this adapter")
+        for case in cases:
+            schedule.begin(case.name)
+            found.append(measure_case(case, arguments.rounds, figures))
+            schedule.finish(case.name)
+    for name in figures:
+        console.print(table(found, name))
+    show_means(console, found, list(figures))
+    if arguments.cases:
+        console.print("not kept: only a run of all slices is")
+        return
+    from bench.regret_chart import draw_regret  # imported here: it loads matplotlib
+
+    kept = {**about([], arguments), "contenders": {"wgslice": describe()}, **kept_of(found, list(figures))}
+    stem = f"{stem_of(kept)}-regret"
+    write_json(kept, RESULTS / f"{stem}.json")
+    draw_regret(kept, RESULTS / f"{stem}.png")
+    console.print(f"kept in bench/results/{stem}.json and .png")
 
 
-def measure_regret(console: Console, pattern: str, rounds: int) -> list[Regret]:
-    """Run every candidate of each case, in turns; the best time of each counts."""
-    cases = regretted(pattern)
-    return [measure_case(case, rounds) for case in track(cases, "regret", console=console, transient=True)]
-
-
-def measure_case(case: Case, rounds: int) -> Regret:
-    """One case: each way is checked against NumPy once, then timed."""
+def measure_case(case: Case, rounds: int, figures: Mapping[str, Costs]) -> Regret:
+    """One case: each way is checked against NumPy once, then timed in turns; the best time counts."""
     array = case.array()
     x = wg.asarray(array, device)
     view = wg.permute(x, case.work.axes)[case.key]
     expected = np.ascontiguousarray(case.work.of(array))
     target = wg.empty(expected.shape, expected.dtype, device)
-    plan = wg.explain(view)
-    base = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits).base
-    places = [Place(x.buffer, base), Place(target.buffer)]
-    ways = [
-        Way(choice.name, replace(plan, steps=in_order(choice.steps)), choice.seconds)
-        for choice in plan.alternatives_of()
-    ]
-    for way in ways:
-        run(way.plan, places)
-        if not np.array_equal(target.numpy().view(np.uint8), expected.view(np.uint8)):
+    read = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits)
+    places = [Place(x.buffer, read.base), Place(target.buffer)]
+    plans = {}
+    for name, costs in figures.items():
+        limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
+        terms = Terms(limits, source_room_nbytes=read.room_nbytes)
+        plans[name] = plan_copy(read.layout, target.layout, view.dtype.itemsize, terms)
+    ways: dict[str, Way] = {}
+    for plan in plans.values():
+        for choice in plan.choices:
+            ways.setdefault(choice.name, Way(choice.name, replace(plan, steps=in_order(choice.steps))))
+    for way in ways.values():
+        way.best_s = run(way.plan, places)
+        if target.numpy().tobytes() != expected.tobytes():
             raise ValueError(f"{case.name} by {way.name}: wrong")
-    for _ in range(rounds):
-        best = min(way.best_s for way in ways)
-        for way in ways:
-            if way.best_s <= TRUE_FOR * best or way is ways[0]:
+    for turn in range(rounds):
+        best = min(way.best_s for way in ways.values())
+        for way in ways.values():
+            if turn == 0 or way.best_s <= HOPELESS * best:
                 run(way.plan, places)
                 way.best_s = min(way.best_s, run(way.plan, places))
-    return Regret(case, ways)
+    chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
+    return Regret(case, list(ways.values()), chosen)
 
 
 def run(plan: Plan, places: Sequence[Place]) -> float:
@@ -104,23 +146,62 @@ def run(plan: Plan, places: Sequence[Place]) -> float:
     return perf_counter() - start
 
 
-def show_regret(console: Console, found: Sequence[Regret]) -> None:
-    """A line a case, and the figures asked of all."""
-    table = Table("slice", "chosen", "ms", "estimate", "best", "ms", "estimate", "regret")
-    for regret in sorted(found, key=lambda one: -one.value):
-        chosen, best = regret.ways[0], min(regret.ways, key=lambda way: way.best_s)
-        table.add_row(
-            regret.case.name,
-            *(text for way in (chosen, best) for text in described(way)),
-            f"{regret.value:.2f}",
-        )
-    console.print(table)
-    values = [one.value for one in found]
-    console.print(f"regret: geometric mean {geometric_mean(values):.2f}, worst {max(values):.2f}")
+def table(found: Sequence[Regret], figures: str) -> Table:
+    """A line a case, the worst first."""
+    columns = "slice", "chosen", "ms", "estimated", "best", "ms", "regret"
+    shown = Table(*columns, title=f"regret with {figures} figures")
+    for one in sorted(found, key=lambda one: -one.value(figures)):
+        shown.add_row(*cells(one, figures))
+    return shown
 
 
-def described(way: Way) -> Iterator[str]:
-    """Name, milliseconds, estimated milliseconds."""
-    yield way.name
-    yield f"{way.best_s * 1e3:.2f}"
-    yield f"{way.estimate_s * 1e3:.2f}"
+def cells(one: Regret, figures: str) -> Iterator[str]:
+    """What a line of the table says."""
+    way, (_, estimate_s) = one.way(figures), one.chosen[figures]
+    yield from (one.case.name, way.name, milliseconds(way.best_s), milliseconds(estimate_s))
+    yield from (one.best.name, milliseconds(one.best.best_s), f"{one.value(figures):.2f}")
+
+
+def milliseconds(seconds: float) -> str:
+    """As a table has them."""
+    return f"{seconds * 1e3:.2f}"
+
+
+def show_means(console: Console, found: Sequence[Regret], figures: Sequence[str]) -> None:
+    """The figures asked of all slices, and of all permutes."""
+    for kind, some in kinds(found).items():
+        for name in figures:
+            values = [one.value(name) for one in some]
+            line = f"{kind}, {name} figures: geometric mean {geometric_mean(values):.2f}, worst {max(values):.2f}"
+            console.print(line, highlight=False)
+
+
+def kinds(found: Sequence[Regret]) -> dict[str, list[Regret]]:
+    """Slices and permutes, if there are any."""
+    some = {
+        "slices": [one for one in found if not one.case.work.permuted],
+        "permutes": [one for one in found if one.case.work.permuted],
+    }
+    return {kind: of_kind for kind, of_kind in some.items() if of_kind}
+
+
+def kept_of(found: Sequence[Regret], figures: Sequence[str]) -> dict[str, Any]:
+    """What is kept of a run."""
+    means = {
+        kind: {
+            name: {"geometric_mean": geometric_mean(values), "worst": max(values)}
+            for name in figures
+            for values in [[one.value(name) for one in some]]
+        }
+        for kind, some in kinds(found).items()
+    }
+    slices = [
+        {
+            "name": one.case.name,
+            "nbytes": one.case.nbytes,
+            "ways_s": {way.name: way.best_s for way in one.ways},
+            **{name: {"chosen": one.chosen[name][0], "estimate_s": one.chosen[name][1]} for name in figures},
+        }
+        for one in found
+    ]
+    return {"regret": means, "slices": slices}
