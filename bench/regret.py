@@ -172,7 +172,8 @@ def show_means(console: Console, found: Sequence[Regret], figures: Sequence[str]
     for kind, some in kinds(found).items():
         for name in figures:
             values = [one.value(name) for one in some]
-            line = f"{kind}, {name} figures: geometric mean {geometric_mean(values):.2f}, worst {max(values):.2f}"
+            mean, worst = geometric_mean(values), max(values)
+            line = f"{kind}, {name} figures: geometric mean {mean:.2f}, worst {worst:.2f}"
             console.print(line, highlight=False)
 
 
