@@ -31,7 +31,7 @@ from wgslice.tuning.measure import measure_costs
 __all__ = ["Regret", "Way", "run_regret"]
 
 MOST_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
-HOPELESS = 3.0  # ways that take so many times as long as the best are timed once
+HOPELESS = 5.0  # ways that are estimated to take so many times as long as the best are run once
 
 
 @dataclass
@@ -40,6 +40,7 @@ class Way:
 
     name: str
     plan: Plan
+    estimate_s: float  # by either figures, the lower one
     best_s: float = inf
 
 
@@ -72,8 +73,9 @@ def run_regret(console: Console, arguments: Namespace) -> None:
         for case in CASES
         if MEBIBYTE <= case.nbytes <= MOST_NBYTES and re.search(arguments.cases, case.name)
     ]
+    cases.sort(key=lambda case: case.work.permuted)  # which a budget leaves out first
     found = []
-    with Schedule(console, 1 + len(cases)) as schedule:
+    with Schedule(console, 1 + len(cases), arguments.budget) as schedule:
         schedule.begin("figures of this adapter")
         adapter = device.adapter
         facts = adapter.name, adapter.backend, adapter.driver
@@ -83,13 +85,16 @@ def run_regret(console: Console, arguments: Namespace) -> None:
         }
         schedule.finish("figures of this adapter")
         for case in cases:
+            if schedule.spent:
+                break
             schedule.begin(case.name)
             found.append(measure_case(case, arguments.rounds, figures))
             schedule.finish(case.name)
     for name in figures:
         console.print(table(found, name))
     show_means(console, found, list(figures))
-    if arguments.cases:
+    slices = [case for case in cases if not case.work.permuted]
+    if arguments.cases or len(found) < len(slices):
         console.print("not kept: only a run of all slices is")
         return
     from bench.regret_chart import draw_regret  # imported here: it loads matplotlib
@@ -118,15 +123,17 @@ def measure_case(case: Case, rounds: int, figures: Mapping[str, Costs]) -> Regre
     ways: dict[str, Way] = {}
     for plan in plans.values():
         for choice in plan.choices:
-            ways.setdefault(choice.name, Way(choice.name, replace(plan, steps=in_order(choice.steps))))
+            run_by = Way(choice.name, replace(plan, steps=in_order(choice.steps)), choice.seconds)
+            way = ways.setdefault(choice.name, run_by)
+            way.estimate_s = min(way.estimate_s, choice.seconds)
     for way in ways.values():
         way.best_s = run(way.plan, places)
         if target.numpy().tobytes() != expected.tobytes():
             raise ValueError(f"{case.name} by {way.name}: wrong")
-    for turn in range(rounds):
-        best = min(way.best_s for way in ways.values())
+    least_s = min(way.estimate_s for way in ways.values())
+    for _ in range(rounds):
         for way in ways.values():
-            if turn == 0 or way.best_s <= HOPELESS * best:
+            if way.estimate_s <= HOPELESS * least_s:
                 run(way.plan, places)
                 way.best_s = min(way.best_s, run(way.plan, places))
     chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
