@@ -16,19 +16,21 @@ from wgslice.layout import Layout
 from wgslice.plans.costs import Costs, Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
+from wgslice.plans.shipped import shipped_for
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import span_of
 from wgslice.tuning.probes import Probe, probes
+from wgslice.tuning.settling import settled
 
 __all__ = ["Bench", "Report", "measure_costs"]
 
 Report = Callable[[float, str], None]  # how much is done, of 1, and what is next
 
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
-TURNS = 2  # of all classes, so that a moment in which the machine is busy spoils none
+MOST_TURNS = 8  # of all classes, so that a moment in which the machine is busy spoils none
 REPEATS = 2  # of each in a turn, after one that finds caches cold; the best counts
 LONG_S = 0.016  # what a probe may take; larger ones become smaller
-MOST_S = 15.0  # after which no second look is taken
+MOST_S = 15.0  # after which a turn is not begun, or ended
 MANY_COPIES, SMALL_NBYTES = 256, 256
 MOST_BESIDE = 0.9  # of an invocation's time that its bytes do not take
 LEAST_S = 1e-12  # an invocation takes some time, whatever noise says
@@ -39,15 +41,18 @@ def measure_costs(device: Device, report: Report) -> Costs:
     report(0, "buffer copies")
     bench = Bench(device)
     started, wanted = perf_counter(), list(probes())
-    for turn in range(TURNS):
+    for turn in range(MOST_TURNS):
         bench.time_fixed()
         for number, probe in enumerate(wanted):
-            report((turn + (1 + number) / (1 + len(wanted))) / TURNS, probe.work)
-            bench.time(probe)
-            if turn and perf_counter() - started > MOST_S:
+            spent = (perf_counter() - started) / MOST_S
+            if turn and spent > 1:
                 break
+            report(min(max(spent, number / len(wanted) / MOST_TURNS), 1), probe.work)
+            bench.time(probe)
     report(1, "")
-    return bench.costs(f"figures tuned here on {datetime.now(UTC):%Y-%m-%d}")
+    adapter = device.adapter
+    known = shipped_for(adapter.name, adapter.backend, adapter.driver, software=adapter.software)
+    return settled(bench.costs(f"figures tuned here on {datetime.now(UTC):%Y-%m-%d}"), known)
 
 
 class Bench:
