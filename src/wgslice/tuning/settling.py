@@ -9,9 +9,9 @@ from wgslice.plans.costs import Costs, Work
 
 __all__ = ["NOISE", "settled"]
 
-# Two measurements of one machine, minutes apart, may differ by this factor in single figures where others use
-# it too (2 cores of an AMD EPYC, a virtual machine): no reason to choose otherwise. Figures of another machine
-# are wrong by three and more.
+# Two measurements of one machine, minutes apart, may differ by this factor in single figures where others
+# use it too (2 cores of an AMD EPYC): no reason to choose otherwise. Those of another machine may be wrong by
+# three and more.
 NOISE = 2.0
 TYPICAL_NBYTES = 64  # of an invocation
 
