@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pages import PAGES, README, ROOT
 
+from bench.cases import CASES
 from bench.compilers.accesses import READ, WRITTEN
 from bench.compilers.planned import ASKED, planned
 from bench.costs import NAMES, pays_from
-from bench.report import machine_of
+from bench.report import geometric_mean, machine_of
 
 HOW_FAST = ROOT / "docs" / "how-fast.md"
+PERMUTED = {case.name for case in CASES if case.work.permuted}
 
 
 def results(name: str) -> dict[str, Any]:
@@ -87,6 +90,31 @@ def test_what_is_said_of_the_cpus_own_is_measured() -> None:
     for name in ("PyTorch", "ONNX Runtime"):
         (value,) = (value for label, value in summary.items() if label.startswith(f"{name} over wgslice, 1"))
         assert re.search(rf"{name} on the CPU (takes )?{value:.2f}", HOW_FAST.read_text("utf-8"))
+
+
+def test_regret_is_that_of_the_results() -> None:
+    """A row for each run that is kept: geometric mean and worst."""
+    kept = {path.name: results(path.name) for path in (ROOT / "bench" / "results").glob("*-regret.json")}
+    found = rows(HOW_FAST, r"(?:lavapipe|llvmpipe|SwiftShader)[^|]*", "## How well plans choose")
+    assert kept
+    assert sorted(cells[-1] for _, cells in found) == sorted(
+        f"[each](../bench/results/{name})" for name in kept
+    )
+    for adapter, (machine, *shown, link) in found:
+        run = kept[link.rpartition("/")[2].rstrip(")")]
+        ours = run["contenders"]["wgslice"]
+        assert adapter.split()[-1] in f"{ours['adapter']} {ours['driver']}"
+        assert machine == machine_of(run)
+        for cell, (kind, figures) in zip(shown, product(run["regret"], ("shipped", "tuned")), strict=True):
+            said = run["regret"][kind][figures]
+            chosen = [
+                each["ways_s"][each[figures]["chosen"]] / min(each["ways_s"].values())
+                for each in run["slices"]
+                if (each["name"] in PERMUTED) == (kind == "permutes")
+            ]
+            assert said["worst"] == max(chosen)
+            assert said["geometric_mean"] == pytest.approx(geometric_mean(chosen))
+            assert cell == f"{said['geometric_mean']:.2f}, {said['worst']:.2f}"
 
 
 def test_figures_of_permutes_are_those_of_the_results() -> None:
