@@ -117,6 +117,23 @@ def test_regret_is_that_of_the_results() -> None:
             assert cell == f"{said['geometric_mean']:.2f}, {said['worst']:.2f}"
 
 
+def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
+    """What devices go by until they are tuned: measured with the driver that is named, or assumed."""
+    page = ROOT / "docs" / "tuning.md"
+    shown = dict(rows(page, r"`[^`|]*\.json`", "## What is shipped"))
+    folder = ROOT / "src" / "wgslice" / "plans" / "figures"
+    assert sorted(shown) == sorted(f"`{path.name}`" for path in folder.glob("*.json"))
+    for name, (_, said) in shown.items():
+        kept = json.loads((folder / name.strip("`")).read_text("utf-8"))
+        if "adapter" in kept:
+            assert kept["measured"] == "geometric means of two runs of `wgslice tune`"
+            assert kept["processor"] == {"name": "AMD EPYC", "cores": 2}
+            version = re.search(r"Mesa [\d.]*\d", kept["adapter"]["driver"])
+            assert said == f"measured with {version[0]}" if version else "measured"
+        else:
+            assert said == "assumed"
+
+
 def test_figures_of_permutes_are_those_of_the_results() -> None:
     section = HOW_FAST.read_text("utf-8").partition("## Permutes")[2].partition("\n## ")[0]
     (name,) = re.findall(r"bench/results/(\S*\.json)\)", section)
