@@ -14,9 +14,10 @@ from strategies import Case, cases
 
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.candidates import candidates
-from wgslice.plans.choosing import WORTHWHILE, seconds_of
+from wgslice.plans.choosing import WORTHWHILE
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import Work, pattern, work_name
+from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile

@@ -17,7 +17,7 @@ from helpers import check_same, run_python
 import wgslice as wg
 from wgslice.gpu import usages
 from wgslice.gpu.adapter import choose_adapter, install_advice
-from wgslice.gpu.device import LEAST_LIMITS
+from wgslice.gpu.least_limits import LEAST_LIMITS
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 

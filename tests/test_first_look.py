@@ -7,7 +7,7 @@ import pytest
 
 import wgslice as wg
 from wgslice.gpu import first_look
-from wgslice.gpu.device import Figure
+from wgslice.plans.costs import Figure
 
 X = np.arange(600 * 1000, dtype=np.uint32).reshape(600, 1000)  # 2.4 MB
 

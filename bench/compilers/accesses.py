@@ -17,7 +17,16 @@ from wgslice.shaders.memory import Accesses, Trace
 from wgslice.shaders.twins import trace
 from wgslice.shaders.windows_twins import trace_windows
 
-__all__ = ["READ", "WAVES", "WRITTEN", "accesses", "lines_touched", "sectors_touched"]
+__all__ = [
+    "READ",
+    "WAVES",
+    "WRITTEN",
+    "accesses",
+    "lines_touched",
+    "moved_nbytes",
+    "sampled",
+    "sectors_touched",
+]
 
 READ, WRITTEN = "useful of sectors read", "useful of sectors written"
 WAVES = (32, 64)  # invocations that a GPU runs together
@@ -55,17 +64,22 @@ def moved_nbytes(found: Trace, wave: int) -> list[int]:
 
 def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
     """Some workgroups of a dispatch on zeros, and how many times as many there are."""
-    groups = prod(step.share.workgroups)
-    sample = min(groups, MOST_GROUPS)
-    some = replace(step, share=replace(step.share, workgroups=(sample, 1, 1)))
+    some, source, target = sampled(step)
+    scale = prod(step.share.workgroups) / prod(some.share.workgroups)
+    if isinstance(some, WindowDispatch):
+        return trace_windows(some, source, target, offsets_of(case)), scale
+    assert isinstance(some, Dispatch)
+    return trace(some, source, target), scale
+
+
+def sampled(step: OnGrid) -> tuple[OnGrid, NDArray[np.uint8], NDArray[np.uint8]]:
+    """The first workgroups of a dispatch, and zeros to read and to write."""
+    sample = min(prod(step.share.workgroups), MOST_GROUPS)
     source, target = (
         np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
         for binding in (step.source_binding, step.target_binding)
     )
-    if isinstance(some, WindowDispatch):
-        return trace_windows(some, source, target, offsets_of(case)), groups / sample
-    assert isinstance(some, Dispatch)
-    return trace(some, source, target), groups / sample
+    return replace(step, share=replace(step.share, workgroups=(sample, 1, 1))), source, target
 
 
 def sectors_touched(of_memory: Sequence[Accesses], wave: int) -> int:

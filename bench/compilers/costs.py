@@ -9,13 +9,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
-from bench.compilers.accesses import MOST_GROUPS, WAVES, moved_nbytes
+from bench.compilers.accesses import WAVES, moved_nbytes, sampled
 from bench.compilers.drivers import available, compile_folder
 from bench.compilers.planned import LIMITS
 from bench.compilers.report import write_modules
@@ -50,16 +49,12 @@ def dispatches(probe: Probe) -> Iterator[Dispatch]:
 
 def seconds(step: Dispatch, cycles: float) -> float:
     """What an invocation of a dispatch takes."""
-    groups = prod(step.share.workgroups)
-    sample = min(groups, MOST_GROUPS)
-    some = replace(step, share=replace(step.share, workgroups=(sample, 1, 1)))
-    source, target = (
-        np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
-        for binding in (step.source_binding, step.target_binding)
-    )
+    some, source, target = sampled(step)
+    assert isinstance(some, Dispatch)
     traced = trace(some, source, target)
+    invocations = prod(some.share.workgroups) * some.share.workgroup_size
     touched = np.mean([sum(moved_nbytes(traced, wave)[:2]) for wave in WAVES])
-    return cycles * CYCLE_S + float(touched) / MEMORY_BYTES_PER_S / (sample * step.share.workgroup_size)
+    return cycles * CYCLE_S + float(touched) / MEMORY_BYTES_PER_S / invocations
 
 
 def works(cycles: Mapping[str, float], steps: Mapping[str, list[tuple[str, Dispatch]]]) -> dict[str, Work]:

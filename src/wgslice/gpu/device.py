@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
-from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
-from wgslice.errors import DeviceLostError, NoAdapterError
+from wgslice.errors import DeviceLostError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
+from wgslice.gpu.least_limits import check_limits
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, process_lock
 from wgslice.gpu.profile import profile_for
@@ -20,48 +19,16 @@ from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
 from wgslice.gpu.waiting import wait_done
-from wgslice.plans.profiles import (
-    CPU,
-    GPU,
-    PATTERN_NBYTES,
-    STAGING_NBYTES,
-    TILE_NBYTES,
-    WIDE_TILE_SIDES,
-    Limits,
-)
-from wgslice.shaders.uniforms import copy_dtype, windows_dtype
+from wgslice.plans.costs import Figure
+from wgslice.plans.profiles import PATTERN_NBYTES, Limits
 
 __all__ = ["WRAPPED", "Device", "default_device"]
 
-# What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
-LEAST_LIMITS = {
-    "max-bind-groups": 1,
-    "max-bindings-per-bind-group": 5,
-    "max-buffer-size": STAGING_NBYTES,
-    "max-compute-invocations-per-workgroup": max(CPU.workgroup_size, GPU.workgroup_size),
-    "max-compute-workgroup-size-x": max(CPU.workgroup_size, GPU.workgroup_size),
-    "max-compute-workgroup-storage-size": max(
-        TILE_NBYTES**2 // 4,  # of elements of 4 bytes
-        *(side**2 * nbytes for nbytes, side in WIDE_TILE_SIDES.items()),
-    ),
-    "max-compute-workgroups-per-dimension": 1,
-    "max-storage-buffer-binding-size": 1024,  # holds any element from any aligned offset
-    "max-storage-buffers-per-shader-stage": 4,
-    "max-uniform-buffer-binding-size": max(copy_dtype.itemsize, windows_dtype.itemsize),
-    "max-uniform-buffers-per-shader-stage": 1,
-}
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device
 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
-
-
-class Figure(Enum):
-    """What decides between buffer copies of rows and shaders, and differs most from machine to machine."""
-
-    COPY = "seconds of a buffer copy"
-    SHADER = "bytes a second of a shader"
 
 
 class Compilable(Protocol[Compiled_co]):
@@ -259,16 +226,6 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
-
-
-def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
-    """Refuse a device that the kernels cannot run on."""
-    for name, least in LEAST_LIMITS.items():
-        if limits[name] < least:
-            raise NoAdapterError(
-                f"the device on {adapter} has {name} = {limits[name]}: at least {least} are needed; "
-                "ask for them in required_limits, or use another adapter"
-            )
 
 
 def default_device() -> Device:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from importlib.resources import files
 from time import perf_counter
 
-from wgslice.gpu.device import Device, Figure
+from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.kept_costs.store import SHIPPED, VARIABLE
-from wgslice.plans.costs import Costs, Work
+from wgslice.plans.costs import Costs, Figure, Work
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Limits
 

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, prod
 from typing import NamedTuple, TypeAlias
 
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.candidates import Candidate, candidates, ends_of
-from wgslice.plans.costs import Costs, name_of, pattern, step_of
+from wgslice.plans.costs import name_of, pattern, step_of
+from wgslice.plans.estimates import Step, seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits, untrusted
 from wgslice.plans.row_copies import are_whole_words, row_copies, row_sizes
 from wgslice.plans.splitting import cut_end, has_room, split
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
+from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
-from wgslice.plans.windows_steps import WindowDispatch
 
 __all__ = [
     "WORTHWHILE",
     "Choice",
-    "Step",
     "alternatives",
     "cheapest",
     "dispatches_of",
-    "seconds_of",
     "trusted",
 ]
 
-Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
 Only: TypeAlias = tuple[Kernel, bool] | None  # the one kernel that may be taken, and whether of paired rows
 
 # Of a candidate's time, or less: what another must be able to take for a closer look at it. Estimates are no
@@ -56,22 +53,6 @@ class Choice(NamedTuple):
     name: str
     steps: tuple[Step, ...]
     seconds: float  # beside the submission that steps share
-
-
-def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
-    """Estimated seconds of steps, beside those of the submission that they share."""
-    return sum(step_seconds(step, costs) for step in steps)
-
-
-def step_seconds(step: Step, costs: Costs) -> float:
-    """Estimated seconds of one step."""
-    if isinstance(step, Clear):
-        return costs.copy_s + step.nbytes / costs.clear_bytes_per_s
-    if isinstance(step, BufferCopies):
-        return step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
-    work = costs.works[step.work]
-    invocations = prod(step.share.workgroups) * step.share.workgroup_size
-    return costs.dispatch_s + invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)
 
 
 def cheapest(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> Choice:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["ALIKE", "IN_BLOCKS", "STEPS", "Costs", "Work", "name_of", "pattern", "step_of", "work_name"]
+__all__ = [
+    "ALIKE",
+    "IN_BLOCKS",
+    "STEPS",
+    "Costs",
+    "Figure",
+    "Work",
+    "name_of",
+    "pattern",
+    "step_of",
+    "work_name",
+]
 
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
@@ -24,6 +36,13 @@ ALIKE = {
 # Kernels for which that is the step between elements.
 IN_BLOCKS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
 STEPS = {1: "beside", 2: "every second", 4: "every fourth"}
+
+
+class Figure(Enum):
+    """What decides between buffer copies of rows and shaders, and differs most from machine to machine."""
+
+    COPY = "seconds of a buffer copy"
+    SHADER = "bytes a second of a shader"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from math import prod
 from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choosing import Choice, Step, seconds_of
+from wgslice.plans.choosing import Choice
+from wgslice.plans.estimates import Step, seconds_of
 from wgslice.plans.hindrances import Copied
 from wgslice.plans.row_copies import are_whole_words, row_sizes
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory

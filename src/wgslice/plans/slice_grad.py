@@ -8,8 +8,9 @@ from functools import lru_cache, partial
 from math import inf
 
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choosing import Choice, seconds_of
+from wgslice.plans.choosing import Choice
 from wgslice.plans.copy import fills, plan_copy
+from wgslice.plans.estimates import seconds_of
 from wgslice.plans.plan import Plan, Planner, Step, in_order
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
