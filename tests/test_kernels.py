@@ -124,7 +124,7 @@ def test_each_way_to_copy_is_drawn() -> None:
     """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
     drawn: Counter[str] = Counter()
 
-    @settings(max_examples=400, derandomize=True, database=None)
+    @settings(max_examples=600, derandomize=True, database=None)
     @given(case=cases())
     def draw(case: Case) -> None:
         steps = [step for plan in plans(case, Limits(2**27, 32, 65535)) for step in plan.steps]

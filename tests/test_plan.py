@@ -355,7 +355,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
     assert plan(Layout.packed((8,)), limits=copying).summary == "merged (2,) x 16 bytes, a buffer copy"
     few = plan(Layout.of((5, 8), (10, 1)), limits=copying)
     assert few.summary == "merged (5, 4) x 8 bytes, 5 buffer copies"
-    assert str(few).splitlines()[-1] == (
+    assert str(few).splitlines()[-2] == (
         "  step 1: 5 buffer copies of 32 bytes: contiguous words on both sides"
     )
     pieces = plan(Layout.of((1000,), (2,)), limits=replace(SMALL, profile=GRIDDED))

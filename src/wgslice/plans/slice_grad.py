@@ -48,7 +48,7 @@ def alternatives(
     if cleared:
         ways["a clear first"] = cleared
     choices = [
-        Choice(name, steps, seconds_of((*inside.steps, *steps), costs))
+        Choice(name, steps, seconds_of(steps, costs))
         for name, zeros in ways.items()
         for steps in [in_order((*inside.steps, *zeros))]
     ]
