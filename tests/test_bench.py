@@ -315,7 +315,9 @@ def test_results_name_driver_processor_and_cores() -> None:
     found = sorted((ROOT / "bench" / "results").glob("*cores*.json"))
     assert len(found) >= 9
     for path in found:
-        assert re.fullmatch(stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret)?", path.stem)
+        assert re.fullmatch(
+            stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret)?", path.stem
+        )
 
 
 @on_one_adapter
