@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import _thread
 import re
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -142,7 +143,16 @@ def test_a_wait_ends_with_the_device(device: wg.Device, wait: str) -> None:
     assert raised == [wg.DeviceLostError]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """An interrupt raises, also in a process that was started in the background, where shells ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_wait_leaves_the_device_usable(device: wg.Device, wait: str) -> None:
     fresh = wg.Device.request(device.adapter)
     begin = waits(fresh, ARRAY)
