@@ -246,3 +246,11 @@ def test_tiles_have_the_nearest_dimension_and_then_the_longest(
     sizes: tuple[int, ...], strides: tuple[int, ...], axis: int
 ) -> None:
     assert tile_axis(Layout.of(sizes, strides, 100), Layout.packed(sizes)) == axis
+
+
+def test_channels_that_lie_apart_in_the_output_are_no_pixels() -> None:
+    """Two rows of every second element, 32 elements apart: two channels, were they beside each other."""
+    source, target = Layout.of((2, 16), (1, 2)), Layout.of((2, 16), (32, 2))
+    kernels = {candidate.kernel for candidate in candidates(source, target, 2, whole_vectors=True)}
+    assert Kernel.PIXELS not in kernels
+    assert Kernel.SLICE1 in kernels
