@@ -75,7 +75,7 @@ def plan_insert_elements(request: Request, numbers: Numbers, *, contested: bool,
     found = list(bands(request, numbers, contested=contested))
     if len(found) * request.windows.count > U32_MAX:
         raise ValueError(
-            f"{request.windows.count} windows that may overlap, over {len(found)} bindings: take fewer at once"
+            f"{request.windows.count} windows that may overlap, in {len(found)} bindings: take fewer at once"
         )
     steps: list[InsertDispatch] = []
     for band in found:
