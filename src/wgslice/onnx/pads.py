@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from wgslice.layout import Layout
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
-from wgslice.operators.windows_arguments import repeated_bytes, windows_of
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.profiles import MOST_PAD_PIECES
+from wgslice.tensors.windows_arguments import repeated_bytes, windows_of
 
 __all__ = ["pad", "segments"]
 
