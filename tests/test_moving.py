@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moving import Pair, axis_of, numbered, pairs, shapes, shares
 
 import wgslice as wg
-from wgslice.arrays import axes, broadcasting, concat, filling, triangles
+from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
 
 MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
 
@@ -205,8 +205,26 @@ def test_take_is_numpys(device: wg.Device, data: st.DataObject) -> None:
     count = prod(shape)
     indices = data.draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
     places = np.array(indices, np.int64).reshape(shape)
-    result = wg.take(x.tensor, places, axis)
-    check_same(result.numpy(), np.take(x.array, places, axis))
+    expected = np.take(x.array, places, axis)
+    check_same(wg.take(x.tensor, places, axis).numpy(), expected)
+    on_device = wg.asarray(np.asarray(places % size), device)
+    check_same(wg.take(x.tensor, on_device, axis).numpy(), expected)
+
+
+@given(data=st.data())
+def test_take_along_axis_is_numpys(device: wg.Device, data: st.DataObject) -> None:
+    x = data.draw(pairs(device, shapes(least=1, most=3, smallest=1)))
+    axis = data.draw(st.one_of(st.none(), axis_of(x.array.ndim)))
+    own = [x.array.size] if axis is None else list(x.array.shape)
+    shape = [data.draw(st.sampled_from([1, size])) for size in own]
+    shape[axis or 0] = data.draw(st.integers(0, 4))
+    size, count = own[axis or 0], prod(shape)
+    indices = data.draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
+    places = np.array(indices, np.int64).reshape(shape)
+    expected = np.take_along_axis(x.array, places, axis)
+    check_same(taking.take_along_axis(x.tensor, places, axis).numpy(), expected)
+    on_device = wg.asarray(places % size if size else places, device)
+    check_same(taking.take_along_axis(x.tensor, on_device, axis).numpy(), expected)
 
 
 @given(data=st.data())

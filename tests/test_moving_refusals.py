@@ -11,7 +11,7 @@ import pytest
 from numpy.exceptions import AxisError
 
 import wgslice as wg
-from wgslice.arrays import axes, broadcasting, concat, filling, triangles
+from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
 from wgslice.layout import Layout
 
 
@@ -21,7 +21,7 @@ def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
     return wg.Tensor(nowhere, nowhere, np.dtype(dtype), Layout.packed(shape))
 
 
-MODULES = axes, broadcasting, concat, filling, triangles, wg
+MODULES = axes, broadcasting, concat, filling, taking, triangles, wg
 F: Any = SimpleNamespace(**{name: getattr(module, name) for module in MODULES for name in module.__all__})
 
 X = tensor((2, 3))
@@ -36,6 +36,7 @@ NOT_TENSORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.roll([1], 1), "roll: x is of type list"),
     (lambda: F.pad([1], 1), "pad: x is of type list"),
     (lambda: F.take([1], 1), "take: x is of type list"),
+    (lambda: F.take_along_axis([1], [1]), "take_along_axis: x is of type list"),
     (lambda: F.tile([1], 1), "tile: x is of type list"),
     (lambda: F.repeat([1], 1), "repeat: x is of type list"),
     (lambda: F.flip([1]), "flip: x is of type list"),
@@ -67,6 +68,8 @@ TYPES = [
     (lambda: F.repeat(X, [0.5]), r"repeat: repeats\[0\] = 0.5: must be an integer"),
     (lambda: F.repeat(X, tensor((6,), "int64")), "repeat: repeats is a Tensor: .* repeats.numpy()"),
     (lambda: F.take(X, [0.5]), "take: indices have dtype float64: must be integers"),
+    (lambda: F.take(X, tensor((2,), "bool")), "take: indices have dtype bool: must be integers"),
+    (lambda: F.take_along_axis(X, [[True]]), "take_along_axis: indices have dtype bool: must be integers"),
     (lambda: F.tril(X, 0.5), "tril: k = 0.5: must be an integer"),
     (lambda: F.permute(X), r"permute: axes are named nowhere: name them once, as in permute\(x, axes\)"),
     (lambda: F.permute(X, 1, 0, axes=(1, 0)), "permute: axes are named twice"),
@@ -91,6 +94,11 @@ VALUES = [
     (lambda: F.pad(X, 1, "mean"), "pad: mode = 'mean': must be one of 'constant', .* other modes compute"),
     (lambda: F.pad(EMPTY, 1, "wrap"), "pad: mode = 'wrap': needs an element to repeat"),
     (lambda: F.pad(X, 2**32), r"pad: shape\[0\] = 8589934594: must be a u32"),
+    (lambda: F.take_along_axis(X, [1]), r"take_along_axis: indices have shape \(1,\): must have 2 dimens"),
+    (
+        lambda: F.take_along_axis(X, [[1]] * 3),
+        r"take_along_axis: indices have shape \(3, 1\), x \(2, 3\): sizes of dimension 0 must be equal or 1",
+    ),
     (lambda: F.tile(X, (2, -1)), r"tile: repetitions = \(2, -1\): must not be negative"),
     (lambda: F.tile(X, (1,) * 9), "tile: .* must be at most 8"),
     (lambda: F.repeat(X, -1), r"repeat: repeats = \(-1,\): must not be negative"),
@@ -116,6 +124,7 @@ AXES = [
     (lambda: F.roll(X, 1, 2), "roll: axis 2"),
     (lambda: F.pad(X, {2: 1}), "pad: axis 2"),
     (lambda: F.take(X, 0, 2), "take: axis 2"),
+    (lambda: F.take_along_axis(X, [[0]], 2), "take_along_axis: axis 2"),
     (lambda: F.repeat(X, 1, 2), "repeat: axis 2"),
     (lambda: F.flip(X, 2), "flip: axis 2"),
     (lambda: F.moveaxis(X, 2, 0), "moveaxis: axis 2"),

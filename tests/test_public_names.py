@@ -14,7 +14,7 @@ import pytest
 
 import wgslice as wg
 from wgslice import directml, onnx
-from wgslice.arrays import axes, broadcasting, concat, filling, triangles
+from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
 
 NAMES = [
     *(
@@ -104,6 +104,7 @@ SIGNATURES = {
     filling.ones: "(shape, dtype, device=None)",
     filling.ones_like: "(x, dtype=None, device=None)",
     filling.zeros_like: "(x, dtype=None, device=None)",
+    taking.take_along_axis: "(x, indices, axis=-1)",
     triangles.tril: "(x, k=0)",
     triangles.triu: "(x, k=0)",
     wg.broadcast_to: "(x, shape)",
@@ -235,9 +236,9 @@ MAIN = [
 
 BELOW = [  # functions that are public in their modules and in `array_api`
     function
-    for module in (axes, broadcasting, concat, filling, triangles)
+    for module in (axes, broadcasting, concat, filling, taking, triangles)
     for function in (getattr(module, name) for name in module.__all__)
-    if function.__name__ not in NAMES
+    if function.__name__ not in (*NAMES, "flattened")
 ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wgslice.arguments import checked_shape, distinct_axes, one_or_more
 from wgslice.arrays.assembled import assembled, check_readable, filled_by
-from wgslice.arrays.taking import flattened, gathered
+from wgslice.arrays.taking import flattened
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plans.assembling import stages
@@ -88,7 +88,8 @@ def repeat(
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for.
+        Packed, in a buffer of its own. The work is one submission, not waited for; a view whose elements are
+        repeated differently in row-major order, and that cannot be flattened, is copied first.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def repeat(
         if len(counts) == 1:
             return evenly(x, counts[0], along)
         indices = np.repeat(np.arange(size), counts)
-        return gathered(flattened(x), indices, 0) if along is None else gathered(x, indices, along)
+        return flattened(x)[indices] if along is None else x[(*[slice(None)] * along, indices)]
 
 
 def evenly(x: Tensor, count: int, axis: int | None) -> Tensor:

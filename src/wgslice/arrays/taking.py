@@ -5,47 +5,45 @@ from __future__ import annotations
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from wgslice.arguments import checked_shape, distinct_axes
+from wgslice.arguments import distinct_axes
 from wgslice.arrays.assembled import check_readable
 from wgslice.errors import named
-from wgslice.gpu.recording import run
 from wgslice.layout import Layout
-from wgslice.operators.windows_arguments import integer_array, windows_of
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.rearrange import reshaped
 from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor, allocate, packed_copy, viewed
+from wgslice.tensors.tensor import Tensor, packed_copy, viewed
 
-__all__ = ["flattened", "gathered", "take"]
+__all__ = ["flattened", "take", "take_along_axis"]
 
 
-def take(x: Tensor, indices: ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
+def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
     """Take elements by their indices along a dimension; the semantics are those of `numpy.take`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank; views welcome.
-    indices : array_like of int
-        Of any shape; negative ones count from the last element.
+    indices : array_like of int, or Tensor of integers
+        Of any shape; negative ones count from the last element. Of a tensor nothing is known before the GPU
+        reads it: an index out of range, also a negative one, is taken as the nearest inside.
     axis : int, optional
         The dimension; a negative one counts from the last. By default all elements in row-major order.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own, with the dimensions of `indices` in place of `axis`. The work is
-        submitted, not waited for.
+        With the dimensions of `indices` in place of `axis`: a view for an index without dimensions that is
+        no tensor, else packed, in a buffer of its own. The work is submitted, not waited for; a view that is
+        taken from in row-major order and cannot be flattened is copied first.
 
     Raises
     ------
     TypeError
         `x` is no tensor, or `indices` are no integers.
     IndexError
-        An index is out of range.
+        An index of an array is out of range.
     ValueError
         `axis` is out of range (`numpy.exceptions.AxisError`), the result would have more than 8 dimensions,
         or the buffer is destroyed or mapped.
@@ -63,13 +61,92 @@ def take(x: Tensor, indices: ArrayLike, axis: SupportsIndex | None = None) -> Te
     with named("take"):
         check_tensor("x", x)
         along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
-        taken = integer_array("indices", indices)
-        check_indices(taken, x.size if axis is None else x.shape[along], along)
+        places = as_indices(indices)
+        size = x.size if axis is None else x.shape[along]
+        if not isinstance(places, Tensor):
+            check_indices(places, size, along)
         check_readable(x.device, x, "x")
-        return gathered(flattened(x) if axis is None else x, taken, along)
+        source = flattened(x) if axis is None else x
+        return source[(*[slice(None)] * along, places)]
 
 
-def check_indices(indices: NDArray[np.int64], size: int, axis: int) -> None:
+def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:
+    """Take an element for each index, along a dimension; the semantics are those of NumPy's function.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    indices : array_like of int, or Tensor of integers
+        Of as many dimensions as `x`, of which each but `axis` broadcasts against that of `x`. Negative ones
+        count from the last element; out of range, those of a tensor are as for `take`.
+    axis : int or None
+        The dimension; a negative one counts from the last. With None all elements in row-major order, taken
+        by indices of one dimension.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own, with as many elements along `axis` as there are indices. The work is
+        submitted, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or `indices` are no integers.
+    IndexError
+        An index of an array is out of range.
+    ValueError
+        `indices` have another number of dimensions, or sizes that do not broadcast, `axis` is out of range
+        (`numpy.exceptions.AxisError`), or a buffer is destroyed or mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> from wgslice.arrays.taking import take_along_axis
+    >>> x = wg.asarray(np.arange(6).reshape(2, 3))
+    >>> take_along_axis(x, [[2, 0], [1, 1]], axis=1).numpy()
+    array([[2, 0],
+           [4, 4]])
+    """
+    with named("take_along_axis"):
+        check_tensor("x", x)
+        places = as_indices(indices)
+        rank = 1 if axis is None else x.ndim
+        if places.ndim != rank:
+            raise ValueError(f"indices have shape {places.shape}: must have {rank} dimensions")
+        along = 0 if axis is None else distinct_axes("axis", axis, rank)[0]
+        shape = (x.size,) if axis is None else x.shape
+        for number, (size, count) in enumerate(zip(shape, places.shape, strict=True)):
+            if number != along and 1 not in (size, count) and size != count:
+                raise ValueError(
+                    f"indices have shape {places.shape}, x {shape}: sizes of dimension {number} must be "
+                    "equal or 1"
+                )
+        if not isinstance(places, Tensor):
+            check_indices(places, shape[along], along)
+        check_readable(x.device, x, "x")
+        key: list[Any] = [
+            np.arange(size).reshape([size if other == number else 1 for other in range(rank)])
+            for number, size in enumerate(shape)
+        ]
+        key[along] = places
+        return (flattened(x) if axis is None else x)[tuple(key)]
+
+
+def as_indices(indices: Tensor | ArrayLike) -> Any:
+    """Indices as a tensor or an array, refused where they are no integers."""
+    given = indices if isinstance(indices, Tensor) else np.asarray(indices)
+    if given.dtype.kind in "iu":
+        return given
+    if given.size == 0 and not isinstance(given, Tensor):
+        return given.astype(np.intp)  # an empty list says nothing of its dtype
+    raise TypeError(f"indices have dtype {given.dtype}: must be integers")
+
+
+def check_indices(indices: Any, size: int, axis: int) -> None:
     """Refuse what is no index of a dimension, as NumPy does."""
     outside = indices[(indices < -size) | (indices >= size)]
     if outside.size:
@@ -80,19 +157,3 @@ def flattened(x: Tensor) -> Tensor:
     """All elements in row-major order: a view, or a copy where there is none."""
     flat = reshaped(x.layout, [x.size])
     return viewed(packed_copy(x), Layout.packed([x.size])) if flat is None else viewed(x, flat)
-
-
-def gathered(x: Tensor, indices: NDArray[np.int64], axis: int) -> Tensor:
-    """Windows of one element along an axis, and whole along the others, in one dispatch."""
-    sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-    result = allocate(sizes, x.dtype, x.device)
-    if result.size:
-        offsets: NDArray[Any] = np.zeros((indices.size, x.ndim), np.int64)
-        offsets[:, axis] = indices.reshape(-1) % x.shape[axis]
-        extents = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-        target = Layout.packed((*x.shape[:axis], indices.size, 1, *x.shape[axis + 1 :]))
-        order = [axis, *(number for number in range(target.rank) if number != axis)]
-        operand = result.operand._replace(layout=target.permuted(order), fresh=True)
-        planner = extract_windows_planner(windows_of(offsets, x.shape, extents, None, None))
-        run(x.device, planner, x.operand, operand, planning=plan_anew)
-    return result
