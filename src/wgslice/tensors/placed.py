@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
@@ -10,7 +11,7 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Operand
 from wgslice.layout import Layout
 
-__all__ = ["Placed", "Shaped", "check_tensor"]
+__all__ = ["Placed", "Shaped", "check_tensor", "viewed"]
 
 
 class Shaped:
@@ -70,6 +71,14 @@ class Placed(Shaped):
     def operand(self) -> Operand:
         """This tensor as a side of a copy."""
         return Operand(self.buffer, self.layout, self.dtype.itemsize)
+
+
+SomePlaced = TypeVar("SomePlaced", bound=Placed)
+
+
+def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
+    """Another view of a tensor's buffer."""
+    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout)
 
 
 def check_tensor(name: str, value: object) -> None:
