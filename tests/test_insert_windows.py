@@ -1,4 +1,4 @@
-"""Many windows put into one tensor: against NumPy, their twins, and limits so tight that everything is split."""
+"""Many windows put into one tensor: against NumPy, their twins, and limits so tight that all is split."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from wgslice.tensors.namespaced import Namespaced
 from wgslice.tensors.placed import viewed
 from wgslice.tensors.reading import Readable
 from wgslice.tensors.rearranging import Rearrangeable
+from wgslice.tensors.scattering import scatter
 from wgslice.tensors.uncomputed import Uncomputed
 from wgslice.tensors.writing import as_assigned, write
 
@@ -86,19 +87,28 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
 
     def _selected(self, key: Any) -> Selection | AdvancedSelection:
         """What a key selects, in whichever notation."""
+        if is_plain(key):
+            return basic_index(self.shape, key)
         if isinstance(key, Selection):
             key.check(self.shape)
             return key
         return selected(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write a tensor, an array or a scalar into a view, broadcast as NumPy does.
+        """Write a tensor, an array or a scalar into a part, broadcast as NumPy does.
 
         What is no tensor is cast as NumPy does too; a tensor has the same dtype, and if it lies in the same
-        buffer, is read before anything is written. The work is submitted, not waited for.
+        buffer, is read before anything is written. Of elements for the same place the last one stays. Where
+        indices are a tensor, what is for a place outside of a dimension, also a negative one, is dropped. The
+        work is submitted, not waited for.
         """
         with named("assignment"):
-            write(self[key], value if isinstance(value, Tensor) else as_assigned(value, self.dtype))
+            selection = self._selected(key)
+            given = value if isinstance(value, Tensor) else as_assigned(value, self.dtype)
+            if isinstance(selection, Selection):
+                write(viewed(self, self.layout.select(selection.items)), given)
+            else:
+                scatter(self, selection, given)
 
     def __len__(self) -> int:
         if not self.shape:
