@@ -11,8 +11,8 @@ from wgslice.array_api import data_types
 from wgslice.array_api.creation import DEFAULTS
 from wgslice.array_api.data_type_functions import isdtype
 from wgslice.dtypes import DType
-from wgslice.gpu.device import Device, default_device
-from wgslice.tensors.creation import checked_device
+from wgslice.gpu.device import Device
+from wgslice.gpu.shared_devices import checked_device, default_device
 
 __all__ = ["Info", "namespace_info"]
 
@@ -36,7 +36,7 @@ class Info:
         """The default device; `Device.request` makes others of `adapters()`."""
         return (default_device(),)
 
-    def default_dtypes(self, *, device: Device | None = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
         """The types of numbers that are given without one, the same on each device."""
         checked(device)
         return {
@@ -47,14 +47,14 @@ class Info:
         }
 
     def dtypes(
-        self, *, device: Device | None = None, kind: str | tuple[str, ...] | None = None
+        self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
         """The standard's types, of some kinds or all, the same on each device."""
         checked(device)
         return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
 
 
-def checked(device: Device | None) -> None:
+def checked(device: Device | str | None) -> None:
     """Refuse what is no device."""
     if device is not None:
         checked_device(device)

@@ -27,8 +27,8 @@ class Namespaced(Placed):
                 raise ValueError(f"api_version = {api_version!r}: must be one of {known}")
         return namespace
 
-    def to_device(self, device: Device, /, *, stream: Any = None) -> Self:
-        """Move to another device through host memory, which waits; the tensor itself on its own.
+    def to_device(self, device: Device | str, /, *, stream: Any = None) -> Self:
+        """Move to another device, or one of that name, through host memory, which waits; on its own itself.
 
         Raises
         ------

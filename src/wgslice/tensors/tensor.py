@@ -29,7 +29,7 @@ from wgslice.tensors.scattering import scatter
 from wgslice.tensors.uncomputed import Uncomputed
 from wgslice.tensors.writing import as_assigned, write
 
-__all__ = ["Tensor", "allocate", "viewed"]
+__all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
 
 
 @dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
