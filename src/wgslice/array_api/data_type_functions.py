@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from wgslice.array_api.creation import asarray
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -54,7 +53,9 @@ def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: Device 
     """A packed copy, or `x` itself where `copy` is False; a TypeError for another dtype than its own."""
     with named("astype"):
         check_tensor("x", x)
-    return asarray(x, dtype=dtype, device=device, copy=True if copy else None)
+    own = x.astype(dtype, copy=False)
+    moved = own if device is None else own.to_device(device)
+    return moved.copy() if copy and moved is x else moved
 
 
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:

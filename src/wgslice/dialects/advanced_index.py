@@ -160,7 +160,7 @@ def places_of(item: NDArray[Any] | Elsewhere, axis: int, sizes: Sequence[int]) -
     if not is_mask(item):
         return item
     for number, (extent, size) in enumerate(zip(item.shape, sizes, strict=True), axis):
-        if extent != size:
+        if extent not in (0, size):  # NumPy takes a mask without elements for any size
             raise IndexError(
                 f"boolean index did not match indexed array along axis {number}; size of axis is {size} but "
                 f"size of corresponding boolean axis is {extent}"
