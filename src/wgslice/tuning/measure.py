@@ -117,14 +117,17 @@ class Bench:
         limits, copied = self.device.limits, Layout.packed((64,))
         spans = Span(0, 256), Span(0, 256)
         smallest = dispatch_of(Kernel.ROWS, copied, copied, 4, spans, limits, "a probe")
-        small: dict[str, Step] = {
-            "one copy": copies(SMALL_NBYTES, 1),
-            "many copies": copies(SMALL_NBYTES, MANY_COPIES),
-            "dispatch": smallest,
+        one = copies(SMALL_NBYTES, 1)
+        steps: dict[str, tuple[Step, int]] = {
+            "submission": (one, SMALL_REPEATS),
+            "dispatch": (smallest, SMALL_REPEATS),
+            "one copy": (one, 1),
+            "many copies": (copies(SMALL_NBYTES, MANY_COPIES), 1),
+            "large copy": (copies(self.room, 1), 1),
+            "clear": (Clear(0, self.room), 1),
         }
-        large: dict[str, Step] = {"large copy": copies(self.room, 1), "clear": Clear(0, self.room)}
-        for steps, repeats in ((small, SMALL_REPEATS), (large, 1)):
-            self.turns[-1].update({(name, number): self.seconds(steps[name], repeats) for name in steps})
+        for name, (step, repeats) in steps.items():
+            self.turns[-1][name, number] = self.seconds(step, repeats)
         self.turns[-1]["plain byte", number] = 1 / plain_bytes_per_s(self.device)
 
     def time(self, probe: Probe) -> None:
@@ -148,7 +151,7 @@ class Bench:
 
         one_s = fixed_s("one copy")
         copy_s = max((fixed_s("many copies") - one_s) / (MANY_COPIES - 1), LEAST_S)
-        submission_s = max(one_s - copy_s, LEAST_S)
+        submission_s = max(fixed_s("submission") - copy_s, LEAST_S)
         dispatch_s = max(fixed_s("dispatch") - submission_s, LEAST_S)
         copied, cleared = (max(fixed_s(name) - one_s, LEAST_S) for name in ("large copy", "clear"))
         works: dict[str, Work] = {}
