@@ -26,7 +26,8 @@ from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.process import adapters
 from wgslice.onnx.graph import Input
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
-from wgslice.onnx.reader import UnsupportedOperatorError, check_supported, read_graph, read_model
+from wgslice.onnx.reader import read_graph, read_model
+from wgslice.onnx.supported import UnsupportedOperatorError, origins_given, trace
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import GPUDevice
@@ -176,11 +177,11 @@ class Backend(onnx.backend.base.Backend):
             opset = integer("opset_version", opset)
             if not isinstance(node, onnx.NodeProto):
                 raise TypeError(f"node is of type {type(node).__name__}: must be an onnx.NodeProto")
-            check_supported([node])
+            trace([node], {})
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
             given = [name for name in node.input if name]
             declared = [Input(name, None, None) for name in dict.fromkeys(given)]
-            graph = read_graph([node], opset, declared, {}, filter(None, node.output))
+            graph = read_graph([node], opset, declared, {}, filter(None, node.output), {})
             if isinstance(inputs, list | tuple) and len(inputs) == len(given):
                 inputs = dict(zip(given, inputs, strict=True))
             return PreparedModel(graph, find_device(device)).run(inputs)
@@ -217,7 +218,7 @@ found_devices: dict[str, Device] = {}  # by the name that asked for them
 def checked(model: Model) -> onnx.ModelProto:
     """A model, read from where it is, of operators that run here, and by ONNX's rules."""
     read = loaded(model)
-    check_supported(read.graph.node)
+    trace(read.graph.node, origins_given(read.graph))
     onnx.checker.check_model(read)
     return read
 

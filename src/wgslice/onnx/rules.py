@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from wgslice.dialects.onnx_tensorflow import onnx_slice
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.onnx.call import Call
+from wgslice.onnx.gathers import gather, gather_elements, reverse_sequence
 from wgslice.onnx.pads import pad
 from wgslice.onnx.values import Nested, Value, as_value
 from wgslice.onnx.workspace import Workspace
 from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 
 __all__ = ["RULES", "Rule"]
+
+T = TypeVar("T")
 
 
 def slice_(call: Call) -> list[Value]:
@@ -144,6 +147,14 @@ def expand(call: Call) -> list[Value]:
     return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
 
 
+def constant_of_shape(call: Call) -> list[Value]:
+    """ConstantOfShape: one element, as often as it is wanted."""
+    value = np.asarray(call.attributes.get("value", np.zeros(1, np.float32)))
+    shape = checked_shape(call.required("input", position=0, since=9))
+    element = call.workspace.upload(value.reshape(()))
+    return [element.viewed(repeated_to(element.layout, shape))]
+
+
 def pads(call: Call) -> list[Value]:
     """Pad, in all of its modes."""
     x = call.x
@@ -206,20 +217,32 @@ def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Se
 
 
 class Rule(NamedTuple):
-    """How an operator runs, and which of its inputs are data: all, or the first."""
+    """How an operator runs, and which of its inputs are data, by their positions; None where all are."""
 
     run: Callable[[Call], Sequence[Nested[Value]]]
-    all_data: bool = False
+    data: Collection[int] | None = (0,)
+
+    def positions(self, count: int) -> list[int]:
+        """The positions of data among so many inputs."""
+        return [position for position in range(count) if self.data is None or position in self.data]
+
+    def data_of(self, inputs: Sequence[T]) -> list[T]:
+        """Those of a node's inputs that are data."""
+        return [inputs[position] for position in self.positions(len(inputs))]
 
 
 RULES = {
-    "Concat": Rule(concat, all_data=True),
+    "ConstantOfShape": Rule(constant_of_shape, data=()),
+    "Concat": Rule(concat, data=None),
     "DepthToSpace": Rule(depth_to_space),
     "Expand": Rule(expand),
     "Flatten": Rule(flatten),
+    "Gather": Rule(gather),
+    "GatherElements": Rule(gather_elements),
     "Identity": Rule(identity),
     "Pad": Rule(pads),
     "Reshape": Rule(reshape),
+    "ReverseSequence": Rule(reverse_sequence),
     "Slice": Rule(slice_),
     "SpaceToDepth": Rule(space_to_depth),
     "Split": Rule(split),

@@ -15,6 +15,7 @@ __all__ = [
     "GPU",
     "LEAST_BULK_NBYTES",
     "LINE_NBYTES",
+    "MOST_HOST_NBYTES",
     "MOST_PAD_PIECES",
     "MOST_PIPELINES",
     "MOST_PLACES",
@@ -216,3 +217,6 @@ SMALL_NBYTES = 2**16  # and padding of a new output that nobody needs to be aske
 # and 1.4, of 4 MiB 12.3 and 10.2; 27 of 0.5 MiB 2.2 and 1.6, of 8 MiB 9.7 and 9.8; 9 of 48 KiB 0.90 and
 # 0.69, of 48 MiB 32 and 36.
 MOST_PAD_PIECES = 27
+
+# Elements that the host knows are moved there, up to so many bytes.
+MOST_HOST_NBYTES = 2**14
