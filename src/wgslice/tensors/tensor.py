@@ -10,6 +10,7 @@ from typing import Any, NoReturn, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
 from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
@@ -24,6 +25,8 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped, squeezed
 from wgslice.tensors.dlpack import CPU_DEVICE, exported
+from wgslice.tensors.gathering import gather
+from wgslice.tensors.indices import selected
 from wgslice.tensors.placed import Placed
 from wgslice.tensors.writing import as_assigned, write
 
@@ -63,11 +66,29 @@ class Tensor(Placed):
     __contains__ = None  # without an elementwise ==, `in` would always be False
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Make a view, by NumPy's basic indexing with its errors, or by a selection in another notation."""
+        """Take a part as NumPy does, with its errors, or by a selection in another notation.
+
+        Integers, slices, `...` and None make a view. Arrays or lists of integers and masks copy, as they do
+        in NumPy, into a packed tensor with a buffer of its own, by one submission that is not waited for.
+        Tensors of bools are read back. Of tensors of integers nothing is known before the GPU reads them: an
+        index outside of its dimension, also a negative one, is taken as the nearest inside.
+        """
+        if is_plain(key):
+            return viewed(self, self.layout.select(basic_index(self.shape, key).items))
+        with named("indexing"):
+            selection = self._selected(key)
+            if isinstance(selection, Selection):
+                return viewed(self, self.layout.select(selection.items))
+            result = allocate(selection.shape, self.dtype, self.device)
+            gather(self, selection, result)
+            return result
+
+    def _selected(self, key: Any) -> Selection | AdvancedSelection:
+        """What a key selects, in whichever notation."""
         if isinstance(key, Selection):
             key.check(self.shape)
-        selection = key if isinstance(key, Selection) else basic_index(self.shape, key)
-        return viewed(self, self.layout.select(selection.items))
+            return key
+        return selected(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a tensor, an array or a scalar into a view, broadcast as NumPy does.
