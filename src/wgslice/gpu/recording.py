@@ -25,6 +25,7 @@ __all__ = [
     "SIDES",
     "Operand",
     "Placed",
+    "Planning",
     "Recorder",
     "check_bindable",
     "place",

@@ -1,54 +1,49 @@
-"""ONNX's Gather, GatherElements and ReverseSequence: windows at indices that the host knows."""
+"""ONNX's Gather, GatherElements and ReverseSequence: what NumPy's arrays of indices select, copied."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes
+from wgslice.dialects.advanced_index import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.onnx.call import Call
 from wgslice.onnx.values import Value
-from wgslice.operators.windows_arguments import windows_of
+from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.indexed_windows import indexed_windows
 
 __all__ = ["gather", "gather_elements", "reverse_sequence"]
 
-Indices = NDArray[np.int64]
-
 
 def gather(call: Call) -> list[Value]:
-    """Gather: a view where the indices are evenly spaced, else a window for each index."""
+    """Gather: a view where the indices are evenly spaced."""
     x = call.x
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
     indices = call.indices(1, x.shape[axis], axis)
-    before, behind = x.shape[:axis], x.shape[axis + 1 :]
-    sizes = checked_shape((*before, *indices.shape, *behind))
-    step = spacing(indices.reshape(-1))
-    if step is not None:
-        first = int(indices.flat[0]) if indices.size else 0
-        strides = [step * stride * x.strides[axis] for stride in Layout.packed(indices.shape).strides]
-        all_strides = (*x.strides[:axis], *strides, *x.strides[axis + 1 :])
-        return [x.viewed(Layout.of(sizes, all_strides, x.layout.offset + first * x.strides[axis]))]
-    result = call.workspace.empty(sizes, x.dtype)
-    offsets = np.zeros((indices.size, x.ndim), np.int64)
-    offsets[:, axis] = indices.reshape(-1)
-    target = Layout.packed((*before, indices.size, 1, *behind))
-    windows_first = target.permuted([axis, *(other for other in range(target.rank) if other != axis)])
-    take(call, x, offsets, (*before, 1, *behind), result.viewed(windows_first))
-    return [result]
+    sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    step = spacing(indices)
+    if step is None:
+        return [selected(call, (*[slice(None)] * axis, indices))]
+    stride, first = x.strides[axis], int(indices.flat[0]) if indices.size else 0
+    among = [step * stride * each for each in Layout.packed(indices.shape).strides]
+    strides = (*x.strides[:axis], *among, *x.strides[axis + 1 :])
+    return [x.viewed(Layout.of(sizes, strides, x.layout.offset + first * stride))]
 
 
-def spacing(indices: Indices) -> int | None:
+def spacing(indices: NDArray[np.int64]) -> int | None:
     """The distance from each index to the next; None where they differ."""
-    steps = np.diff(indices)
-    if steps.size and (steps != steps[0]).any():
-        return None
-    return int(steps[0]) if steps.size else 0
+    steps = np.diff(indices.reshape(-1))
+    if steps.size == 0:
+        return 0
+    return int(steps[0]) if (steps == steps[0]).all() else None
 
 
 def gather_elements(call: Call) -> list[Value]:
-    """GatherElements: a window of one element for each index, out of the memory that the input lies in."""
+    """GatherElements: an index for each element."""
     x = call.x
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
     indices = call.indices(1, x.shape[axis], axis)
@@ -57,48 +52,41 @@ def gather_elements(call: Call) -> list[Value]:
     for other, (size, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
         if other != axis and size > most:
             raise ValueError(f"indices have size {size} in dimension {other}: must be at most {most}")
-    coordinates = list(np.ogrid[tuple(map(slice, indices.shape))])
-    coordinates[axis] = indices
-    lowest = x.layout.lowest
-    places = np.full(indices.shape, x.layout.offset - lowest)
-    for coordinate, stride in zip(coordinates, x.strides, strict=True):
-        places += coordinate * stride
-    result = call.workspace.empty(indices.shape, x.dtype)
-    memory = x.viewed(Layout.packed([x.layout.stop - lowest], lowest))
-    take(call, memory, places.reshape(-1, 1), (1,), result.viewed(Layout.packed((indices.size, 1))))
-    return [result]
+    key = list(np.ogrid[tuple(map(slice, indices.shape))])
+    key[axis] = indices
+    return [selected(call, tuple(key))]
 
 
 def reverse_sequence(call: Call) -> list[Value]:
-    """ReverseSequence: a window for each step of each sequence."""
+    """ReverseSequence: an index for each step of each sequence."""
     x = call.x
-    batch_axis, time_axis = (call.attributes.get(f"{name}_axis", default) for name, default in AXES)
+    batch_axis, time_axis = call.attributes.get("batch_axis", 1), call.attributes.get("time_axis", 0)
     if x.ndim < 2 or {batch_axis, time_axis} != {0, 1}:
         raise ValueError(
             f"batch_axis = {batch_axis} and time_axis = {time_axis} of an input of rank {x.ndim}: must be 0 "
-            "and 1, or 1 and 0, and the rank at least 2"
+            "and 1, or 1 and 0, of an input of rank 2 at least"
         )
-    lengths = np.array(call.required("sequence_lens", position=1, since=10), np.int64)
+    given = call.required("sequence_lens", position=1, since=10)
     batch, time = x.shape[batch_axis], x.shape[time_axis]
-    if lengths.shape != (batch,) or ((lengths < 0) | (lengths > time)).any():
-        raise ValueError(f"sequence_lens = {tuple(lengths.tolist())}: must be {batch}, each 0 to {time}")
-    steps = np.arange(time)
-    taken = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
-    offsets = np.zeros((batch, time, x.ndim), np.int64)
-    offsets[..., batch_axis], offsets[..., time_axis] = np.arange(batch)[:, None], taken
-    if time_axis == 0:
-        offsets = offsets.swapaxes(0, 1)
-    result = call.workspace.empty(x.shape, x.dtype)
-    windows = result.viewed(Layout.packed((batch * time, 1, 1, *x.shape[2:])))
-    take(call, x, offsets.reshape(-1, x.ndim), (1, 1, *x.shape[2:]), windows)
-    return [result]
+    if len(given) != batch or not all(0 <= length <= time for length in given):
+        raise ValueError(f"sequence_lens = {given}: must be {batch}, one a sequence, each 0 to {time}")
+    lengths, steps = np.array(given, np.int64)[:, None], np.arange(time)
+    key = [np.arange(batch)[:, None], np.where(steps < lengths, lengths - 1 - steps, steps)]
+    return [selected(call, tuple(key if batch_axis == 0 else [each.T for each in reversed(key)]))]
 
 
-AXES = ("batch", 1), ("time", 0)  # and where they are by default
-
-
-def take(call: Call, x: Value, offsets: Indices, extents: tuple[int, ...], target: Value) -> None:
-    """Copy windows from the offsets on, one behind the other, unless there is nothing to copy."""
-    if target.size:
-        windows = windows_of(offsets, x.shape, extents, None, None)
-        call.workspace.run(extract_windows_planner(windows), x, target)
+def selected(call: Call, key: tuple[Any, ...]) -> Value:
+    """A copy of what an index with arrays selects of the first input."""
+    x, workspace = call.x, call.workspace
+    selection = any_index(x.shape, key)
+    assert isinstance(selection, AdvancedSelection)
+    result = workspace.empty(selection.shape, x.dtype)
+    if result.size:
+        windows = indexed_windows(selection, x.layout, result.layout, reads=True)
+        assert windows is not None  # the dimensions of a packed value merge
+        offsets = windows.offsets()
+        for numbers in windows.pieces(workspace.device.limits, offsets.itemsize):
+            planner = extract_windows_planner(windows.windows(numbers, offsets))
+            source, target = x.viewed(windows.tensor), result.viewed(windows.elements_of(numbers))
+            workspace.run(planner, source, target, plan_anew)
+    return result

@@ -11,6 +11,7 @@ from wgslice.layout import Layout
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
 from wgslice.operators.windows_arguments import repeated_bytes, windows_of
+from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.profiles import MOST_PAD_PIECES
 
@@ -43,7 +44,7 @@ def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, 
     begins = [-before for before, _ in widths]
     windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
     target = result.viewed(Layout.packed((1, *sizes)))
-    workspace.run(extract_windows_planner(windows), x, target)
+    workspace.run(extract_windows_planner(windows), x, target, plan_anew)
     return result
 
 

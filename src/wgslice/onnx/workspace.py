@@ -15,11 +15,12 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Operand, Recorder, place
+from wgslice.gpu.recording import Operand, Planning, Recorder, place
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
 from wgslice.onnx.values import Nested, Value, values_of
+from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
@@ -36,6 +37,7 @@ class Task(NamedTuple):
     planner: Planner
     source: Value
     target: Value
+    planning: Planning
 
 
 class Workspace:
@@ -92,10 +94,10 @@ class Workspace:
         self.slots.append(slot)
         return slot
 
-    def run(self, planner: Planner, source: Value, target: Value) -> None:
+    def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
         """Collect what a planner plans, unless there is nothing to write."""
         if target.size:
-            self.tasks.append(Task(self.label, planner, source, target))
+            self.tasks.append(Task(self.label, planner, source, target, planning))
 
     def copy(self, source: Value, target: Value) -> None:
         """Collect a copy of the same dtype, repeated to the target's sizes."""
@@ -120,12 +122,12 @@ class Workspace:
         if self.tasks:
             encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
-            for label, planner, source, target in self.tasks:
+            for label, planner, source, target, planning in self.tasks:
                 with named(label):
                     read, written = (
                         Operand(side.buffer, side.layout, side.dtype.itemsize) for side in (source, target)
                     )
-                    plan, places = place(self.device, planner, read, written)
+                    plan, places = place(self.device, planner, read, written, planning=planning)
                     recorder.add(plan, self.device.pipelines.prepare(plan), places)
             recorder.end()
             self.device.submit(encoder)
