@@ -23,7 +23,7 @@ COMPUTING = frozenset(
 )
 FROM_SHAPES = frozenset({"Shape", "Size"})  # read sizes, and no element
 HOST_ONLY = COMPUTING | FROM_SHAPES | {"Range"}
-MULTIPLYING = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}  # the input by whose numbers elements grow more
+MULTIPLYING = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}  # the input whose numbers multiply elements
 
 
 class Origin(Enum):
@@ -63,6 +63,6 @@ def fits_host(operator: str, inputs: Sequence[NDArray[Any] | None]) -> bool:
     given = [array for array in inputs if array is not None]
     nbytes = sum(array.nbytes for array in given)
     if operator in MULTIPLYING:
-        factors = inputs[MULTIPLYING[operator]]
-        nbytes *= prod(max(int(factor), 1) for factor in ([] if factors is None else factors.flat))
+        factors = given[MULTIPLYING[operator]]
+        nbytes = given[0].nbytes * prod(max(int(factor), 1) for factor in factors.flat)
     return nbytes <= MOST_HOST_NBYTES and all(array.dtype.isbuiltin == 1 for array in given)
