@@ -24,6 +24,7 @@ FLOORS = [
     ["gpu"],
     ["tensors"],
     ["operators"],
+    ["arrays"],
     ["onnx", "directml", "pygfx", "tuning", "doctor"],
     ["cli", "demo"],  # use the public names of the package too
 ]

@@ -25,7 +25,7 @@ from onnx_graphs import Growing, graphs
 import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
-from wgslice.onnx.pads import segments
+from wgslice.plans.segments import padded
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
@@ -377,7 +377,7 @@ def test_a_border_takes_few_copies_however_wide(device: wg.Device, mode: Any) ->
     )
     check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))
     for size in (1, 2, 3, 7):
-        assert len(segments(mode, size, 10**9, 2**31)) <= 6
+        assert len(padded(mode, size, 10**9, 2**31)) <= 6
     with pytest.raises((ValueError, MemoryError)):
         prepared.run([x, np.array([0, 2**31 - 1, 0, 2**31 - 1])])
     check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))

@@ -1,6 +1,12 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
 from wgslice import dialects
+from wgslice.arrays.axes import flip, moveaxis
+from wgslice.arrays.concat import concat, split, stack
+from wgslice.arrays.padding import pad
+from wgslice.arrays.repeating import repeat, tile
+from wgslice.arrays.shifting import roll
+from wgslice.arrays.taking import take
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
 from wgslice.gpu.adapter import Adapter
@@ -47,22 +53,32 @@ __all__ = [
     "adapters",
     "asarray",
     "broadcast_to",
+    "concat",
     "copyto",
     "default_device",
     "dialects",
     "empty",
     "explain",
     "extract_windows",
+    "flip",
     "from_buffer",
     "from_dlpack",
+    "moveaxis",
+    "pad",
     "permute",
+    "repeat",
     "reshape",
     "reverse",
+    "roll",
     "selftest",
     "slice",
     "slice1",
     "slice_grad",
+    "split",
     "squeeze",
+    "stack",
+    "take",
+    "tile",
     "tune",
     "zeros",
 ]

@@ -15,7 +15,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Operand, Planning, Recorder, place
+from wgslice.gpu.recording import Operand, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
@@ -127,8 +127,7 @@ class Workspace:
                     read, written = (
                         Operand(side.buffer, side.layout, side.dtype.itemsize) for side in (source, target)
                     )
-                    plan, places = place(self.device, planner, read, written, planning=planning)
-                    recorder.add(plan, self.device.pipelines.prepare(plan), places)
+                    recorder.copy(planner, read, written, planning=planning)
             recorder.end()
             self.device.submit(encoder)
             self.submissions += 1
