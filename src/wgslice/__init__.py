@@ -15,6 +15,7 @@ from wgslice.gpu.process import adapters
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
+from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
@@ -39,6 +40,7 @@ __all__ = [
     "Device",
     "DeviceLostError",
     "ExtractWindows",
+    "InsertWindows",
     "NoAdapterError",
     "OutOfDeviceMemory",
     "Plan",
@@ -63,6 +65,7 @@ __all__ = [
     "flip",
     "from_buffer",
     "from_dlpack",
+    "insert_windows",
     "moveaxis",
     "pad",
     "permute",

@@ -13,13 +13,13 @@ from wgslice.arrays.assembled import assembled, check_readable
 from wgslice.errors import named
 from wgslice.gpu.recording import run
 from wgslice.layout import Layout
-from wgslice.operators.windows_arguments import repeated_bytes, windows_of
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.assembling import stages
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.segments import MODES, padded
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, allocate, packed_copy, viewed
+from wgslice.tensors.windows_arguments import repeated_bytes, windows_of
 from wgslice.tensors.writing import as_assigned, write
 
 __all__ = ["pad"]

@@ -8,11 +8,11 @@ from typing import Any
 from wgslice.layout import Layout
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
-from wgslice.operators.windows_arguments import repeated_bytes, windows_of
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.assembling import stages
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.segments import padded
+from wgslice.tensors.windows_arguments import repeated_bytes, windows_of
 
 __all__ = ["pad"]
 

@@ -18,7 +18,7 @@ from wgslice.plans.copy import fills
 from wgslice.rearrange import broadcast, without_leading_ones
 from wgslice.tensors.placed import Placed, check_tensor
 
-__all__ = ["as_assigned", "copyto", "write"]
+__all__ = ["as_assigned", "as_copied", "copyto", "write"]
 
 
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
