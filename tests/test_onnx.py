@@ -469,7 +469,7 @@ def cut_model(*nodes: onnx.NodeProto, starts: Any = (0,)) -> onnx.ModelProto:
             [helper.make_node("Add", ["y", "y"], ["z"]), helper.make_node("Exp", ["z"], ["w"])],
             "operators Add, Exp: not",
         ),
-        ([helper.make_node("ReverseSequence", ["y", "n"], ["z"])], "operator ReverseSequence"),
+        ([helper.make_node("NonZero", ["y"], ["z"])], "operator NonZero"),
         ([helper.make_node("Slice", ["y"], ["z"], domain="com.example")], "operator com.example.Slice"),
     ],
 )

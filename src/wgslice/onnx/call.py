@@ -47,16 +47,10 @@ class Call:
             raise ValueError(f"{name} is missing")
         return value
 
-    def indices(self, position: int, size: int, axis: int) -> NDArray[np.int64]:
-        """Indices of a dimension, of which negative ones count from its end, as such from its beginning."""
+    def indices(self, position: int) -> NDArray[np.int64]:
+        """A parameter that says indices."""
         given = self.parameters[position]
         if given is None or given.dtype not in (np.int32, np.int64):
             kind = "missing" if given is None else f"of dtype {given.dtype}"
             raise TypeError(f"indices are {kind}: must be int32 or int64")
-        outside = (given < -size) | (given >= size)
-        if outside.any():
-            raise ValueError(
-                f"index {int(given[outside].flat[0])}: must be {-size} to {size - 1}, as axis {axis} has "
-                f"size {size}"
-            )
-        return np.where(given < 0, given + size, given).astype(np.int64)
+        return given.astype(np.int64)

@@ -16,14 +16,14 @@ from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.indexed_windows import indexed_windows
 
-__all__ = ["gather", "gather_elements", "reverse_sequence"]
+__all__ = ["gather", "gather_elements", "reverse_sequence", "within"]
 
 
 def gather(call: Call) -> list[Value]:
     """Gather: a view where the indices are evenly spaced."""
     x = call.x
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
-    indices = call.indices(1, x.shape[axis], axis)
+    indices = within(call.indices(1), x.shape[axis], axis)
     sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     step = spacing(indices)
     if step is None:
@@ -32,6 +32,16 @@ def gather(call: Call) -> list[Value]:
     among = [step * stride * each for each in Layout.packed(indices.shape).strides]
     strides = (*x.strides[:axis], *among, *x.strides[axis + 1 :])
     return [x.viewed(Layout.of(sizes, strides, x.layout.offset + first * stride))]
+
+
+def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64]:
+    """Indices of a dimension, of which negative ones count from its end, as such from its beginning."""
+    outside = indices[(indices < -size) | (indices >= size)]
+    if outside.size:
+        raise ValueError(
+            f"index {int(outside[0])}: must be {-size} to {size - 1}, as axis {axis} has size {size}"
+        )
+    return np.where(indices < 0, indices + size, indices)
 
 
 def spacing(indices: NDArray[np.int64]) -> int | None:
@@ -46,7 +56,7 @@ def gather_elements(call: Call) -> list[Value]:
     """GatherElements: an index for each element."""
     x = call.x
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
-    indices = call.indices(1, x.shape[axis], axis)
+    indices = within(call.indices(1), x.shape[axis], axis)
     if indices.ndim != x.ndim:
         raise ValueError(f"indices have rank {indices.ndim}: must have rank {x.ndim} as the input has")
     for other, (size, most) in enumerate(zip(indices.shape, x.shape, strict=True)):

@@ -61,12 +61,7 @@ def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]]
         padded(mode, size, max(before, 0), max(behind, 0))
         for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
-    for sizes, copies in stages(cropped, segmented):
-        result = workspace.empty(sizes, x.dtype)
-        for source, target in copies:
-            workspace.copy(x.viewed(source), result.viewed(target))
-        x = result
-    return x
+    return workspace.assembled(x, stages(cropped, segmented))
 
 
 def padded_sizes(x: Value, widths: Sequence[tuple[int, int]]) -> list[int]:

@@ -16,6 +16,8 @@ from wgslice.layout import Layout
 from wgslice.onnx.call import Call
 from wgslice.onnx.gathers import gather, gather_elements, reverse_sequence
 from wgslice.onnx.pads import pad
+from wgslice.onnx.repeats import constant_of_shape, tile, trilu
+from wgslice.onnx.scatters import scatter_nd
 from wgslice.onnx.values import Nested, Value, as_value
 from wgslice.onnx.workspace import Workspace
 from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
@@ -147,14 +149,6 @@ def expand(call: Call) -> list[Value]:
     return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
 
 
-def constant_of_shape(call: Call) -> list[Value]:
-    """ConstantOfShape: one element, as often as it is wanted."""
-    value = np.asarray(call.attributes.get("value", np.zeros(1, np.float32)))
-    shape = checked_shape(call.required("input", position=0, since=9))
-    element = call.workspace.upload(value.reshape(()))
-    return [element.viewed(repeated_to(element.layout, shape))]
-
-
 def pads(call: Call) -> list[Value]:
     """Pad, in all of its modes."""
     x = call.x
@@ -232,8 +226,8 @@ class Rule(NamedTuple):
 
 
 RULES = {
-    "ConstantOfShape": Rule(constant_of_shape, data=()),
     "Concat": Rule(concat, data=None),
+    "ConstantOfShape": Rule(constant_of_shape, data=()),
     "DepthToSpace": Rule(depth_to_space),
     "Expand": Rule(expand),
     "Flatten": Rule(flatten),
@@ -243,10 +237,13 @@ RULES = {
     "Pad": Rule(pads),
     "Reshape": Rule(reshape),
     "ReverseSequence": Rule(reverse_sequence),
+    "ScatterND": Rule(scatter_nd, data=(0, 2)),
     "Slice": Rule(slice_),
     "SpaceToDepth": Rule(space_to_depth),
     "Split": Rule(split),
     "Squeeze": Rule(squeeze),
+    "Tile": Rule(tile),
     "Transpose": Rule(transpose),
+    "Trilu": Rule(trilu),
     "Unsqueeze": Rule(unsqueeze),
 }

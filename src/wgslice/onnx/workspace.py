@@ -21,6 +21,7 @@ from wgslice.layout import Layout
 from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
 from wgslice.onnx.values import Nested, Value, values_of
 from wgslice.plans.aside import planned
+from wgslice.plans.assembling import Stage
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
@@ -110,6 +111,15 @@ class Workspace:
         copied = self.empty(x.shape, x.dtype)
         self.copy(x, copied)
         return copied
+
+    def assembled(self, x: Value, stages: Iterable[Stage]) -> Value:
+        """What stages of copies make of a value, each of the one before."""
+        for sizes, copies in stages:
+            result = self.empty(sizes, x.dtype)
+            for source, target in copies:
+                self.copy(x.viewed(source), result.viewed(target))
+            x = result
+        return x
 
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
