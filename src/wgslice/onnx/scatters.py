@@ -12,6 +12,7 @@ from wgslice.plans.aside import plan_anew
 from wgslice.plans.indexed_windows import indexed_windows
 from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.plans.overlaps import insertion_of
+from wgslice.rearrange import unsqueezed
 
 __all__ = ["scatter_nd"]
 
@@ -32,6 +33,8 @@ def scatter_nd(call: Call) -> list[Value]:
             f"updates have sizes {updates.shape}: must be {expected}, as indices have shape {indices.shape} "
             f"and the input has sizes {x.shape}"
         )
+    if indices.ndim == 1:  # one index
+        indices, updates = indices[None], updates.viewed(unsqueezed(updates.layout, [0]))
     key = tuple(within(indices[..., axis], x.shape[axis], axis) for axis in range(indexed))
     result = call.workspace.packed(x)
     if updates.size:
