@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from helpers import check_same
+from helpers import ROOT, check_same
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
@@ -17,7 +17,8 @@ import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
 from wgslice.onnx import known
-from wgslice.onnx.known import COMPUTING, Origin, origin_of
+from wgslice.onnx.known import COMPUTING, HOST_ONLY, Origin, origin_of
+from wgslice.onnx.rules import RULES
 from wgslice.plans.profiles import MOST_HOST_NBYTES
 
 I64_MIN = -(2**63)
@@ -334,6 +335,18 @@ def test_what_breaks_on_the_host_is_refused_by_node(device: wg.Device, what: str
     for _ in range(2):
         with pytest.raises(ValueError, match=f"(?s){words}"):
             prepared.run([image(2, 4)])
+
+
+def test_the_page_and_the_docstring_name_every_operator() -> None:
+    page = (ROOT / "docs" / "onnx.md").read_text("utf-8").replace("\n", " ")
+    docstring = " ".join((backend.Backend.__doc__ or "").split())
+    assert ", ".join(sorted(COMPUTING)) in page
+    operators = sorted(RULES)
+    assert f"{', '.join(operators)}, and Constant" in page
+    assert f"{', '.join(operators[:-1])} and {operators[-1]} of every opset" in docstring
+    for operator in HOST_ONLY - COMPUTING:
+        assert operator in page
+        assert operator in docstring
 
 
 def test_origins() -> None:

@@ -51,9 +51,11 @@ DEFAULT = "CPU"  # ONNX's word for "wherever"; its inputs and outputs are in mem
 class Backend(onnx.backend.base.Backend):
     """wgslice as an ONNX backend.
 
-    It runs Concat, DepthToSpace, Expand, Flatten, Identity, Pad, Reshape, Slice, SpaceToDepth, Split,
-    Squeeze, Transpose and Unsqueeze of every opset, on tensors of all types but strings, and takes Constant
-    nodes.
+    It runs Concat, ConstantOfShape, DepthToSpace, Expand, Flatten, Gather, GatherElements, Identity, Pad,
+    Reshape, ReverseSequence, ScatterND, Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu and
+    Unsqueeze of every opset, on tensors of all types but strings, and takes Constant nodes. Shape, Size,
+    Range, and arithmetic on what comes from shapes, from constants or from inputs that are declared as
+    integers of rank 0 or 1, run on the host.
     """
 
     @classmethod
@@ -99,7 +101,8 @@ class Backend(onnx.backend.base.Backend):
         Raises
         ------
         UnsupportedOperatorError
-            The graph has other operators; a `NotImplementedError` and a `ValueError` that names them.
+            The graph has other operators, or computes on tensors; a `NotImplementedError` and a `ValueError`
+            that names the operators.
         onnx.checker.ValidationError, TypeError, ValueError
             The model is none by ONNX's rules, or holds what does not live on a GPU.
         OSError
