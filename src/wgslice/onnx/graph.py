@@ -43,11 +43,8 @@ class Node(NamedTuple):
     outputs: tuple[str, ...]
     on_host: bool  # whether what it takes is known there, whatever callers give
     reference: Reference
-
-    @property
-    def data(self) -> tuple[str, ...]:
-        """Names of the inputs that hold elements to move, and no parameters."""
-        return tuple(self.rule.data_of(self.inputs)) if self.rule else ()
+    data: tuple[str, ...]  # of the inputs those that hold elements to move
+    parameters: Mapping[int, str]  # the others that are there, by their positions
 
 
 @dataclass(frozen=True)

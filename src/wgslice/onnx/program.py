@@ -119,12 +119,7 @@ def run_node(names: Names, node: Node) -> None:
         return
     assert node.rule is not None
     data = [names.on_gpu(name) for name in node.data]
-    taken = node.rule.positions(len(node.inputs))
-    parameters = {
-        position: names.on_host(position, name)
-        for position, name in enumerate(node.inputs)
-        if name and position not in taken
-    }
+    parameters = {position: names.on_host(position, name) for position, name in node.parameters.items()}
     call = Call(names.workspace, node.version, node.attributes, data, parameters, len(node.outputs))
     for name, value in zip(node.outputs, node.rule.run(call), strict=True):
         if name:

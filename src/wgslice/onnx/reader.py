@@ -63,16 +63,22 @@ def read_graph(
 
 def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) -> Node:
     """A node of an operator that can run here."""
+    rule = RULES.get(node.op_type)
+    data = rule.positions(len(node.input)) if rule else []
     return Node(
         label=label,
         operator=node.op_type,
-        rule=RULES.get(node.op_type),
+        rule=rule,
         version=defs.get_schema(node.op_type, opset, "").since_version,
         attributes={attribute.name: read_attribute(label, attribute) for attribute in node.attribute},
         inputs=tuple(node.input),
         outputs=tuple(node.output),
         on_host=all(origins[name].on_host for name in node.output if name),
         reference=Reference(node, opset),
+        data=tuple(node.input[position] for position in data),
+        parameters={
+            position: name for position, name in enumerate(node.input) if name and position not in data
+        },
     )
 
 
