@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from helpers import COPY_DST, COPY_SRC, STORAGE, Bytes, make_buffer, random_bytes, whole_words
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-__all__ = ["INTEGERS", "any_keys", "outcome"]
+import wgslice as wg
+from wgslice.gpu import recording
+from wgslice.layout import Layout
+
+__all__ = ["INTEGERS", "Placed", "any_keys", "outcome", "placed", "recorded_plans"]
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
@@ -22,6 +28,44 @@ def outcome(call: Callable[[], Any]) -> Any:
         return call()
     except (IndexError, ValueError, TypeError) as error:
         return f"{type(error).__name__}: {error}".strip()
+
+
+class Placed(NamedTuple):
+    """The same bits in NumPy's memory and in a buffer, and an array and a tensor on them."""
+
+    content: Bytes
+    buffer: Any
+    array: Any
+    tensor: wg.Tensor
+
+
+def placed(
+    device: wg.Device, layout: Layout, dtype: str, usage: int = STORAGE | COPY_SRC | COPY_DST
+) -> Placed:
+    """An array and a tensor that lie as a layout says, with some bytes behind them."""
+    width = np.dtype(dtype).itemsize
+    content = random_bytes(whole_words(layout.stop * width) + 16)
+    if dtype == "bool":
+        content &= 1
+    strides = [stride * width for stride in layout.strides]
+    array: Any = np.ndarray(layout.sizes, dtype, content.data, layout.offset * width, strides)
+    buffer = make_buffer(device, content, usage)
+    x = wg.from_buffer(buffer, layout.sizes, dtype, offset=layout.offset * width, strides=layout.strides)
+    return Placed(content, buffer, array, x)
+
+
+def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The plans that are recorded from now on."""
+    plans: list[Any] = []
+    place = recording.place
+
+    def placing(*arguments: Any, **options: Any) -> recording.Placed:
+        found = place(*arguments, **options)
+        plans.append(found.plan)
+        return found
+
+    monkeypatch.setattr(recording, "place", placing)
+    return plans
 
 
 @st.composite

@@ -8,40 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import (
-    COPY_DST,
-    COPY_SRC,
     DTYPES,
     STORAGE,
     check_same,
     make_buffer,
     on_one_adapter,
-    random_bytes,
-    whole_words,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
-from index_keys import INTEGERS, any_keys, outcome
+from index_keys import INTEGERS, any_keys, outcome, placed, recorded_plans
 from numpy.typing import NDArray
 from strategies import nested_strides
 
 import wgslice as wg
-from wgslice.gpu import recording
 from wgslice.layout import Layout
-
-
-def placed(
-    device: wg.Device, layout: Layout, dtype: str, usage: int = STORAGE | COPY_SRC | COPY_DST
-) -> tuple[Any, wg.Tensor]:
-    """The same bits as an array and as a tensor, which lie as a layout says."""
-    width = np.dtype(dtype).itemsize
-    content = random_bytes(whole_words(layout.stop * width) + 16)
-    strides = [stride * width for stride in layout.strides]
-    array: Any = np.ndarray(layout.sizes, dtype, content.data, layout.offset * width, strides)
-    buffer = make_buffer(device, content, usage)
-    return array, wg.from_buffer(
-        buffer, layout.sizes, dtype, offset=layout.offset * width, strides=layout.strides
-    )
 
 
 def check_read(array: Any, x: wg.Tensor, key: Any) -> None:
@@ -60,7 +41,7 @@ def test_any_key_reads_what_numpy_does(
 ) -> None:
     strides = data.draw(nested_strides(sizes, broadcast=True))
     layout = Layout.of(sizes, strides, data.draw(st.integers(0, 9)))
-    array, x = placed(device, layout, DTYPES[data.draw(st.sampled_from([1, 2, 4, 8, 16]))])
+    _, _, array, x = placed(device, layout, DTYPES[data.draw(st.sampled_from([1, 2, 4, 8, 16]))])
     back = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in sizes)
     array, x = array[back], x[back]
     key = data.draw(any_keys(array.shape))
@@ -75,7 +56,7 @@ def test_tensors_as_indices_are_clamped(
 ) -> None:
     """Beside arrays and slices; those inside select what NumPy selects, the others their nearest."""
     elements = data.draw(st.sampled_from(["uint8", "int16", "float32"]))
-    array, x = placed(device, Layout.packed(sizes, 3), elements)
+    _, _, array, x = placed(device, Layout.packed(sizes, 3), elements)
     dtype = data.draw(st.sampled_from(INTEGERS))
     shape = data.draw(array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=4))
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
@@ -98,7 +79,7 @@ def test_tensors_as_indices_are_clamped(
 
 
 def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
-    array, x = placed(device, Layout.packed((5, 6)), "int16")
+    _, _, array, x = placed(device, Layout.packed((5, 6)), "int16")
     for mask in (array > 0, array > 2**15, (array > 0)[:, 0]):
         check_same(x[wg.asarray(mask, device)].numpy(), array[mask])
     check_same(x[1:, wg.asarray(array[0] > 0, device)].numpy(), array[1:, array[0] > 0])
@@ -151,27 +132,13 @@ def test_ranks_stop_at_eight(device: wg.Device) -> None:
         x[[[0, 1]]]
 
 
-def dispatches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The plans that are recorded from now on."""
-    plans: list[Any] = []
-    place = recording.place
-
-    def placing(*arguments: Any, **options: Any) -> recording.Placed:
-        found = place(*arguments, **options)
-        plans.append(found.plan)
-        return found
-
-    monkeypatch.setattr(recording, "place", placing)
-    return plans
-
-
 @on_one_adapter
 def test_one_dispatch_as_extract_windows_makes_it(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of images in another order, and points."""
-    array, x = placed(device, Layout.packed((20, 16, 16, 3)), "uint8")
+    _, _, array, x = placed(device, Layout.packed((20, 16, 16, 3)), "uint8")
     order = np.random.default_rng(0).permutation(20)
     offsets = np.stack([order, *np.zeros((3, 20), int)], axis=1)
-    plans = dispatches(monkeypatch)
+    plans = recorded_plans(monkeypatch)
     images = x[order]
     windows = wg.extract_windows(x, offsets, (1, 16, 16, 3))
     assert [len(plan.steps) for plan in plans] == [1, 1]
@@ -187,9 +154,9 @@ def test_one_dispatch_as_extract_windows_makes_it(device: wg.Device, monkeypatch
 
 def test_more_windows_than_a_binding_says(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several dispatches, one submission; here a binding holds 1 KiB."""
-    array, x = placed(device, Layout.packed((10, 20)), "int16")
+    _, _, array, x = placed(device, Layout.packed((10, 20)), "int16")
     monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=1024))
-    plans = dispatches(monkeypatch)
+    plans = recorded_plans(monkeypatch)
     rows, columns = np.random.default_rng(2).integers(0, (10, 20), (400, 2)).T
     check_same(x[rows, columns].numpy(), array[rows, columns])
     assert len(plans) == 4
@@ -198,7 +165,7 @@ def test_more_windows_than_a_binding_says(device: wg.Device, monkeypatch: pytest
 
 
 def test_buffers_need_no_copy_usages(device: wg.Device) -> None:
-    array, x = placed(device, Layout.packed((9, 7)), "uint8", STORAGE)
+    _, _, array, x = placed(device, Layout.packed((9, 7)), "uint8", STORAGE)
     check_same(x[[3, 1], 1:].numpy(), array[[3, 1], 1:])
     indices: NDArray[np.int64] = np.array([[4, 4, 0]])
     held = wg.from_buffer(make_buffer(device, indices.view(np.uint8).ravel(), STORAGE), (1, 3), np.int64)

@@ -11,7 +11,6 @@ from wgslice.onnx.values import Value, as_value
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.indexed_windows import indexed_windows
 from wgslice.plans.insert_windows import insert_windows_planner
-from wgslice.plans.overlaps import insertion_of
 from wgslice.rearrange import unsqueezed
 
 __all__ = ["scatter_nd"]
@@ -54,6 +53,6 @@ def write(call: Call, result: Value, key: tuple[Any, ...], updates: Value) -> No
     assert windows is not None  # the dimensions of a packed value merge
     offsets = windows.offsets()
     for numbers in windows.pieces(workspace.device.limits, offsets.itemsize):
-        insertion = insertion_of(windows.windows(numbers, offsets), windows.tensor.sizes, "last")
+        insertion = windows.insertion(windows.windows(numbers, offsets))
         source, target = updates.viewed(windows.elements_of(numbers)), result.viewed(windows.tensor)
         workspace.run(insert_windows_planner(insertion), source, target, plan_anew)

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX, MAX_RANK
 from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, Indexed, Indices
 from wgslice.layout import Layout, coalesce
+from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.profiles import Limits
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.windows_steps import DROPPED, Windows
 from wgslice.rearrange import reshaped
 
 __all__ = ["Dimension", "IndexedWindows", "indexed_windows"]
 
 LEAST_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
+MOST_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last
 
 
 class Dimension(NamedTuple):
@@ -44,6 +46,7 @@ class IndexedWindows:
     shape: tuple[int, ...]  # of the places, broadcast: B of them
     tensor: Layout
     elements: Layout  # (B, 1 for each of `dimensions`, the rest of a window)
+    reads: bool  # whether the tensor is copied from, not to
 
     @property
     def count(self) -> int:
@@ -64,18 +67,29 @@ class IndexedWindows:
 
     def windows(self, numbers: range, offsets: NDArray[np.int32]) -> Windows:
         """Some of these windows, as planners take them."""
-        return self._windows(len(numbers), offsets[numbers.start : numbers.stop], 4, True)
+        return self._windows(len(numbers), offsets[numbers.start : numbers.stop], 4, True, None)
 
     def windows_on_gpu(self, numbers: range, offset_nbytes: int, signed: bool) -> Windows:
-        """Some of these windows, whose offsets the GPU has."""
-        return self._windows(len(numbers), None, offset_nbytes, signed)
+        """Some of these windows, whose offsets the GPU has; outside reads the nearest, and writes nothing."""
+        return self._windows(len(numbers), None, offset_nbytes, signed, None if self.reads else DROPPED)
 
     def _windows(
-        self, count: int, offsets: NDArray[np.int32] | None, offset_nbytes: int, signed: bool
+        self,
+        count: int,
+        offsets: NDArray[np.int32] | None,
+        offset_nbytes: int,
+        signed: bool,
+        fill: bytes | None,
     ) -> Windows:
         extents = (1,) * len(self.dimensions) + self.tensor.sizes[len(self.dimensions) :]
         forwards = np.zeros(count, np.uint32)
-        return Windows(extents, (1,) * self.rank, forwards, offsets, offset_nbytes, signed, None)
+        return Windows(extents, (1,) * self.rank, forwards, offsets, offset_nbytes, signed, fill)
+
+    def insertion(self, windows: Windows) -> Insertion:
+        """What some of these windows write: of those at the same place the last one alone."""
+        if windows.offsets is None:
+            return Insertion(windows, windows.numbers, contested=windows.count > 1)
+        return Insertion(windows, last_of(windows, self.dimensions), contested=False)
 
     def pieces(self, limits: Limits, offset_nbytes: int) -> Iterator[range]:
         """The numbers of the windows, as many at a time as a binding says places of."""
@@ -125,6 +139,7 @@ def indexed_windows(
         selection.indices_shape,
         Layout.of(sizes, [*(dimension.stride for dimension in dimensions), *kept.strides], kept.offset),
         Layout.of([ways.size, *ones, *rest.sizes], [*counted.strides, *ones, *rest.strides], rest.offset),
+        reads,
     )
 
 
@@ -169,3 +184,18 @@ def folded(dimensions: list[Dimension]) -> tuple[list[Dimension], int]:
     for dimension in dimensions:
         places = places + dimension.known * (dimension.stride // step)
     return [Dimension(size, step, places)], lowest
+
+
+def last_of(windows: Windows, dimensions: Sequence[Dimension]) -> NDArray[np.uint32]:
+    """The numbers of windows at known places that no later one is at, in order."""
+    assert windows.offsets is not None
+    numbers: NDArray[np.uint32] = windows.numbers
+    places, size = windows.offsets[:, 0], dimensions[0].size
+    if len(dimensions) > 1 or size > MOST_SPARSE * windows.count:
+        return last_of_equal(windows.offsets.astype(np.int64), numbers)
+    if (places[1:] > places[:-1]).all():  # a mask's
+        return numbers
+    last = np.empty(size, np.uint32)
+    last[places] = numbers  # NumPy's later one wins
+    lasting: NDArray[np.uint32] = numbers[last[places] == numbers]
+    return lasting

@@ -13,9 +13,8 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.protocols import CommandEncoder
+from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import Operand, record
-from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.copy import plan_copy
@@ -23,7 +22,7 @@ from wgslice.plans.indexed_windows import IndexedWindows
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows_steps import Windows
 from wgslice.rearrange import broadcast, reshaped
-from wgslice.tensors.placed import Placed
+from wgslice.tensors.placed import Placed, uploaded
 
 __all__ = ["run_windows", "selected"]
 
@@ -60,8 +59,12 @@ def run_windows(
     found: IndexedWindows,
     planner_for: Callable[[Windows], Planner],
     sides: Callable[[range], tuple[Operand, Operand]],
+    written: Buffer | None = None,
 ) -> None:
-    """Copy windows in one submission, without waiting for it; `sides` gives source and target of some."""
+    """Copy windows in one submission, without waiting for it; `sides` gives source and target of some.
+
+    Indices in the buffer that is written are read before anything is.
+    """
     encoder = device.create_encoder()
     dtypes = [each.places.holder.dtype for each in found.dimensions if isinstance(each.places, Elsewhere)]
     if not dtypes:
@@ -70,7 +73,7 @@ def run_windows(
             planner = planner_for(found.windows(numbers, offsets))
             record(device, encoder, planner, *sides(numbers), planning=plan_anew)
     else:
-        table = table_of(device, encoder, found, dtypes[0])
+        table = table_of(device, encoder, found, dtypes[0], written)
         for numbers in found.pieces(device.limits, table.itemsize):
             rows = table._replace(layout=table.layout.select([numbers, range(found.rank)]))
             planner = planner_for(found.windows_on_gpu(numbers, table.itemsize, dtypes[0].kind == "i"))
@@ -78,11 +81,13 @@ def run_windows(
     device.submit(encoder)
 
 
-def table_of(device: Device, encoder: CommandEncoder, found: IndexedWindows, dtype: DType) -> Operand:
+def table_of(
+    device: Device, encoder: CommandEncoder, found: IndexedWindows, dtype: DType, written: Buffer | None
+) -> Operand:
     """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
     columns = [operand_of(device, each.places, each.size, dtype) for each in found.dimensions]
     repeated = [broadcast(column.layout, found.shape) for column in columns]
-    if found.rank == 1 and repeated[0] is not None:
+    if found.rank == 1 and repeated[0] is not None and columns[0].buffer is not written:
         as_table = reshaped(repeated[0], (found.count, 1))
         if as_table is not None:
             return columns[0]._replace(layout=as_table)
@@ -106,7 +111,4 @@ def operand_of(device: Device, places: Any, size: int, dtype: DType) -> Operand:
             f"tensors of indices have dtype {dtype}, which does not count the {size} places that an array "
             "beside them indexes: make them of a wider one"
         )
-    converted = np.ascontiguousarray(places, dtype)
-    buffer = device.create_buffer(converted.nbytes)
-    upload(device, buffer, converted.reshape(-1).view(np.uint8))
-    return Operand(buffer, Layout.packed(np.shape(places)), dtype.itemsize, fresh=True)
+    return uploaded(device, places.astype(dtype))
