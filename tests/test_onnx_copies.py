@@ -79,6 +79,15 @@ def test_any_triangle_is_numpys(
     check_same(y, np.where(kept, x, np.zeros((), dtype)))
 
 
+def test_copies_of_more_dimensions_than_tensors_have(device: wg.Device) -> None:
+    x = elements((2, 1, 2, 1, 2, 1, 2, 3), np.int16)
+    for upper in (0, 1):
+        (y,) = backend.run_node(node("Trilu", 1, upper=upper), [turned(x, device)], device)
+        check_same(y, np.triu(x) if upper else np.tril(x))
+    (y,) = backend.run_node(node("Tile"), [turned(x, device), np.array([2] * 8)], device)
+    check_same(y, np.tile(x, [2] * 8))
+
+
 @given(data=st.data(), dtype=DTYPES)
 def test_any_scatter_is_numpys(device: wg.Device, data: st.DataObject, dtype: Any) -> None:
     """Of equal indices the later one stays, as in NumPy; ONNX promises none."""

@@ -25,7 +25,7 @@ from wgslice.plans.assembling import Stage
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.rearrange import repeated_to
+from wgslice.rearrange import repeated
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Workspace"]
@@ -103,8 +103,7 @@ class Workspace:
     def copy(self, source: Value, target: Value) -> None:
         """Collect a copy of the same dtype, repeated to the target's sizes."""
         assert source.dtype == target.dtype
-        repeated = source.viewed(repeated_to(source.layout, target.shape))
-        self.run(plan_copy, repeated, target)
+        self.run(plan_copy, source.viewed(repeated(source.layout, target.shape)), target)
 
     def packed(self, x: Value) -> Value:
         """A packed copy."""
