@@ -14,7 +14,8 @@ from test_kernels import CONDITIONS
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders.modules import kernel_module, shared_files
 from wgslice.shaders.twins import twins
-from wgslice.shaders.uniforms import copy_dtype, windows_dtype
+from wgslice.shaders.uniforms import copy_dtype
+from wgslice.shaders.window_uniforms import windows_dtype
 from wgslice.shaders.windows_twins import window_twins
 
 
@@ -92,6 +93,13 @@ def test_no_six_lines_stand_in_two_files() -> None:
     assert len(seen) > 300
 
 
+def bindings_of(kernel: Kernel) -> str:
+    """The uniform block, source and target, tables of windows, and claims."""
+    if kernel is Kernel.CLAIM_WINDOWS:
+        return "0234"  # it reads nothing of the source
+    return "012" + "34" * kernel.takes_windows + "5" * kernel.reads_claims
+
+
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_a_module_declares_everything_once(kernel: Kernel) -> None:
     module = kernel_module(kernel)
@@ -99,7 +107,7 @@ def test_a_module_declares_everything_once(kernel: Kernel) -> None:
     assert kernel.value in re.findall(r"^fn (\w+)", module, re.MULTILINE)
     assert [name for name, count in Counter(names).items() if count > 1] == []
     bindings = re.findall(r"@binding\((\d)\)", module)
-    assert sorted(bindings) == list("01234" if kernel.takes_windows else "012")
+    assert sorted(bindings) == list(bindings_of(kernel))
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
@@ -185,7 +193,7 @@ def test_every_index_is_clamped(kernel: Kernel) -> None:
     """So that what runs on clamped modules proves something."""
     original, clamped = kernel_module(kernel), clamped_module(kernel)
     arrays = storage_arrays(original)
-    assert len(arrays) == (4 if kernel.takes_windows else 2)
+    assert len(arrays) == len(bindings_of(kernel)) - 1
     for name in arrays:
         indices = len(re.findall(rf"\b{name}\[", re.sub(r"//.*", "", original)))
         assert indices >= 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,10 @@ from helpers import elements_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
+from index_keys import outcome
 
 from wgslice.dialects.numpy_index import numpy_index
 from wgslice.layout import Layout
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the type and words of what it raises."""
-    try:
-        return call()
-    except (IndexError, ValueError, TypeError) as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def check_same_index(sizes: tuple[int, ...], key: Any) -> None:

@@ -25,7 +25,7 @@ from onnx_graphs import Growing, graphs
 import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
-from wgslice.onnx.pads import segments
+from wgslice.plans.segments import padded
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
@@ -173,7 +173,7 @@ def test_any_graph_is_that_of_the_reference(device: wg.Device, graph: Growing, d
         for ours, theirs in zip(run(given_inputs), expected, strict=True):
             check_same(ours, np.asarray(theirs, np.int32))
     assert prepared.memory is not None
-    assert prepared.memory.submissions <= 1 + graph.computed
+    assert prepared.memory.submissions <= 1
 
 
 def chain() -> tuple[onnx.ModelProto, NDArray[np.float32], int]:
@@ -219,7 +219,7 @@ def test_a_graph_of_twenty_operators_stays_on_the_device(
         readbacks.append(1)
         download(*arguments)
 
-    monkeypatch.setattr("wgslice.tensors.tensor.download", counted)
+    monkeypatch.setattr("wgslice.tensors.reading.download", counted)
     (y,) = prepared.run_on_device([x])
     assert readbacks == []
     check_same(y.numpy(), expected)
@@ -377,7 +377,7 @@ def test_a_border_takes_few_copies_however_wide(device: wg.Device, mode: Any) ->
     )
     check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))
     for size in (1, 2, 3, 7):
-        assert len(segments(mode, size, 10**9, 2**31)) <= 6
+        assert len(padded(mode, size, 10**9, 2**31)) <= 6
     with pytest.raises((ValueError, MemoryError)):
         prepared.run([x, np.array([0, 2**31 - 1, 0, 2**31 - 1])])
     check_same(prepared.run(given)[0], np.pad(x, [(3, 5), (20_000, 30_001)], mode))
@@ -469,7 +469,7 @@ def cut_model(*nodes: onnx.NodeProto, starts: Any = (0,)) -> onnx.ModelProto:
             [helper.make_node("Add", ["y", "y"], ["z"]), helper.make_node("Exp", ["z"], ["w"])],
             "operators Add, Exp: not",
         ),
-        ([helper.make_node("ReverseSequence", ["y", "n"], ["z"])], "operator ReverseSequence"),
+        ([helper.make_node("NonZero", ["y"], ["z"])], "operator NonZero"),
         ([helper.make_node("Slice", ["y"], ["z"], domain="com.example")], "operator com.example.Slice"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 import wgslice as wg
 from wgslice import directml, onnx
+from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
 
 NAMES = [
     *(
@@ -21,6 +22,7 @@ NAMES = [
         "CompiledOperator",
         "Device",
         "ExtractWindows",
+        "InsertWindows",
         "Plan",
         "SelfTest",
         "Slice",
@@ -46,15 +48,26 @@ NAMES = [
     ),
     *(
         "broadcast_to",
+        "concat",
         "copyto",
         "extract_windows",
+        "flip",
+        "insert_windows",
+        "moveaxis",
+        "pad",
         "permute",
+        "repeat",
         "reshape",
         "reverse",
+        "roll",
         "slice",
         "slice1",
         "slice_grad",
+        "split",
         "squeeze",
+        "stack",
+        "take",
+        "tile",
     ),
 ]
 SIGNATURES = {
@@ -69,8 +82,35 @@ SIGNATURES = {
     wg.SliceGrad: "(input, output, offsets, sizes, strides=None)",
     wg.extract_windows: "(x, offsets, sizes, strides=None, *, fill=None, out=None)",
     wg.ExtractWindows: "(input, output, offsets, sizes, strides=None, fill=None)",
-    wg.reverse: "(x, axes=None)",
-    wg.permute: "(x, axes)",
+    wg.insert_windows: "(y, x, offsets, strides=None, *, overlap='refuse')",
+    wg.InsertWindows: "(input, output, offsets, strides=None, *, overlap='refuse')",
+    wg.reverse: "(x, axes=None, *, axis=None)",
+    wg.permute: "(x, *order, axes=None)",
+    wg.concat: "(arrays, axis=0)",
+    wg.stack: "(arrays, axis=0)",
+    wg.split: "(x, indices_or_sections, axis=0)",
+    wg.roll: "(x, shift, axis=None)",
+    wg.pad: "(x, pad_width, mode='constant', *, constant_values=0)",
+    wg.take: "(x, indices, axis=None)",
+    wg.tile: "(x, repetitions)",
+    wg.repeat: "(x, repeats, axis=None)",
+    wg.flip: "(x, axis=None)",
+    wg.moveaxis: "(x, source, destination)",
+    axes.expand_dims: "(x, axis)",
+    axes.rot90: "(x, k=1, axes=(0, 1))",
+    axes.swapaxes: "(x, axis1, axis2)",
+    broadcasting.broadcast_arrays: "(*arrays)",
+    broadcasting.meshgrid: "(*arrays, indexing='xy')",
+    concat.unstack: "(x, axis=0)",
+    filling.empty_like: "(x, dtype=None, device=None)",
+    filling.full: "(shape, fill_value, dtype=None, device=None)",
+    filling.full_like: "(x, fill_value, dtype=None, device=None)",
+    filling.ones: "(shape, dtype, device=None)",
+    filling.ones_like: "(x, dtype=None, device=None)",
+    filling.zeros_like: "(x, dtype=None, device=None)",
+    taking.take_along_axis: "(x, indices, axis=-1)",
+    triangles.tril: "(x, k=0)",
+    triangles.triu: "(x, k=0)",
     wg.broadcast_to: "(x, shape)",
     wg.reshape: "(x, shape)",
     wg.squeeze: "(x, axis=None)",
@@ -198,11 +238,23 @@ MAIN = [
 ]
 
 
-@pytest.mark.parametrize("name", [*MAIN, "TensorDesc"])
-def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+BELOW = [  # functions that are public in their modules and in `array_api`
+    function
+    for module in (axes, broadcasting, concat, filling, taking, triangles)
+    for function in (getattr(module, name) for name in module.__all__)
+    if function.__name__ not in (*NAMES, "flattened")
+]
+
+
+@pytest.mark.parametrize(
+    "documented",
+    [*(getattr(wg, name) for name in MAIN), wg.TensorDesc, *BELOW],
+    ids=lambda each: each.__name__,
+)
+def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch, documented: Any) -> None:
     for module in ("wgslice.tensors.creation", "wgslice"):
         monkeypatch.setattr(f"{module}.default_device", lambda: device)
-    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(wg, name), name, globs={})
+    (example,) = doctest.DocTestFinder(recurse=False).find(documented, documented.__name__, globs={})
     results = doctest.DocTestRunner().run(example)
     assert results.attempted >= 2
     assert results.failed == 0

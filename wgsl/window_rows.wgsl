@@ -31,12 +31,12 @@ fn find_row(number: u32) -> Row {
     let rest = number - window * copy.window_size;
     let pick = find_pick(window);
     let last = copy.rank - 1u;
-    let start = copy.target_offset + pick.number * copy.target_window + rest * copy.row_nbytes;
+    let start = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_nbytes;
     let place = find_window_place(pick, rest, last);
     let high = select(0u, copy.row_nbytes, place.inside || !filled);
     var row = Row(place.source, start, is_backwards(pick, last), 0u, high);
     let offset = find_offset(pick, last);
-    let index_nbytes = copy.source_strides[last / 4u][last % 4u];
+    let index_nbytes = copy.tensor_strides[last / 4u][last % 4u];
     row.source += bitcast<u32>(offset) * index_nbytes;
     if (filled) {
         let size = bitcast<i32>(copy.sizes[last / 4u][last % 4u]);

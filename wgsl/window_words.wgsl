@@ -37,7 +37,7 @@ fn find_pair() -> Pair {
     return Pair(vec2(copy.sizes[x / 4u][x % 4u], copy.sizes[y / 4u][y % 4u]),
                 vec2(copy.steps[x / 4u][x % 4u], copy.steps[y / 4u][y % 4u]),
                 vec2(copy.extents[x / 4u][x % 4u], copy.extents[y / 4u][y % 4u]),
-                vec2(copy.source_strides[x / 4u][x % 4u], copy.source_strides[y / 4u][y % 4u]));
+                vec2(copy.tensor_strides[x / 4u][x % 4u], copy.tensor_strides[y / 4u][y % 4u]));
 }
 
 // The row that has an element of the dispatch.
@@ -78,7 +78,7 @@ fn window_words(own: Invocation) {
     let lanes = elements_per_word();
     let bits = 8u * element_nbytes;
     let pair = find_pair();
-    let start = copy.target_offset + copy.first * copy.target_window;
+    let start = copy.batch_offset + copy.first * copy.window_stride;
     let before = start % lanes; // elements of the first word that are no output
     let first = invocation_number(own.group, own.groups, own.lane) * copy.each * lanes;
     let stop = min(first + copy.each * lanes - before, copy.elements);

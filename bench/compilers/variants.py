@@ -12,7 +12,8 @@ from bench.compilers.planned import planned
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.uniforms import override_constants, window_constants
+from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders.window_uniforms import window_constants
 
 __all__ = ["Variant", "folded", "variants"]
 

@@ -1,6 +1,12 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
 from wgslice import dialects
+from wgslice.arrays.axes import flip, moveaxis
+from wgslice.arrays.concat import concat, split, stack
+from wgslice.arrays.padding import pad
+from wgslice.arrays.repeating import repeat, tile
+from wgslice.arrays.shifting import roll
+from wgslice.arrays.taking import take
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
 from wgslice.gpu.adapter import Adapter
@@ -9,6 +15,7 @@ from wgslice.gpu.process import adapters
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
+from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
@@ -33,6 +40,7 @@ __all__ = [
     "Device",
     "DeviceLostError",
     "ExtractWindows",
+    "InsertWindows",
     "NoAdapterError",
     "OutOfDeviceMemory",
     "Plan",
@@ -47,22 +55,33 @@ __all__ = [
     "adapters",
     "asarray",
     "broadcast_to",
+    "concat",
     "copyto",
     "default_device",
     "dialects",
     "empty",
     "explain",
     "extract_windows",
+    "flip",
     "from_buffer",
     "from_dlpack",
+    "insert_windows",
+    "moveaxis",
+    "pad",
     "permute",
+    "repeat",
     "reshape",
     "reverse",
+    "roll",
     "selftest",
     "slice",
     "slice1",
     "slice_grad",
+    "split",
     "squeeze",
+    "stack",
+    "take",
+    "tile",
     "tune",
     "zeros",
 ]

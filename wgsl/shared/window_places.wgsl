@@ -9,14 +9,14 @@ struct WindowPlace {
 
 // The place of an index into a window, over its first dimensions.
 fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
-    var place = WindowPlace(copy.source_offset, true, index);
+    var place = WindowPlace(copy.tensor_offset, true, index);
     for (var d = 0u; d < dimensions; d++) {
         let i = d / 4u;
         let j = d % 4u;
         let c = divide(place.rest, copy.multipliers[i][j], copy.shifts[i][j]);
         place.rest -= c * copy.inner[i][j];
         let read = find_index(pick, d, c);
-        place.source += read * copy.source_strides[i][j];
+        place.source += read * copy.tensor_strides[i][j];
         place.inside = place.inside && read < copy.extents[i][j];
     }
     return place;

@@ -1,23 +1,30 @@
 // windows: the parameters of one dispatch that copies many windows of one tensor, and where each window lies.
+//
+// In the tensor they lie at offsets of their own, in the batch one after another. They are extracted from the tensor,
+// the source, into the batch, or inserted from the batch, the source, into the tensor.
 
 struct Windows {
     sizes: array<vec4<u32>, 2>,          // indices of a window; dimension d is sizes[d / 4][d % 4]
     firsts: array<vec4<u32>, 2>,         // indices before those, where a window is dealt in parts
-    steps: array<vec4<u32>, 2>,          // of the input's indices from one index of a window to the next
-    lasts: array<vec4<u32>, 2>,          // extent of a window in the input's indices, less one
+    steps: array<vec4<u32>, 2>,          // of the tensor's indices from one index of a window to the next
+    lasts: array<vec4<u32>, 2>,          // extent of a window in the tensor's indices, less one
     lowests: array<vec4<u32>, 2>,        // least offset, i32: smaller ones are taken as it
     highests: array<vec4<u32>, 2>,       // greatest offset, i32: greater ones are taken as it
-    extents: array<vec4<u32>, 2>,        // indices of the input
+    begins: array<vec4<u32>, 2>,         // indices of the tensor before those that are in use
+    extents: array<vec4<u32>, 2>,        // indices of the tensor that are in use
     inner: array<vec4<u32>, 2>,          // indices of all later dimensions together, row by row without the last
     multipliers: array<vec4<u32>, 2>,    // of the divisors `inner`
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
-    source_strides: array<vec4<u32>, 2>, // elements, or bytes row by row, modulo 2^32
-    target_strides: array<vec4<u32>, 2>, // elements
+    tensor_strides: array<vec4<u32>, 2>, // elements, or bytes row by row, modulo 2^32
+    batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
+    claim_strides: array<vec4<u32>, 2>,  // claims
     masks: array<vec4<u32>, 16>,         // bytes of a block that belong to a channel, from the first one on
-    fill: vec4<u32>,                     // what lies outside of the input, repeated
-    source_offset: u32,                  // elements or bytes, from the start of the binding, modulo 2^32
-    target_offset: u32,                  // elements or bytes, from the start of the binding, modulo 2^32
-    target_window: u32,                  // elements or bytes from one window to the next
+    fill: vec4<u32>,                     // what lies outside of the tensor, repeated
+    tensor_offset: u32,                  // elements or bytes, from the start of the binding, modulo 2^32
+    batch_offset: u32,                   // elements or bytes, from the start of the binding, modulo 2^32
+    window_stride: u32,                  // elements or bytes of the batch from one window to the next, modulo 2^32
+    claim_offset: u32,                   // claims, modulo 2^32
+    claim_base: u32,                     // a claim is the number of its window, and this
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // windows
     first: u32,                          // number of the first window, where none are picked
@@ -34,7 +41,9 @@ struct Windows {
     elements: u32,                       // of all windows
     row_size: u32,                       // elements of a window's last two dimensions
     each: u32,                           // words of the output that an invocation puts together
-    unused: u32,                         // fills the last 16 bytes
+    unused_0: u32,                       // fills the last 16 bytes
+    unused_1: u32,                       // likewise
+    unused_2: u32,                       // likewise
 }
 
 override picked: bool;        // whether `picks` says which windows, and how they go
@@ -79,14 +88,14 @@ fn read_offset(index: u32) -> i32 {
     return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
 }
 
-// Where a window begins in dimension d, in the input's indices, or the nearest place from which it reads the same.
+// Where a window begins in dimension d, in the tensor's indices, or the nearest place from which it reads the same.
 fn find_offset(pick: Pick, d: u32) -> i32 {
     let lowest = bitcast<i32>(copy.lowests[d / 4u][d % 4u]);
     let highest = bitcast<i32>(copy.highests[d / 4u][d % 4u]);
     return clamp(read_offset(pick.number * copy.columns + d), lowest, highest);
 }
 
-// The input's index that a window's c-th of dimension d reads; outside of the input it is its extent or greater.
+// The index of the tensor that a window's c-th of dimension d is; outside of the tensor it is its extent or greater.
 fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
     let ahead = copy.steps[d / 4u][d % 4u] * (copy.firsts[d / 4u][d % 4u] + c);
     let last = copy.lasts[d / 4u][d % 4u];

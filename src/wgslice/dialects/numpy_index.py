@@ -10,11 +10,11 @@ from typing import Any, SupportsIndex
 from wgslice.arguments import MAX_RANK, checked_shape, one_or_more, tensor_sizes
 from wgslice.dialects.selection import Selection
 
-__all__ = ["basic_index", "numpy_index", "numpy_shape"]
+__all__ = ["basic_index", "check_result_rank", "expanded", "numpy_index", "numpy_shape", "select_axis"]
 
 
 def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
-    """NumPy's basic indexing, which `x[key]` is too.
+    """NumPy's basic indexing, of which `x[key]` makes a view.
 
     Parameters
     ----------
@@ -38,26 +38,34 @@ def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
 
 def basic_index(sizes: tuple[int, ...], key: Any) -> Selection:
     """`numpy_index` of a tensor that is there."""
-    items = list(key) if isinstance(key, tuple) else [key]
+    given = key if isinstance(key, tuple) else (key,)
+    indexed = sum(item is not None and item is not Ellipsis for item in given)
+    items = expanded(given, indexed, len(sizes))
+    axes = iter(enumerate(sizes))
+    selected = tuple(None if item is None else select_axis(item, *next(axes)) for item in items)
+    check_result_rank(sum(not isinstance(item, int) for item in selected), len(sizes))
+    return Selection(sizes, selected)
+
+
+def expanded(items: Sequence[Any], indexed: int, rank: int) -> list[Any]:
+    """Items that index so many of a tensor's dimensions, with a slice for each that they leave whole."""
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    indexed = sum(item is not None and item is not Ellipsis for item in items)
-    rank = len(sizes)
     if indexed > rank:
         raise IndexError(
             f"too many indices for array: array is {rank}-dimensional, but {indexed} were indexed"
         )
     first, last = (ellipses[0], ellipses[0] + 1) if ellipses else (len(items), len(items))
-    items[first:last] = [slice(None)] * (rank - indexed)
-    axes = iter(enumerate(sizes))
-    selected = tuple(None if item is None else select_axis(item, *next(axes)) for item in items)
-    result_rank = sum(not isinstance(item, int) for item in selected)
+    return [*items[:first], *[slice(None)] * (rank - indexed), *items[last:]]
+
+
+def check_result_rank(result_rank: int, rank: int) -> None:
+    """Refuse an index into a tensor of some rank that gives too many dimensions."""
     if result_rank > max(MAX_RANK, rank):  # windows of rank 8 make a tensor of rank 9
         raise IndexError(
             f"number of dimensions must be within [0, {MAX_RANK}], indexing result would have {result_rank}"
         )
-    return Selection(sizes, selected)
 
 
 def select_axis(item: Any, axis: int, size: int) -> int | range:
@@ -71,8 +79,8 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     if index is None or isinstance(item, bool):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
-            f"indices here; axis {axis} got {type(item).__name__}; for lists and masks index x.numpy(), and "
-            "for many windows there is extract_windows"
+            f"indices here; axis {axis} got {type(item).__name__}; x[key] takes arrays of integers and masks "
+            "too, and makes no view of them but a copy"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")

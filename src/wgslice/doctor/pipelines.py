@@ -9,7 +9,8 @@ from itertools import combinations
 from wgslice.doctor.trials import Trial
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.uniforms import override_constants, window_constants
+from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders.window_uniforms import window_constants
 
 __all__ = ["constants_of", "with_few_pipelines"]
 

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.adapter import Adapter
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
-from wgslice.shaders.uniforms import copy_dtype, windows_dtype
+from wgslice.shaders.uniforms import copy_dtype
+from wgslice.shaders.window_uniforms import windows_dtype
 
 __all__ = ["LEAST_LIMITS", "check_limits"]
 
 # What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
 LEAST_LIMITS = {
     "max-bind-groups": 1,
-    "max-bindings-per-bind-group": 5,
+    "max-bindings-per-bind-group": 6,
     "max-buffer-size": STAGING_NBYTES,
     "max-compute-invocations-per-workgroup": max(CPU.workgroup_size, GPU.workgroup_size),
     "max-compute-workgroup-size-x": max(CPU.workgroup_size, GPU.workgroup_size),
@@ -24,7 +25,7 @@ LEAST_LIMITS = {
     ),
     "max-compute-workgroups-per-dimension": 1,
     "max-storage-buffer-binding-size": 1024,  # holds any element from any aligned offset
-    "max-storage-buffers-per-shader-stage": 4,
+    "max-storage-buffers-per-shader-stage": 5,
     "max-uniform-buffer-binding-size": max(copy_dtype.itemsize, windows_dtype.itemsize),
     "max-uniform-buffers-per-shader-stage": 1,
 }

@@ -18,11 +18,14 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
-from wgslice.plans.windows_steps import WindowDispatch, Windows
+from wgslice.plans.windows_steps import InsertDispatch, WindowDispatch, Windows
 from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.uniforms import override_constants, uniform_block, window_block, window_constants
+from wgslice.shaders.uniforms import override_constants, uniform_block
+from wgslice.shaders.window_uniforms import window_block, window_constants
 
 __all__ = ["Bound", "Command", "Pipelines", "Place"]
+
+PICKS, OFFSETS, CLAIMS = 3, 4, 5  # numbers of bindings of windows, beside the uniform block and both sides
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -69,6 +72,9 @@ class Pipelines:
         self.layout = bind_group_layout(wgpu_device, "uniform", "read-only-storage", "storage")
         self.windows_layout = bind_group_layout(
             wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
+        )
+        self.claimed_layout = bind_group_layout(
+            wgpu_device, "uniform", "read-only-storage", "storage", *["read-only-storage"] * 3
         )
         self.probe_layout = bind_group_layout(wgpu_device, "read-only-storage")
         self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
@@ -121,30 +127,39 @@ class Pipelines:
 
     def _bind_windows(self, step: WindowDispatch) -> Bound:
         """A dispatch of windows; tables that the host knows live as long as what needs them."""
-        entries = [{"binding": 0, "resource": self.uniform_buffer(window_block(step))}]
-        bindings = list(sides(step))
-        picks, offsets = 3, 4
-        if step.table is None:
-            assert step.windows.offsets is not None
-            table = self._table(step.windows, step.windows.offsets)
-            entries.append({"binding": offsets, "resource": whole(table)})
+        known: dict[int, Buffer] = {}
+        brought: dict[int, tuple[Memory, Span]] = {}
+        if step.table is not None:
+            brought[OFFSETS] = step.table.memory, step.table.span
         else:
-            bindings.append(Binding.of(offsets, step.table.memory, step.table.span))
+            assert step.windows.offsets is not None
+            known[OFFSETS] = self._table(step.windows, step.windows.offsets)
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
-            entries.append({"binding": picks, "resource": whole(self._table(step.windows, chosen))})
-        elif step.table is None:  # a binding must have a buffer, also where nothing is read of it
-            entries.append({"binding": picks, "resource": whole(table)})
-        else:
-            bindings.append(Binding.of(picks, step.table.memory, step.table.span))
+            known[PICKS] = self._table(step.windows, chosen)
+        if isinstance(step, InsertDispatch) and step.claims is not None:
+            brought[CLAIMS] = Memory.CLAIMS, step.claims
+        unused = {PICKS, *([CLAIMS] if step.kernel.reads_claims else [])} - {*known, *brought}
+        for number in unused:  # a binding must have a buffer, also where nothing is read of it
+            if OFFSETS in known:
+                known[number] = known[OFFSETS]
+            else:
+                brought[number] = brought[OFFSETS]
+        entries = [(0, self.uniform_buffer(window_block(step))), *known.items()]
         constants = tuple(window_constants(step).items())
         return Bound(
             self.pipeline(step.kernel, constants),
-            self.windows_layout,
-            tuple(entries),
-            tuple(bindings),
+            self._layout(step.kernel),
+            tuple({"binding": number, "resource": whole(buffer)} for number, buffer in entries),
+            (*sides(step), *(Binding.of(number, *held) for number, held in brought.items())),
             step.share.workgroups,
         )
+
+    def _layout(self, kernel: Kernel) -> BindGroupLayout:
+        """What a kernel binds."""
+        if kernel.reads_claims:
+            return self.claimed_layout
+        return self.windows_layout if kernel.takes_windows else self.layout
 
     def _table(self, windows: Windows, values: NDArray[Any]) -> Buffer:
         """Values that the host knows of windows, once for all of their plans."""
@@ -159,7 +174,7 @@ class Pipelines:
         """Compile a kernel with the constants that it needs, unless a living plan has it."""
         found = self.living.get((kernel, constants))
         if found is None:
-            layout = self.windows_layout if kernel.takes_windows else self.layout
+            layout = self._layout(kernel)
             found = self.wgpu_device.create_compute_pipeline(
                 layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
                 compute={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
@@ -25,12 +25,14 @@ __all__ = [
     "SIDES",
     "Operand",
     "Placed",
+    "Planning",
     "Recorder",
     "check_bindable",
     "place",
     "record",
     "record_placed",
     "run",
+    "run_copies",
     "run_copy",
 ]
 
@@ -62,6 +64,13 @@ class Recorder:
         self.device = device
         self.encoder = encoder
         self.compute_pass: ComputePass | None = None
+
+    def copy(
+        self, planner: Planner, source: Operand, target: Operand, *, planning: Planning = planned
+    ) -> None:
+        """Plan and record between buffers that have been checked."""
+        plan, places = place(self.device, planner, source, target, planning=planning)
+        self.add(plan, self.device.pipelines.prepare(plan), places)
 
     def add(self, plan: Plan, commands: Sequence[Command], places: Sequence[Place]) -> None:
         """Record a plan's prepared commands; what is refused records nothing."""
@@ -133,6 +142,15 @@ def run(
     encoder = device.create_encoder()
     record(device, encoder, planner, source, target, offsets, planning=planning)
     device.submit(encoder)
+
+
+def run_copies(device: Device, copies: Iterable[tuple[Operand, Operand]]) -> None:
+    """Copy one after the other in one submission, between buffers that have been checked; no wait for it."""
+    recorder = Recorder(device, device.create_encoder())
+    for source, target in copies:
+        recorder.copy(plan_copy, source, target)
+    recorder.end()
+    device.submit(recorder.encoder)
 
 
 def record(

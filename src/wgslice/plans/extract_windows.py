@@ -13,13 +13,14 @@ from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner, Step, in_order
+from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Terms
 from wgslice.plans.window_rows import plan_rows
 from wgslice.plans.windows_elements import plan_elements
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Windows
 
-__all__ = ["extract_windows_planner", "plan_extract_windows"]
+__all__ = ["check_tables", "extract_windows_planner", "plan_extract_windows"]
 
 PICK_NBYTES = 8  # of a window's number and directions
 
@@ -38,13 +39,7 @@ def plan_extract_windows(
         raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
-    limits = terms.limits
-    table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
-    if table_nbytes > limits.binding_nbytes:
-        raise ValueError(
-            f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding "
-            f"at most {limits.binding_nbytes}; extract fewer at a time"
-        )
+    check_tables(windows, terms.limits, "extract")
     request = Request(windows, source, target, itemsize, terms)
     rows, left, hindrance = plan_rows(request)
     steps: Iterator[Step]
@@ -56,11 +51,21 @@ def plan_extract_windows(
     return Plan(nbytes, itemsize, itemsize, source, target, in_order(steps))
 
 
+def check_tables(windows: Windows, limits: Limits, verb: str) -> None:
+    """Refuse windows of which no binding holds what says where they are."""
+    table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
+    if table_nbytes > limits.binding_nbytes:
+        raise ValueError(
+            f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding "
+            f"at most {limits.binding_nbytes}; {verb} fewer at a time"
+        )
+
+
 def one_is_too_large(request: Request) -> bool:
     """Whether no binding holds a window, as it lies in the source or in the target."""
-    extents = map(min, request.windows.extents, request.source.sizes)
-    box = request.source.select([range(extent) for extent in extents])
-    one = request.target.select([0, *map(range, request.windows.sizes)])
+    extents = map(min, request.windows.extents, request.tensor.sizes)
+    box = request.tensor.select([range(extent) for extent in extents])
+    one = request.batch.select([0, *map(range, request.windows.sizes)])
     return max((side.stop - side.lowest) * request.itemsize for side in (box, one)) > request.most_nbytes
 
 
@@ -74,4 +79,4 @@ def one_by_one(request: Request, offsets: NDArray[np.int32]) -> Iterator[tuple[L
             backwards = flips >> axis & 1
             start, stride = (begin + last, -step) if backwards else (begin, step)
             indices.append(range(start, start + size * stride, stride))
-        yield request.source.select(indices), request.target.select([number, *map(range, windows.sizes)])
+        yield request.tensor.select(indices), request.batch.select([number, *map(range, windows.sizes)])

@@ -30,6 +30,8 @@ class Kernel(Enum):
     EXTRACT_WINDOWS = "extract_windows"
     WINDOW_ROWS = "window_rows"
     WINDOW_WORDS = "window_words"
+    INSERT_WINDOWS = "insert_windows"
+    CLAIM_WINDOWS = "claim_windows"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
 
@@ -44,7 +46,15 @@ class Kernel(Enum):
     @property
     def takes_windows(self) -> bool:
         """Whether it copies many windows, with a struct and bindings of its own."""
-        return self in (Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
+        return self in (
+            *(Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS),
+            *(Kernel.INSERT_WINDOWS, Kernel.CLAIM_WINDOWS),
+        )
+
+    @property
+    def reads_claims(self) -> bool:
+        """Whether it binds claims, where windows may overlap, beside what all kernels of windows bind."""
+        return self is Kernel.INSERT_WINDOWS
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""

@@ -24,6 +24,7 @@ class Memory(IntEnum):
     ZEROS = 3  # PATTERN_NBYTES of them
     ASIDE = 4  # made for a recording: what is read of the output's buffer
     PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
+    CLAIMS = 6  # made for a recording, of zeros: which of windows that overlap has the last word
 
     @property
     def phrase(self) -> str:
@@ -32,6 +33,7 @@ class Memory(IntEnum):
             Memory.ZEROS: "zeros",
             Memory.ASIDE: "the copy aside",
             Memory.PACKED_OFFSETS: "packed offsets",
+            Memory.CLAIMS: "the claims",
         }.get(self, f"the {self.name.lower()}")
 
 

@@ -30,8 +30,8 @@ class Row:
     """What `window_rows` takes as a row: a dimension of windows, each index of it `unit` neighbours."""
 
     windows: Windows
-    source: Layout
-    target: Layout
+    tensor: Layout
+    batch: Layout
     itemsize: int
     axis: int
     unit: int  # elements an index
@@ -51,17 +51,17 @@ class Row:
     @property
     def ragged(self) -> bool:
         """Whether some row begins or ends inside a block."""
-        return bool(self.target.offset * self.itemsize % WIDEST_NBYTES or self.nbytes % WIDEST_NBYTES)
+        return bool(self.batch.offset * self.itemsize % WIDEST_NBYTES or self.nbytes % WIDEST_NBYTES)
 
     def hindrance(self, profile: Profile) -> str | None:
         """Why `window_rows` does not take it; None where it does."""
-        step, size = self.windows.steps[self.axis], self.source.sizes[self.axis]
+        step, size = self.windows.steps[self.axis], self.tensor.sizes[self.axis]
         channels = self.unit * self.itemsize // self.element_nbytes
         if step != 1:
             return f"steps of {step} inside of rows"
-        if not beside(self.windows, self.source, self.axis, self.unit):
+        if not beside(self.windows, self.tensor, self.axis, self.unit):
             return "elements of a window's row do not follow each other in the input"
-        if not self.target.is_packed:
+        if not self.batch.is_packed:
             return "the output is not packed"
         if self.nbytes < WIDEST_NBYTES:
             return f"rows of {self.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
@@ -77,13 +77,13 @@ class Row:
         self, picks: NDArray[np.uint32], bindings: tuple[Span, Span], share: Share, table: Table | None
     ) -> WindowRowsDispatch:
         """A dispatch for some windows between two bindings."""
-        windows, source, itemsize = self.windows, self.source, self.itemsize
+        windows, tensor, itemsize = self.windows, self.tensor, self.itemsize
         unit_nbytes = self.unit * itemsize
         sizes = windows.sizes[: self.axis]
-        strides = [*(stride * itemsize for stride in source.strides[: self.axis]), unit_nbytes]
+        strides = [*(stride * itemsize for stride in tensor.strides[: self.axis]), unit_nbytes]
         dimensions = tuple(
             Dimension.of(
-                windows, axis, source.sizes[axis], inner=prod(sizes[axis + 1 :]), source_stride=strides[axis]
+                windows, axis, tensor.sizes[axis], inner=prod(sizes[axis + 1 :]), tensor_stride=strides[axis]
             )
             for axis in range(self.axis + 1)
         )
@@ -98,9 +98,9 @@ class Row:
             dimensions=dimensions,
             element_nbytes=self.element_nbytes,
             channels=unit_nbytes // self.element_nbytes if self.mirrored else 1,
-            source_offset=source.offset * itemsize - bindings[0].offset_nbytes,
-            target_offset=self.target.offset * itemsize - bindings[1].offset_nbytes,
-            target_window=prod(windows.sizes) * itemsize,
+            tensor_offset=tensor.offset * itemsize - bindings[0].offset_nbytes,
+            batch_offset=self.batch.offset * itemsize - bindings[1].offset_nbytes,
+            window_stride=prod(windows.sizes) * itemsize,
             window_size=prod(sizes),
             row_nbytes=self.nbytes,
             mirrored=self.mirrored,
@@ -112,15 +112,15 @@ class Row:
         )
 
 
-def longest_row(windows: Windows, source: Layout, target: Layout, itemsize: int) -> Row:
-    """The most dimensions of the windows, from the last one on, of which the source has every index."""
-    axis, unit = source.rank - 1, 1
-    while axis > 0 and joins(windows, source, axis, unit, itemsize):
-        unit *= source.sizes[axis]
+def longest_row(windows: Windows, tensor: Layout, batch: Layout, itemsize: int) -> Row:
+    """The most dimensions of the windows, from the last one on, of which the tensor has every index."""
+    axis, unit = tensor.rank - 1, 1
+    while axis > 0 and joins(windows, tensor, axis, unit, itemsize):
+        unit *= tensor.sizes[axis]
         axis -= 1
-    places = source.offset, target.offset, unit, *source.strides[:axis]
+    places = tensor.offset, batch.offset, unit, *tensor.strides[:axis]
     element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
-    return Row(windows, source, target, itemsize, axis, unit, element_nbytes, windows.goes_backwards(axis))
+    return Row(windows, tensor, batch, itemsize, axis, unit, element_nbytes, windows.goes_backwards(axis))
 
 
 def deal_blocks(row: Row, profile: Profile) -> tuple[int, int]:
@@ -136,14 +136,14 @@ def deal_blocks(row: Row, profile: Profile) -> tuple[int, int]:
     return -(-most // each), each
 
 
-def beside(windows: Windows, source: Layout, axis: int, unit: int) -> bool:
+def beside(windows: Windows, tensor: Layout, axis: int, unit: int) -> bool:
     """Whether a window's indices along a dimension are neighbours, each of `unit` elements."""
-    return windows.steps[axis] == 1 and (source.strides[axis] == unit or source.sizes[axis] == 1)
+    return windows.steps[axis] == 1 and (tensor.strides[axis] == unit or tensor.sizes[axis] == 1)
 
 
-def joins(windows: Windows, source: Layout, axis: int, unit: int, itemsize: int) -> bool:
+def joins(windows: Windows, tensor: Layout, axis: int, unit: int, itemsize: int) -> bool:
     """Whether a dimension with all after it makes an index of that before: every window takes all of it."""
-    size = source.sizes[axis]
+    size = tensor.sizes[axis]
     whole = windows.extents[axis] == size and windows.starts_at_zero(axis, size)
     forwards = not windows.goes_backwards(axis)
     before_nbytes = unit * size * itemsize
@@ -151,8 +151,8 @@ def joins(windows: Windows, source: Layout, axis: int, unit: int, itemsize: int)
     return (
         whole
         and forwards
-        and beside(windows, source, axis, unit)
-        and beside(windows, source, axis - 1, unit * size)
+        and beside(windows, tensor, axis, unit)
+        and beside(windows, tensor, axis - 1, unit * size)
         and not long
     )
 
@@ -172,18 +172,18 @@ def plan_rows(request: Request) -> Rows:
     """
     terms, windows = request.terms, request.windows
     tight = "the buffer ends inside a vector of 16 bytes"
-    row = longest_row(windows, request.source, request.target, request.itemsize)
+    row = longest_row(windows, request.tensor, request.batch, request.itemsize)
     hindrance = row.hindrance(request.limits.profile)
-    if request.source.size == 0:
+    if request.tensor.size == 0:
         hindrance = "the input is empty"
     elif Kernel.WINDOW_ROWS in request.limits.distrusted:
         hindrance = hindrance or FAILED
-    elif request.source.stop * request.itemsize > terms.source_room_nbytes:
+    elif request.tensor.stop * request.itemsize > terms.source_room_nbytes:
         hindrance = hindrance or tight
     if hindrance:
         return Rows([], 0, hindrance)
     window_nbytes = prod(windows.sizes) * request.itemsize
-    room_nbytes = terms.target_room_nbytes - request.target.offset * request.itemsize
+    room_nbytes = terms.target_room_nbytes - request.batch.offset * request.itemsize
     stop = windows.count
     if stop * window_nbytes > room_nbytes:
         stop = int(room_nbytes // window_nbytes)
@@ -211,7 +211,7 @@ def rows_between(request: Request, row: Row, first: int, stop: int) -> list[Wind
     if groups is None or (row.ragged and len(groups) > 1):
         return None
     pieces, each = deal_blocks(row, request.limits.profile)
-    taken = request.target.select([range(first, stop), *map(range, request.windows.sizes)])
+    taken = request.batch.select([range(first, stop), *map(range, request.windows.sizes)])
     span = span_of(taken, request.itemsize, request.limits).in_whole(WIDEST_NBYTES)
     return [
         row.dispatch(
@@ -227,7 +227,7 @@ def rows_between(request: Request, row: Row, first: int, stop: int) -> list[Wind
 def source_groups(request: Request, first: int, stop: int) -> list[tuple[NDArray[np.uint32], Span]] | None:
     """Windows that a binding of the source holds, with it; None where one is too large for any."""
     numbers = request.windows.numbers[first:stop]
-    whole = span_of(request.source, request.itemsize, request.limits)
+    whole = span_of(request.tensor, request.itemsize, request.limits)
     if whole.nbytes <= request.most_nbytes:
         return [(numbers, whole)]
     if request.windows.offsets is None:
@@ -250,9 +250,9 @@ def source_groups(request: Request, first: int, stop: int) -> list[tuple[NDArray
 
 def reaches(request: Request, offsets: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first byte that each window reads, and one past the last."""
-    lows = np.full(len(offsets), request.source.offset, np.int64)
+    lows = np.full(len(offsets), request.tensor.offset, np.int64)
     highs = lows + 1
-    for axis, (size, stride) in enumerate(zip(request.source.sizes, request.source.strides, strict=True)):
+    for axis, (size, stride) in enumerate(zip(request.tensor.sizes, request.tensor.strides, strict=True)):
         nearest = np.clip(offsets[:, axis].astype(np.int64), 0, size - 1)
         furthest = np.clip(offsets[:, axis].astype(np.int64) + request.windows.extents[axis] - 1, 0, size - 1)
         ends = nearest * stride, furthest * stride

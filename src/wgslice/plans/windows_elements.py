@@ -29,9 +29,9 @@ ONE = ElementDimension(
     highest=0,
     extent=1,
     inner=1,
-    source_stride=0,
+    tensor_stride=0,
     first=0,
-    target_stride=0,
+    batch_stride=0,
 )
 
 
@@ -39,13 +39,13 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
     """Dispatches for windows from one on: of `window_words`, or `extract_windows`, which does everything."""
     alignment = request.limits.binding_alignment_nbytes
     segment_nbytes = request.most_nbytes // alignment * alignment  # where a binding may begin again
-    whole = span_of(request.source, request.itemsize, request.limits) if request.source.size else Span(0, 4)
+    whole = span_of(request.tensor, request.itemsize, request.limits) if request.tensor.size else Span(0, 4)
     segments = [
         Span(start, min(segment_nbytes, whole.offset_nbytes + whole.nbytes - start))
         for start in range(whole.offset_nbytes, whole.offset_nbytes + whole.nbytes, segment_nbytes)
     ]
     whole_parts = list(parts(request, [range(size) for size in request.windows.sizes]))
-    packed = request.target.is_packed and len(whole_parts) == 1
+    packed = request.batch.is_packed and len(whole_parts) == 1
     by_words = request.itemsize < WORD_NBYTES and packed and len(segments) == 1
     distrusted = request.limits.distrusted
     kernel = (
@@ -54,7 +54,7 @@ def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[
     if kernel in distrusted and beginning < request.windows.count:
         raise RuntimeError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
     for part in whole_parts:
-        layout = request.target.select([range(request.windows.count), *part])
+        layout = request.batch.select([range(request.windows.count), *part])
         elements = prod(layout.sizes[1:])
         one = layout.select([range(1), *(range(size) for size in layout.sizes[1:])])
         room = request.most_nbytes - (one.stop - one.lowest) * request.itemsize
@@ -85,7 +85,7 @@ def words_each(row_nbytes: int, profile: Profile) -> int:
 
 def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
     """Halve a window until a binding holds what it is copied to, and a grid its elements."""
-    one = request.target.select([0, *ranges])
+    one = request.batch.select([0, *ranges])
     too_long = (one.stop - one.lowest) * request.itemsize > request.most_nbytes
     if not too_long and one.size <= request.most_invocations:
         yield ranges
@@ -110,7 +110,7 @@ def elements_dispatch(
     """One dispatch: some windows, a part of each, out of a segment of the source."""
     windows, itemsize = request.windows, request.itemsize
     binding = span_of(target, itemsize, request.limits)
-    stride = request.target.strides[0]
+    stride = request.batch.strides[0]
     numbers = windows.numbers[first : first + share.count]
     dimensions = dimensions_of(request, part, target)
     by_words = kernel is Kernel.WINDOW_WORDS
@@ -125,9 +125,9 @@ def elements_dispatch(
         table=request.terms.table,
         dimensions=(*dimensions, ONE) if by_words and len(dimensions) == 1 else dimensions,
         element_nbytes=itemsize,
-        source_offset=request.source.offset - segment.offset_nbytes // itemsize,
-        target_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
-        target_window=stride,
+        tensor_offset=request.tensor.offset - segment.offset_nbytes // itemsize,
+        batch_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
+        window_stride=stride,
         segment=segment.nbytes // itemsize,
         window_size=prod(map(len, part)),
         source_binding=segment,
@@ -144,12 +144,12 @@ def dimensions_of(request: Request, part: list[range], target: Layout) -> tuple[
         ElementDimension.of(
             request.windows,
             axis,
-            request.source.sizes[axis],
+            request.tensor.sizes[axis],
             size=len(taken),
             first=taken.start,
             inner=prod(map(len, part[axis + 1 :])),
-            source_stride=request.source.strides[axis],
-            target_stride=target.strides[axis + 1],
+            tensor_stride=request.tensor.strides[axis],
+            batch_stride=target.strides[axis + 1],
         )
         for axis, taken in enumerate(part)
     )

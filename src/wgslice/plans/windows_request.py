@@ -1,4 +1,8 @@
-"""Many windows to copy: what is asked for, and what bindings and grids of a device hold of it."""
+"""Many windows to copy: what is asked for, and what bindings and grids of a device hold of it.
+
+Windows lie in a *tensor*, each at offsets of its own; in a *batch* they lie one after another, of the sizes
+(B, *sizes). They are extracted from the one into the other, or inserted from the other into the one.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Windows to copy between two layouts in elements of `itemsize`, counted from their bases."""
+    """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
 
     windows: Windows
-    source: Layout
-    target: Layout
+    tensor: Layout
+    batch: Layout
     itemsize: int
     terms: Terms
 

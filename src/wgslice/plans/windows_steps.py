@@ -10,34 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.steps import Memory, OnGrid, way
+from wgslice.plans.steps import Memory, OnGrid, Span, way
 from wgslice.plans.terms import Table
 
 __all__ = [
+    "DROPPED",
     "Dimension",
     "ElementDimension",
     "ElementsDispatch",
+    "InsertDispatch",
     "WindowDispatch",
     "WindowRowsDispatch",
     "Windows",
 ]
+
+DROPPED = bytes(WIDEST_NBYTES)  # the fill of windows to insert, which nobody reads
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Windows of one tensor: boxes of equal extents, each at offsets and in directions of its own.
 
+    What is to be inserted has no fill: of windows that may leave the tensor, that part is dropped.
+
     The walk through a box goes by `steps`, in each dimension forwards from its first index, or backwards from
     its last where the window's bit is set.
     """
 
-    extents: tuple[int, ...]  # of a box, in the input's indices
+    extents: tuple[int, ...]  # of a box, in the tensor's indices
     steps: tuple[int, ...]  # magnitudes
     flips: NDArray[np.uint32]  # (B,): bit d is set where dimension d goes backwards
     offsets: NDArray[np.int32] | None  # (B, rank), or None where the GPU has them
     offset_nbytes: int  # bytes an offset, as the kernels read it
     offset_signed: bool
-    fill: bytes | None  # 16 bytes of what lies outside of the input; None where nothing may
+    fill: bytes | None  # 16 bytes of what lies outside of the tensor; None where nothing may
 
     @property
     def count(self) -> int:
@@ -63,16 +69,24 @@ class Windows:
         """Whether some window goes backwards along a dimension in which that matters."""
         return self.sizes[axis] > 1 and bool((self.flips >> np.uint32(axis) & np.uint32(1)).any())
 
-    def starts_at_zero(self, axis: int, input_size: int) -> bool:
+    def starts_at_zero(self, axis: int, tensor_size: int) -> bool:
         """Whether every window begins at index 0 of a dimension: because it must, or as its offsets say."""
         if self.fill is None:
-            return self.extents[axis] == input_size
+            return self.extents[axis] == tensor_size
         return self.offsets is not None and not self.offsets[:, axis].any()
 
-    def clamp(self, axis: int, input_size: int) -> tuple[int, int]:
-        """The offsets beyond which nothing changes: a window stays inside, or leaves the input for good."""
+    def clamp(self, axis: int, tensor_size: int) -> tuple[int, int]:
+        """The offsets beyond which nothing changes: a window stays inside, or leaves the tensor for good."""
         extent = self.extents[axis]
-        return (0, input_size - extent) if self.fill is None else (-extent, input_size)
+        return (0, tensor_size - extent) if self.fill is None else (-extent, tensor_size)
+
+    def takes_all(self, axis: int, tensor_size: int) -> bool:
+        """Whether every window has all indices of a dimension."""
+        return (
+            self.steps[axis] == 1
+            and self.extents[axis] == tensor_size
+            and self.starts_at_zero(axis, tensor_size)
+        )
 
 
 @dataclass(frozen=True)
@@ -80,19 +94,19 @@ class Dimension:
     """One dimension of windows, as the kernels' `Windows` struct has it."""
 
     size: int  # indices of a window
-    step: int  # of the input's indices
-    last: int  # extent of a window in the input's indices, less one
+    step: int  # of the tensor's indices
+    last: int  # extent of a window in the tensor's indices, less one
     lowest: int  # least offset
     highest: int  # greatest offset
-    extent: int  # indices of the input
+    extent: int  # indices of the tensor that are in use
     inner: int  # indices of all later dimensions together
-    source_stride: int  # elements or bytes, as the dispatch says
+    tensor_stride: int  # elements or bytes, as the dispatch says
 
     @classmethod
-    def of(cls, windows: Windows, axis: int, input_size: int, **others: int) -> Self:
-        """A dimension of windows in an input of some size; others are what the windows do not say."""
-        lowest, highest = windows.clamp(axis, input_size)
-        sizes = {"size": windows.sizes[axis], "last": windows.extents[axis] - 1, "extent": input_size}
+    def of(cls, windows: Windows, axis: int, tensor_size: int, **others: int) -> Self:
+        """A dimension of windows in a tensor of some size; others are what the windows do not say."""
+        lowest, highest = windows.clamp(axis, tensor_size)
+        sizes = {"size": windows.sizes[axis], "last": windows.extents[axis] - 1, "extent": tensor_size}
         return cls(**{**sizes, "step": windows.steps[axis], "lowest": lowest, "highest": highest, **others})
 
 
@@ -101,7 +115,9 @@ class ElementDimension(Dimension):
     """One dimension of windows, or of a part of each, that are copied element by element."""
 
     first: int  # indices of a window before the part
-    target_stride: int  # elements
+    batch_stride: int  # elements
+    begin: int = 0  # indices of the tensor before those that are in use
+    claim_stride: int = 0  # claims, where windows may overlap
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,9 +130,9 @@ class WindowDispatch(OnGrid):
     table: Table | None  # the offsets, where the GPU has them
     dimensions: tuple[Dimension, ...]
     element_nbytes: int  # bytes of what keeps its order when a window goes backwards
-    source_offset: int  # elements or bytes, as the kernel counts, from the start of the binding
-    target_offset: int  # likewise
-    target_window: int  # likewise, from one window to the next
+    tensor_offset: int  # elements or bytes, as the kernel counts, from the start of the binding
+    batch_offset: int  # likewise
+    window_stride: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
 
     @property
@@ -152,6 +168,21 @@ class ElementsDispatch(WindowDispatch):
     dimensions: tuple[ElementDimension, ...]
     segment: int  # elements of the source that are bound; windows read the others in another dispatch
     hindrance: str  # why `window_rows` does not take them
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InsertDispatch(WindowDispatch):
+    """A dispatch of `insert_windows`, or of `claim_windows` before it, which count in elements."""
+
+    dimensions: tuple[ElementDimension, ...]
+    claims: Span | None  # that decide between windows, where these may overlap
+    claim_offset: int  # claims before that of the tensor's first index
+    claim_base: int  # a claim is the number of its window, and this
+
+    @property
+    def memories(self) -> set[Memory]:
+        """What it binds."""
+        return super().memories | ({Memory.CLAIMS} if self.claims else set())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

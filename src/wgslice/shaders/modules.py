@@ -41,7 +41,10 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.PIXELS: ("copy", "invocations", "division", "pieces", "places", "extents", "blocks"),
     Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
     Kernel.WIDE_TILES: ("copy", "invocations", "division", "places", "tile_numbers"),
-    Kernel.EXTRACT_WINDOWS: ("windows", "invocations", "narrow_elements"),
+    Kernel.EXTRACT_WINDOWS: (
+        *("windows", "window_elements", "invocations"),
+        *("atomic_words", "narrow_elements"),
+    ),
     Kernel.WINDOW_ROWS: (
         *("windows", "window_places", "invocations", "division", "pieces"),
         *("extents", "edges", "blocks", "block_edges"),
@@ -50,6 +53,11 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
         *("windows", "window_places", "invocations", "division"),
         *("words", "narrow_elements"),
     ),
+    Kernel.INSERT_WINDOWS: (
+        *("windows", "window_elements", "invocations"),
+        *("atomic_words", "narrow_elements"),
+    ),
+    Kernel.CLAIM_WINDOWS: ("windows", "window_elements", "invocations"),
 }
 
 

@@ -50,7 +50,7 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
         elif isinstance(step, WindowDispatch):
             known = step.windows.offsets if offsets is None else offsets
             assert known is not None
-            run_windows(step, read, written, known)
+            run_windows(step, read, written, known, memories.get(Memory.CLAIMS))
         else:
             run_dispatch(step, read, written)
 

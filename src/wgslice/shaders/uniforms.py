@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.grids import UNIT_GRIDS
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.pixels import pixels_of
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch, WindowRowsDispatch
 
 __all__ = [
     "copy_dtype",
     "divider",
     "override_constants",
     "uniform_block",
-    "window_block",
-    "window_constants",
-    "windows_dtype",
 ]
-
-MOST_MASKS = 16  # channels, one a byte of a block
 
 # What the kernels of copies are compiled for, beside workgroups of a size. Few things: each value makes
 # another pipeline, which takes 70 to 120 ms to compile (lavapipe), and uniforms cost GPUs nothing. They cost
@@ -53,8 +46,6 @@ CONSTANTS: dict[Kernel, tuple[str, ...]] = {
     Kernel.WIDE_TILES: ("element_nbytes", "side", "row_step"),
 }
 
-PLURALS = {"inner": "inner"}  # fields of a dimension whose array has no s behind its name
-
 copy_dtype = np.dtype(
     [
         ("sizes", "<u4", MAX_RANK),  # elements
@@ -77,45 +68,6 @@ copy_dtype = np.dtype(
         ("ahead_rows", "<u4"),  # rows likewise
         ("element_nbytes", "<u4"),  # bytes an element
         ("paired", "<u4"),  # 1 where a row is two dimensions
-        ("unused", "<u4"),  # fills the last 16 bytes
-    ]
-)
-
-windows_dtype = np.dtype(
-    [
-        ("sizes", "<u4", MAX_RANK),  # indices of a window
-        ("firsts", "<u4", MAX_RANK),  # indices before those
-        ("steps", "<u4", MAX_RANK),  # of the input's indices
-        ("lasts", "<u4", MAX_RANK),  # extent of a window in the input's indices, less one
-        ("lowests", "<i4", MAX_RANK),  # least offset
-        ("highests", "<i4", MAX_RANK),  # greatest offset
-        ("extents", "<u4", MAX_RANK),  # indices of the input
-        ("inner", "<u4", MAX_RANK),  # indices of all later dimensions together
-        ("multipliers", "<u4", MAX_RANK),  # of the divisors `inner`
-        ("shifts", "<u4", MAX_RANK),  # bits
-        ("source_strides", "<u4", MAX_RANK),  # elements or bytes, modulo 2^32
-        ("target_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
-        ("masks", "<u4", (MOST_MASKS, 4)),  # bytes of a block that belong to a channel
-        ("fill", "<u4", 4),  # what lies outside of the input, repeated
-        ("source_offset", "<u4"),  # elements or bytes, modulo 2^32
-        ("target_offset", "<u4"),  # likewise
-        ("target_window", "<u4"),  # elements or bytes from one window to the next, modulo 2^32
-        ("rank", "<u4"),  # dimensions in use
-        ("count", "<u4"),  # windows
-        ("first", "<u4"),  # number of the first
-        ("flips", "<u4"),  # bit d: dimension d goes backwards
-        ("segment", "<u4"),  # elements of the source that are bound
-        ("window_size", "<u4"),  # elements or rows of a window
-        ("window_multiplier", "<u4"),  # of the divisor `window_size`
-        ("window_shift", "<u4"),  # bits
-        ("row_nbytes", "<u4"),  # bytes a row
-        ("pieces", "<u4"),  # invocations a row
-        ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
-        ("pieces_shift", "<u4"),  # bits
-        ("columns", "<u4"),  # offsets a window
-        ("elements", "<u4"),  # of all windows
-        ("row_size", "<u4"),  # elements of a window's last two dimensions
-        ("each", "<u4"),  # words of the output that an invocation puts together
         ("unused", "<u4"),  # fills the last 16 bytes
     ]
 )
@@ -189,61 +141,3 @@ def divider(divisor: int) -> tuple[int, int]:
         return 0, 0
     shift = (divisor - 1).bit_length()
     return (2**32 * (2**shift - divisor) // divisor + 1) % 2**32, shift
-
-
-def window_block(step: WindowDispatch) -> bytes:
-    """The bytes that a kernel of windows reads as its uniform block."""
-    block = np.zeros((), windows_dtype)
-    rank = len(step.dimensions)
-    for column, dimension in enumerate(step.dimensions):
-        for name, value in vars(dimension).items():
-            field = PLURALS.get(name, f"{name}s")
-            block[field][column] = value if field in ("lowests", "highests") else value % 2**32
-    dividers = [divider(dimension.inner) for dimension in step.dimensions]
-    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
-    block["shifts"][:rank] = [shift for _, shift in dividers]
-    block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
-    for wrapped in ("source_offset", "target_offset", "target_window"):
-        block[wrapped] = getattr(step, wrapped) % 2**32
-    block["first"], block["window_size"] = step.first, step.window_size
-    block["rank"], block["columns"] = rank, len(step.windows.extents)
-    block["count"], block["pieces"] = step.share.count, step.share.pieces
-    block["flips"] = 0 if step.picks is not None else step.windows.same_flips
-    block["window_multiplier"], block["window_shift"] = divider(step.window_size)
-    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
-    if isinstance(step, WindowRowsDispatch):
-        block["row_nbytes"] = step.row_nbytes
-        block["masks"] = channel_masks(step.channels, step.element_nbytes)
-    elif isinstance(step, ElementsDispatch):
-        block["segment"] = step.segment
-        block["elements"] = step.share.count * step.window_size
-        block["row_size"] = prod(step.shape[-2:])
-        block["each"] = step.share.each
-    return block.tobytes()
-
-
-def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
-    """For each channel the bytes of a block that belong to it, where the block begins with the first one."""
-    channel = np.arange(WIDEST_NBYTES) // element_nbytes % channels
-    mask = np.where(channel == np.arange(MOST_MASKS)[:, None], 255, 0)
-    return mask.astype(np.uint8).view("<u4")
-
-
-def window_constants(step: WindowDispatch) -> dict[str, int]:
-    """The constants that a kernel of windows is compiled with."""
-    constants = {
-        "workgroup_size": step.share.workgroup_size,
-        "element_nbytes": step.element_nbytes,
-        "picked": int(step.picks is not None),
-        "offset_nbytes": step.windows.offset_nbytes,
-        "offset_signed": int(step.windows.offset_signed),
-    }
-    if isinstance(step, WindowRowsDispatch):
-        constants["whole_words"] = int(step.element_nbytes >= 4)
-        constants["channels"] = step.channels
-        constants["each"] = step.share.each
-        constants["contiguous"] = int(step.share.contiguous)
-        constants["filled"] = int(step.windows.fill is not None)
-        constants["mirrored"] = int(step.mirrored)
-        constants["ragged"] = int(step.ragged)
-    return constants

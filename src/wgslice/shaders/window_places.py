@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.memory import Flags, Words
-from wgslice.shaders.pieces import divide
+from wgslice.shaders.pieces import divide, invocation_numbers
 
 __all__ = [
+    "Elements",
     "Offsets",
     "Picks",
+    "Tables",
     "are_backwards",
+    "find_elements",
     "find_indices",
     "find_offsets",
     "find_picks",
@@ -22,6 +25,13 @@ __all__ = [
 ]
 
 Offsets = NDArray[np.int32]  # (windows, rank)
+
+
+class Tables(NamedTuple):
+    """What kernels of windows bind beside source and target."""
+
+    offsets: Offsets
+    claims: Words | None  # on the tensor's indices, where windows may overlap
 
 
 class Picks(NamedTuple):
@@ -73,12 +83,47 @@ def find_window_places(
 ) -> WindowPlaces:
     """The places of indices into windows, over their first dimensions."""
     rest = index
-    source = np.full_like(rest, block["source_offset"])
+    source = np.full_like(rest, block["tensor_offset"])
     inside = np.ones(rest.shape, bool)
     for d in range(dimensions):
         c = divide(rest, block["multipliers"][d], block["shifts"][d])
         rest = rest - c * block["inner"][d]
         read = find_indices(block, offsets, picks, d, c)
-        source += read * block["source_strides"][d]
+        source += read * block["tensor_strides"][d]
         inside &= read < block["extents"][d]
     return WindowPlaces(source, inside, rest)
+
+
+class Elements(NamedTuple):
+    """Elements of windows, and where they lie on both sides."""
+
+    invocation: Words  # whose each is
+    window: Words  # windows before its own, of all that there are
+    tensor: Words  # elements
+    batch: Words  # elements
+    claim: Words  # claims before that of its index
+    inside: Flags  # whether the tensor has it, among the indices that are in use
+
+    def of(self, kept: Flags) -> Elements:
+        """Some of them."""
+        return Elements._make(values[kept] for values in self)
+
+
+def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Elements:
+    """The elements of all invocations that have one."""
+    invocation = invocation_numbers(step.share)
+    own = invocation[invocation < block["count"] * block["window_size"]]
+    window, rest = np.divmod(own, block["window_size"])
+    picks = find_picks(block, step, window)
+    tensor = np.full_like(rest, block["tensor_offset"])
+    batch = block["batch_offset"] + picks.number * block["window_stride"]
+    claim = np.full_like(rest, block["claim_offset"])
+    inside = np.ones(len(rest), bool)
+    for d in range(block["rank"]):
+        c, rest = np.divmod(rest, block["inner"][d])
+        index = find_indices(block, offsets, picks, d, c)
+        inside &= index - block["begins"][d] < block["extents"][d]
+        tensor += index * block["tensor_strides"][d]
+        batch += c * block["batch_strides"][d]
+        claim += index * block["claim_strides"][d]
+    return Elements(own, picks.number, tensor, batch, claim, inside)

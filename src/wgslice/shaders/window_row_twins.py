@@ -13,6 +13,7 @@ from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, taken
 from wgslice.shaders.window_places import (
     Offsets,
+    Tables,
     are_backwards,
     find_offsets,
     find_picks,
@@ -47,10 +48,10 @@ def find_rows(
     rest = number - window * block["window_size"]
     picks = find_picks(block, step, window)
     last, filled = int(block["rank"]) - 1, step.windows.fill is not None
-    start = block["target_offset"] + picks.number * block["target_window"] + rest * block["row_nbytes"]
+    start = block["batch_offset"] + picks.number * block["window_stride"] + rest * block["row_nbytes"]
     places = find_window_places(block, offsets, picks, rest, last)
     high = np.where(places.inside | (not filled), block["row_nbytes"], np.uint32(0))
-    backwards, index_nbytes = are_backwards(picks, last), block["source_strides"][last]
+    backwards, index_nbytes = are_backwards(picks, last), block["tensor_strides"][last]
     begins = find_offsets(block, offsets, picks, last)
     source = places.source + begins.view(np.uint32) * index_nbytes
     low = np.zeros_like(rest)
@@ -104,12 +105,12 @@ def row_blocks(
 
 
 def window_rows(
-    block: np.void, step: WindowRowsDispatch, source: Observed, target: Observed, offsets: Offsets
+    block: np.void, step: WindowRowsDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Twin of `wgsl/window_rows.wgsl`."""
     count = int(block["count"] * block["window_size"])
     pieces = find_pieces(block, step.share, count)
-    rows = find_rows(block, step, offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))
+    rows = find_rows(block, step, tables.offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))
     extents = find_extents(rows.start, block["row_nbytes"], WIDEST_NBYTES)
     owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
@@ -117,7 +118,7 @@ def window_rows(
         edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
         own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
         ends = find_extents(own.start, block["row_nbytes"], WIDEST_NBYTES)
-        following = find_rows(block, step, offsets, number, edge_owner)
+        following = find_rows(block, step, tables.offsets, number, edge_owner)
         edges = merge_edge(
             target.blocks(edge, edge_owner),
             row_blocks(block, step, source, own, edge * NBYTES - own.start),

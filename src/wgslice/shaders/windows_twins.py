@@ -1,4 +1,4 @@
-"""The twins of `extract_windows` and `window_words`, and of all kernels of windows by their names."""
+"""The twins of what copies windows in elements and words, and of all kernels of windows by their names."""
 
 from __future__ import annotations
 
@@ -10,68 +10,96 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
+from wgslice.plans.windows_steps import ElementsDispatch, InsertDispatch, WindowDispatch
 from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
 from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store
 from wgslice.shaders.pieces import divide, invocation_numbers
-from wgslice.shaders.uniforms import window_block, windows_dtype
-from wgslice.shaders.window_places import Offsets, find_indices, find_picks, find_window_places
+from wgslice.shaders.window_places import Tables, find_elements, find_picks, find_window_places
 from wgslice.shaders.window_row_twins import window_rows
+from wgslice.shaders.window_uniforms import window_block, windows_dtype
 
 __all__ = ["run_windows", "trace_windows", "window_twins"]
 
 
-def run_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> None:
-    """One kernel on its two bindings, and the offsets of all windows."""
-    writes = trace_windows(step, source, target, offsets).writes
+def run_windows(
+    step: WindowDispatch,
+    source: Bytes,
+    target: Bytes,
+    offsets: NDArray[np.generic],
+    claims: Bytes | None = None,
+) -> None:
+    """One kernel on its two bindings, the offsets of all windows, and claims where there are some."""
+    writes = trace_windows(step, source, target, offsets, claims).writes
     store(step.kernel, bound(target, step.target_binding), writes)
 
 
-def trace_windows(step: WindowDispatch, source: Bytes, target: Bytes, offsets: NDArray[np.generic]) -> Trace:
+def trace_windows(
+    step: WindowDispatch,
+    source: Bytes,
+    target: Bytes,
+    offsets: NDArray[np.generic],
+    claims: Bytes | None = None,
+) -> Trace:
     """Map the invocations of one kernel to what they load and store; nothing is written."""
     block = np.frombuffer(window_block(step), windows_dtype)[0]
     info = np.iinfo(offsets.dtype.name)
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
-    writes = window_twins[step.kernel](block, step, read, kept, fitting)
+    tables = Tables(fitting, None if claims is None else claims.view(np.uint32))
+    writes = window_twins[step.kernel](block, step, read, kept, tables)
     return Trace(writes, read.loads, kept.loads)
 
 
 def extract_windows(
-    block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, offsets: Offsets
+    block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
     """Twin of `wgsl/extract_windows.wgsl`."""
-    invocation = invocation_numbers(step.share)
-    own = invocation[invocation < block["count"] * block["window_size"]]
-    window, rest = np.divmod(own, block["window_size"])
-    picks = find_picks(block, step, window)
-    source_elements = np.full_like(rest, block["source_offset"])
-    target_elements = block["target_offset"] + picks.number * block["target_window"]
-    inside = np.ones(len(rest), bool)
-    for d in range(block["rank"]):
-        c, rest = np.divmod(rest, block["inner"][d])
-        index = find_indices(block, offsets, picks, d, c)
-        inside &= index < block["extents"][d]
-        source_elements += index * block["source_strides"][d]
-        target_elements += c * block["target_strides"][d]
-    bound_here = source_elements < block["segment"]
+    found = find_elements(block, step, tables.offsets)
+    found = found.of(~found.inside | (found.tensor < block["segment"]))
     nbytes = step.element_nbytes
-    # What lies outside of the input is read anywhere, and then replaced.
-    read = np.where(inside & bound_here, source_elements, np.uint32(0))
-    copied = Copied(read, target_elements, own)
+    # What lies outside of the tensor is read anywhere, and then replaced.
+    read = np.where(found.inside, found.tensor, np.uint32(0))
+    copied = Copied(read, found.batch, found.invocation)
     writes = write_elements(source, copied, nbytes, min(nbytes, WORD_NBYTES))
-    values = np.where(inside, writes.values, block["fill"].view(f"V{nbytes}")[0])
-    kept = bound_here | ~inside
-    return Writes(writes.unit_nbytes, writes.units[kept], values[kept], writes.invocations[kept])
+    values = np.where(found.inside, writes.values, block["fill"].view(f"V{nbytes}")[0])
+    return Writes(writes.unit_nbytes, writes.units, values, writes.invocations)
+
+
+def insert_windows(
+    block: np.void, step: InsertDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Twin of `wgsl/insert_windows.wgsl`."""
+    found = find_elements(block, step, tables.offsets)
+    found = found.of(found.inside)
+    if step.claims is not None:
+        assert tables.claims is not None
+        found = found.of(tables.claims[found.claim] == block["claim_base"] + found.window)
+    copied = Copied(found.batch, found.tensor, found.invocation)
+    return write_elements(source, copied, step.element_nbytes, min(step.element_nbytes, WORD_NBYTES))
+
+
+def claim_windows(
+    block: np.void, step: InsertDispatch, _source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Twin of `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
+    found = find_elements(block, step, tables.offsets)
+    found = found.of(found.inside)
+    claim = np.asarray(block["claim_base"] + found.window)
+    order = np.lexsort((claim, found.claim))
+    places = found.claim[order]
+    last = order[np.diff(places, append=places[-1:] + np.uint32(1)) != 0]
+    place, by = found.claim[last], found.invocation[last]
+    before = target.elements(place, WORD_NBYTES, by).view(np.uint32)
+    return Writes(WORD_NBYTES, place, np.maximum(before, claim[last]), by)
 
 
 def window_words(
-    block: np.void, step: ElementsDispatch, source: Observed, target: Observed, offsets: Offsets
+    block: np.void, step: ElementsDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Twin of `wgsl/window_words.wgsl`."""
     nbytes = step.element_nbytes
     lanes = WORD_NBYTES // nbytes
-    start = np.uint32((step.target_offset + step.first * step.target_window) % 2**32)
+    start = np.uint32((step.batch_offset + step.first * step.window_stride) % 2**32)
     each = np.arange(block["each"], dtype=np.uint32)
     words = start // np.uint32(lanes) + invocation_numbers(step.share)[:, None] * block["each"] + each
     numbers, owners = words.ravel(), np.repeat(invocation_numbers(step.share), len(each))
@@ -84,7 +112,7 @@ def window_words(
     window = divide(element[mine], block["window_multiplier"], block["window_shift"])
     picks = find_picks(block, step, window)
     index = element[mine] - window * block["window_size"]
-    places = find_window_places(block, offsets, picks, index, int(block["rank"]))
+    places = find_window_places(block, tables.offsets, picks, index, int(block["rank"]))
     read = np.where(places.inside, places.source, np.uint32(0))
     by = np.broadcast_to(own[:, None], mine.shape)[mine]
     fill = block["fill"].view(f"V{nbytes}")[0]
@@ -92,10 +120,12 @@ def window_words(
     return Writes(WORD_NBYTES, word, values, own)
 
 
-Twin = Callable[[np.void, Any, Observed, Observed, Offsets], Writes]  # of its kernel's dispatch
+Twin = Callable[[np.void, Any, Observed, Observed, Tables], Writes]  # of its kernel's dispatch
 
 window_twins: dict[Kernel, Twin] = {
     Kernel.EXTRACT_WINDOWS: extract_windows,
     Kernel.WINDOW_ROWS: window_rows,
     Kernel.WINDOW_WORDS: window_words,
+    Kernel.INSERT_WINDOWS: insert_windows,
+    Kernel.CLAIM_WINDOWS: claim_windows,
 }

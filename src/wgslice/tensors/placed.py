@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Operand
+from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 
-__all__ = ["Placed", "Shaped", "check_tensor"]
+__all__ = ["Placed", "Shaped", "check_tensor", "uploaded", "viewed"]
 
 
 class Shaped:
@@ -70,6 +75,23 @@ class Placed(Shaped):
     def operand(self) -> Operand:
         """This tensor as a side of a copy."""
         return Operand(self.buffer, self.layout, self.dtype.itemsize)
+
+
+SomePlaced = TypeVar("SomePlaced", bound=Placed)
+
+
+def uploaded(device: Device, array: NDArray[Any]) -> Operand:
+    """An array in a buffer of its own on a device."""
+    data = np.ascontiguousarray(array)
+    buffer = device.create_buffer(data.nbytes)
+    if data.size:
+        upload(device, buffer, data.reshape(-1).view(np.uint8))
+    return Operand(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
+
+
+def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
+    """Another view of a tensor's buffer."""
+    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout)
 
 
 def check_tensor(name: str, value: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 from wgslice.errors import named
 from wgslice.rearrange import flipped, permuted, repeated_to
@@ -13,7 +13,12 @@ from wgslice.tensors.tensor import Tensor, viewed
 __all__ = ["broadcast_to", "permute", "reshape", "reverse", "squeeze"]
 
 
-def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+def reverse(
+    x: Tensor,
+    axes: SupportsIndex | Iterable[SupportsIndex] | None = None,
+    *,
+    axis: SupportsIndex | Iterable[SupportsIndex] | None = None,
+) -> Tensor:
     """Flip the order of elements, as `numpy.flip` and WebNN's `reverse` do.
 
     Parameters
@@ -22,6 +27,8 @@ def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = No
         Of any rank.
     axes : int or sequence of int, optional
         Dimensions to flip, each once; negative ones count from the last. All by default.
+    axis : int or sequence of int, optional
+        Another name for `axes`.
 
     Returns
     -------
@@ -31,32 +38,40 @@ def reverse(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex] | None = No
     Raises
     ------
     TypeError
-        `x` is no tensor, or an axis is no integer.
+        `x` is no tensor, an axis is no integer, or both `axes` and `axis` are given.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`) or named twice.
 
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> wg.reverse(wg.asarray([[1, 2], [3, 4]]), axes=1).numpy()
+    >>> wg.reverse(wg.asarray([[1, 2], [3, 4]]), axis=1).numpy()
     array([[2, 1],
            [4, 3]])
     """
     with named("reverse"):
         check_tensor("x", x)
-        return viewed(x, flipped(x.layout, axes))
+        if axes is not None and axis is not None:
+            raise TypeError(f"axes = {axes} and axis = {axis}: name the dimensions once")
+        return viewed(x, flipped(x.layout, axis if axes is None else axes))
 
 
-def permute(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+def permute(
+    x: Tensor,
+    *order: SupportsIndex | Iterable[SupportsIndex],
+    axes: SupportsIndex | Iterable[SupportsIndex] | None = None,
+) -> Tensor:
     """Put the dimensions into another order; the semantics are those of `numpy.permute_dims`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank.
-    axes : sequence of int
+    order : int, or one sequence of int
         For each dimension of the result, the dimension of `x` that it is; each once, negative ones count from
         the last.
+    axes : sequence of int, optional
+        Another name for `order`, as a sequence.
 
     Returns
     -------
@@ -66,19 +81,24 @@ def permute(x: Tensor, axes: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
     Raises
     ------
     TypeError
-        `x` is no tensor, or an axis is no integer.
+        `x` is no tensor, an axis is no integer, or both `order` and `axes` are given, or neither.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`), named twice or missing.
 
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> wg.permute(wg.asarray(np.zeros((2, 3, 4))), (2, 0, 1)).shape
-    (4, 2, 3)
+    >>> x = wg.asarray(np.zeros((2, 3, 4)))
+    >>> wg.permute(x, 2, 0, 1).shape, wg.permute(x, (2, 0, 1)).shape
+    ((4, 2, 3), (4, 2, 3))
     """
     with named("permute"):
         check_tensor("x", x)
-        return viewed(x, permuted(x.layout, axes))
+        if bool(order) == (axes is not None):
+            often = "twice" if order else "nowhere"
+            raise TypeError(f"axes are named {often}: name them once, as in permute(x, axes)")
+        named_axes = axes if axes is not None else order[0] if len(order) == 1 else cast("Any", order)
+        return viewed(x, permuted(x.layout, named_axes))
 
 
 def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:

@@ -16,9 +16,9 @@ from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout, check_disjoint
 from wgslice.plans.copy import fills
 from wgslice.rearrange import broadcast, without_leading_ones
-from wgslice.tensors.placed import Placed, check_tensor
+from wgslice.tensors.placed import Placed, check_tensor, uploaded
 
-__all__ = ["as_assigned", "copyto", "write"]
+__all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "write"]
 
 
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
@@ -87,11 +87,7 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
         raise ValueError(
             f"could not broadcast input array from shape {given.sizes} into shape {target.shape}"
         )
-    check_usable(target.device, target.buffer)
-    check_alive(target.device, target.buffer)
-    if isinstance(value, Placed):
-        with named("input"):
-            check_usable(target.device, value.buffer)
+    check_sides(target, value)
     if target.size == 0:
         return
     if isinstance(value, Placed):
@@ -102,6 +98,15 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
         write_array(target, source, np.ascontiguousarray(value))
 
 
+def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
+    """Refuse buffers that cannot be written and read."""
+    check_usable(target.device, target.buffer)
+    check_alive(target.device, target.buffer)
+    if isinstance(value, Placed):
+        with named("input"):
+            check_usable(target.device, value.buffer)
+
+
 def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
     """Upload an array: straight into a packed target of whole words, or through a buffer of its own."""
     straight = array.size == target.size and target.is_packed
@@ -110,9 +115,7 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
     if straight and whole and target.buffer.usage & BufferUsage.COPY_DST:
         upload(target.device, target.buffer, data, target.offset)
         return
-    buffer = target.device.create_buffer(array.nbytes)
-    upload(target.device, buffer, data)
-    run_copy(target.device, Operand(buffer, source, array.itemsize, fresh=True), target.operand)
+    run_copy(target.device, uploaded(target.device, array)._replace(layout=source), target.operand)
 
 
 def fill(target: Placed, element: NDArray[Any]) -> None:

@@ -11,10 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, integers
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.windows_steps import DROPPED, Windows
 from wgslice.tensors.writing import as_assigned
 
-__all__ = ["integer_dtype", "repeated_bytes", "windows_of", "windows_on_gpu"]
+__all__ = [
+    "inserted_on_gpu",
+    "inserted_windows",
+    "integer_dtype",
+    "repeated_bytes",
+    "windows_of",
+    "windows_on_gpu",
+]
 
 
 def repeated_bytes(fill: Any, dtype: DType) -> bytes:
@@ -71,6 +78,33 @@ def windows_on_gpu(
     return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
 
 
+def inserted_windows(
+    offsets: ArrayLike,
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+) -> Windows:
+    """Windows of a batch of sizes (B, ...), to be inserted at known offsets into a tensor of other sizes."""
+    places = integer_array("offsets", offsets)
+    extents, steps, flips = checked_batch(places.shape, batch_sizes, tensor_sizes, strides)
+    highest = np.asarray(tensor_sizes, np.int64) - np.asarray(extents, np.int64)
+    leaving = bool(((places < 0) | (places > highest)).any())
+    known = np.clip(places, I32_MIN, I32_MAX).astype(np.int32)
+    return Windows(extents, steps, flips, known, 4, True, DROPPED if leaving else None)
+
+
+def inserted_on_gpu(
+    shape: tuple[int, ...],
+    dtype: DType,
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+) -> Windows:
+    """Windows of a batch, to be inserted at offsets that the GPU has."""
+    extents, steps, flips = checked_batch(shape, batch_sizes, tensor_sizes, strides)
+    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", DROPPED)
+
+
 def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Integers in an array; unsigned ones that need 64 bits as the nearest that do not."""
     array = np.asarray(values)
@@ -92,10 +126,7 @@ def checked_window(
 ) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
     """Extents, magnitudes of the steps, and directions of windows whose offsets have a shape."""
     rank = len(input_sizes)
-    if not 1 <= rank <= MAX_RANK:
-        raise WindowError(f"windows of an input of rank {rank}: the rank must be 1 to {MAX_RANK}")
-    if len(shape) != 2 or shape[1] != rank:
-        raise ValueError(f"offsets have shape {shape}: must be (windows, {rank}), one for each dimension")
+    check_rank("an input", rank, shape)
     extents = integers("sizes", sizes)
     if len(extents) != rank:
         raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")
@@ -107,6 +138,41 @@ def checked_window(
         if size > I32_MAX:
             raise ValueError(f"the input's size {size} in dimension {axis}: must be at most {I32_MAX}")
     return extents, *checked_strides(strides, shape)
+
+
+def checked_batch(
+    shape: tuple[int, ...],
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
+    """Extents, magnitudes of the steps, and directions of a batch's windows whose offsets have a shape."""
+    rank = len(tensor_sizes)
+    check_rank("x", rank, shape)
+    if len(batch_sizes) != rank + 1 or batch_sizes[0] != shape[0]:
+        raise ValueError(
+            f"y has sizes {batch_sizes}: must be ({shape[0]}, ...), for each of the offsets a window of the "
+            f"{rank} dimensions of x"
+        )
+    steps, flips = checked_strides(strides, shape)
+    extents = tuple((max(size, 1) - 1) * step + 1 for size, step in zip(batch_sizes[1:], steps, strict=True))
+    for axis, (extent, size) in enumerate(zip(extents, tensor_sizes, strict=True)):
+        if extent > I32_MAX:
+            raise WindowError(
+                f"windows of y reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
+                f"steps of {steps[axis]}: must be at most {I32_MAX}"
+            )
+        if size > I32_MAX:
+            raise ValueError(f"x has size {size} in dimension {axis}: must be at most {I32_MAX}")
+    return extents, steps, flips
+
+
+def check_rank(name: str, rank: int, shape: tuple[int, ...]) -> None:
+    """Refuse tensors that have no windows, and offsets of a shape that fits no windows of theirs."""
+    if not 1 <= rank <= MAX_RANK:
+        raise WindowError(f"windows of {name} of rank {rank}: the rank must be 1 to {MAX_RANK}")
+    if len(shape) != 2 or shape[1] != rank:
+        raise ValueError(f"offsets have shape {shape}: must be (windows, {rank}), one for each dimension")
 
 
 def checked_strides(

@@ -1,0 +1,138 @@
+"""Tensors with a border: of a constant, or of their own elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wgslice.arguments import checked_shape, distinct_axes
+from wgslice.arrays.assembled import assembled, check_readable
+from wgslice.errors import named
+from wgslice.gpu.recording import run
+from wgslice.layout import Layout
+from wgslice.plans.aside import plan_anew
+from wgslice.plans.assembling import stages
+from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.segments import MODES, padded
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor, allocate, packed_copy, viewed
+from wgslice.tensors.windows_arguments import repeated_bytes, windows_of
+from wgslice.tensors.writing import as_assigned, write
+
+__all__ = ["pad"]
+
+Widths = list[tuple[int, int]]
+
+
+def pad(
+    x: Tensor,
+    pad_width: ArrayLike | Mapping[SupportsIndex, Any],
+    mode: str = "constant",
+    *,
+    constant_values: ArrayLike = 0,
+) -> Tensor:
+    """Put a border around a tensor; the semantics are those of `numpy.pad`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    pad_width : int, pair of int, sequence of pairs, or dict
+        How many elements come before and behind each dimension, at least 0: one number or one pair for all
+        dimensions, a pair for each, or by axis what comes around that one, and nothing around others.
+    mode : "constant", "edge", "reflect", "symmetric" or "wrap"
+        What the border consists of: `constant_values`, the nearest element, the tensor mirrored at its first
+        and last elements or behind them, or the tensor again. NumPy's other modes compute.
+    constant_values : scalar, pair, or sequence of pairs
+        For mode "constant", in the same forms but for the dict, cast as NumPy assigns them.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is submitted, not waited for: one submission, but for
+        constants that differ, or around no elements, which take some for each part of the border.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a width no integer.
+    ValueError
+        A width is negative, there are not as many as dimensions, the mode is none of these, a dimension that
+        its own elements shall surround has none, or the buffer is destroyed or mapped.
+    OverflowError
+        A constant is a Python integer that the dtype does not hold.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(1, 4))
+    >>> wg.pad(x, (1, 2)).numpy()
+    array([0, 1, 2, 3, 0, 0])
+    >>> wg.pad(x, 2, mode="reflect").numpy()
+    array([3, 2, 1, 2, 3, 2, 1])
+    """
+    with named("pad"):
+        check_tensor("x", x)
+        if mode not in MODES and mode != "constant":
+            known = ", ".join(map(repr, ("constant", *MODES)))
+            raise ValueError(f"mode = {mode!r}: must be one of {known}; NumPy's other modes compute")
+        widths = checked_widths(pad_width, x.ndim)
+        sizes = checked_shape(
+            [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
+        )
+        if mode == "constant":
+            constants = np.broadcast_to(as_assigned(constant_values, x.dtype), (x.ndim, 2))
+            check_readable(x.device, x, "x")
+            return with_constants(x, widths, sizes, constants)
+        segmented = [padded(mode, size, *width) for size, width in zip(x.shape, widths, strict=True)]
+        check_readable(x.device, x, "x")
+        return assembled(x, stages(x.layout, segmented))
+
+
+def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int) -> Widths:
+    """A pair of widths for each dimension, from any of NumPy's forms."""
+    if isinstance(pad_width, Mapping):
+        widths = np.zeros((rank, 2), np.int64)
+        axes = distinct_axes("pad_width", list(pad_width), rank)
+        for axis, width in zip(axes, pad_width.values(), strict=True):
+            widths[axis] = checked_widths(width, 1)[0]
+        return [(before, behind) for before, behind in widths.tolist()]
+    given = np.asarray(pad_width)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"pad_width = {pad_width!r}: must be integers, not {given.dtype}")
+    if given.shape not in ((), (1,), (2,), (1, 1), (1, 2), (rank, 1), (rank, 2)):
+        raise ValueError(
+            f"pad_width has shape {given.shape}: must be one number, a pair, or a pair for each of the "
+            f"{rank} dimensions"
+        )
+    if given.size and given.min() < 0:
+        raise ValueError(f"pad_width = {pad_width!r}: must not be negative; x[1:-1] crops")
+    return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
+
+
+def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants: Any) -> Tensor:
+    """A border of one constant, in one dispatch that copies `x` as well; or of one for each side."""
+    if x.ndim == 0:
+        return packed_copy(x)
+    result = allocate(sizes, x.dtype, x.device)
+    inner = [range(before, before + size) for size, (before, _) in zip(x.shape, widths, strict=True)]
+    bits = constants.reshape(-1).view(f"V{x.dtype.itemsize}")
+    if x.size and (bits == bits[0]).all():
+        begins = [-before for before, _ in widths]
+        windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(constants[0, 0], x.dtype))
+        target = result.operand._replace(layout=Layout.packed((1, *sizes)), fresh=True)
+        run(x.device, extract_windows_planner(windows), x.operand, target, planning=plan_anew)
+        return result
+    write(viewed(result, result.layout.select(inner)), x)
+    taken = [range(size) for size in sizes]  # all of dimensions that have their border
+    for axis, (indices, (first, last)) in enumerate(zip(inner, constants, strict=True)):
+        behind = inner[axis + 1 :]
+        for part, constant in ((range(indices.start), first), (range(indices.stop, sizes[axis]), last)):
+            border = result.layout.select([*taken[:axis], part, *behind])
+            write(viewed(result, border), constant.reshape(1))
+    return result

@@ -1,0 +1,159 @@
+"""Elements taken by their indices along a dimension."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wgslice.arguments import distinct_axes
+from wgslice.arrays.assembled import check_readable
+from wgslice.errors import named
+from wgslice.layout import Layout
+from wgslice.rearrange import reshaped
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+
+__all__ = ["flattened", "take", "take_along_axis"]
+
+
+def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
+    """Take elements by their indices along a dimension; the semantics are those of `numpy.take`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    indices : array_like of int, or Tensor of integers
+        Of any shape; negative ones count from the last element. Of a tensor nothing is known before the GPU
+        reads it: an index out of range, also a negative one, is taken as the nearest inside.
+    axis : int, optional
+        The dimension; a negative one counts from the last. By default all elements in row-major order.
+
+    Returns
+    -------
+    Tensor
+        With the dimensions of `indices` in place of `axis`: a view for an index without dimensions that is
+        no tensor, else packed, in a buffer of its own. The work is submitted, not waited for; a view that is
+        taken from in row-major order and cannot be flattened is copied first.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or `indices` are no integers.
+    IndexError
+        An index of an array is out of range.
+    ValueError
+        `axis` is out of range (`numpy.exceptions.AxisError`), the result would have more than 8 dimensions,
+        or the buffer is destroyed or mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.take(wg.asarray(np.arange(12).reshape(3, 4)), [2, 0], axis=1).numpy()
+    array([[ 2,  0],
+           [ 6,  4],
+           [10,  8]])
+    """
+    with named("take"):
+        check_tensor("x", x)
+        along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+        places = as_indices(indices)
+        size = x.size if axis is None else x.shape[along]
+        if not isinstance(places, Tensor):
+            check_indices(places, size, along)
+        check_readable(x.device, x, "x")
+        source = flattened(x) if axis is None else x
+        return source[(*[slice(None)] * along, places)]
+
+
+def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:
+    """Take an element for each index, along a dimension; the semantics are those of NumPy's function.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    indices : array_like of int, or Tensor of integers
+        Of as many dimensions as `x`, of which each but `axis` broadcasts against that of `x`. Negative ones
+        count from the last element; out of range, those of a tensor are as for `take`.
+    axis : int or None
+        The dimension; a negative one counts from the last. With None all elements in row-major order, taken
+        by indices of one dimension.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own, with as many elements along `axis` as there are indices. The work is
+        submitted, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or `indices` are no integers.
+    IndexError
+        An index of an array is out of range.
+    ValueError
+        `indices` have another number of dimensions, or sizes that do not broadcast, `axis` is out of range
+        (`numpy.exceptions.AxisError`), or a buffer is destroyed or mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> from wgslice.arrays.taking import take_along_axis
+    >>> x = wg.asarray(np.arange(6).reshape(2, 3))
+    >>> take_along_axis(x, [[2, 0], [1, 1]], axis=1).numpy()
+    array([[2, 0],
+           [4, 4]])
+    """
+    with named("take_along_axis"):
+        check_tensor("x", x)
+        places = as_indices(indices)
+        rank = 1 if axis is None else x.ndim
+        if places.ndim != rank:
+            raise ValueError(f"indices have shape {places.shape}: must have {rank} dimensions")
+        along = 0 if axis is None else distinct_axes("axis", axis, rank)[0]
+        shape = (x.size,) if axis is None else x.shape
+        for number, (size, count) in enumerate(zip(shape, places.shape, strict=True)):
+            if number != along and 1 not in (size, count) and size != count:
+                raise ValueError(
+                    f"indices have shape {places.shape}, x {shape}: sizes of dimension {number} must be "
+                    "equal or 1"
+                )
+        if not isinstance(places, Tensor):
+            check_indices(places, shape[along], along)
+        check_readable(x.device, x, "x")
+        key: list[Any] = [
+            np.arange(size).reshape([size if other == number else 1 for other in range(rank)])
+            for number, size in enumerate(shape)
+        ]
+        key[along] = places
+        return (flattened(x) if axis is None else x)[tuple(key)]
+
+
+def as_indices(indices: Tensor | ArrayLike) -> Any:
+    """Indices as a tensor or an array, refused where they are no integers."""
+    given = indices if isinstance(indices, Tensor) else np.asarray(indices)
+    if given.dtype.kind in "iu":
+        return given
+    if given.size == 0 and not isinstance(given, Tensor):
+        return given.astype(np.intp)  # an empty list says nothing of its dtype
+    raise TypeError(f"indices have dtype {given.dtype}: must be integers")
+
+
+def check_indices(indices: Any, size: int, axis: int) -> None:
+    """Refuse what is no index of a dimension, as NumPy does."""
+    outside = indices[(indices < -size) | (indices >= size)]
+    if outside.size:
+        raise IndexError(f"index {outside[0]} is out of bounds for axis {axis} with size {size}")
+
+
+def flattened(x: Tensor) -> Tensor:
+    """All elements in row-major order: a view, or a copy where there is none."""
+    flat = reshaped(x.layout, [x.size])
+    return viewed(packed_copy(x), Layout.packed([x.size])) if flat is None else viewed(x, flat)

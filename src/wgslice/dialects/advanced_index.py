@@ -1,0 +1,208 @@
+"""NumPy's advanced indexing: arrays of indices and masks, among integers, slices, Ellipsis and None."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import EllipsisType, NoneType
+from typing import Any, TypeAlias, TypeGuard, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.dialects.numpy_index import basic_index, check_result_rank, expanded, select_axis
+from wgslice.dialects.selection import Selection
+
+__all__ = ["AdvancedSelection", "Elsewhere", "Indexed", "advanced_index", "any_index", "is_plain"]
+
+PLAIN = {int, slice, NoneType, EllipsisType}
+Part = TypeVar("Part")
+NO_INDEX = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
+    "valid indices"
+)
+NO_INDEX_ARRAY = "arrays used as indices must be of integer (or boolean) type"
+
+
+@dataclass(frozen=True, eq=False)
+class Elsewhere:
+    """Indices that the host does not have: all that is known of them here is their shape."""
+
+    shape: tuple[int, ...]
+    holder: Any
+
+
+Indices: TypeAlias = NDArray[np.int64] | Elsewhere
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """Neighbouring dimensions of a view that one array indexes: none for a mask without dimensions."""
+
+    axes: range
+    axis: int  # the first of them in the tensor
+    places: Indices  # row-major in these dimensions
+
+
+@dataclass(frozen=True, eq=False)
+class AdvancedSelection:
+    """The elements that NumPy's advanced indexing selects: some view's, at places that arrays name."""
+
+    items: tuple[int | range | None, ...]  # the view; dimensions that arrays index are whole in it
+    indexed: tuple[Indexed, ...]
+    indices_shape: tuple[int, ...]  # of the arrays, broadcast to each other
+    position: int  # of the first dimension of `indices_shape` in the result
+    kept_axes: tuple[int, ...]  # of the view; the result's others, in order
+    kept_sizes: tuple[int, ...]
+    is_mask: bool  # whether the key is one mask of the tensor's rank, which NumPy assigns to by other rules
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the result."""
+        return self.arranged(self.indices_shape, self.kept_sizes)
+
+    @property
+    def windows_first(self) -> tuple[int, ...]:
+        """The result's dimensions, those of the indices first."""
+        count = len(self.indices_shape)
+        axes = tuple(range(count + len(self.kept_sizes)))
+        behind = self.position + count
+        return (*axes[self.position : behind], *axes[: self.position], *axes[behind:])
+
+    def arranged(self, of_indices: Sequence[Part], of_kept: Sequence[Part]) -> tuple[Part, ...]:
+        """Something of each dimension, in the result's order."""
+        return (*of_kept[: self.position], *of_indices, *of_kept[self.position :])
+
+
+def is_plain(key: Any) -> bool:
+    """Whether a key is of Python's own integers, slices, Ellipsis and None: a quick look, for a view."""
+    return type(key) in PLAIN or (type(key) is tuple and PLAIN.issuperset(map(type, key)))
+
+
+def any_index(sizes: tuple[int, ...], key: Any) -> Selection | AdvancedSelection:
+    """All of NumPy's indexing of a tensor, in NumPy's words where it is refused."""
+    items = [as_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    if any(isinstance(item, np.ndarray | Elsewhere) for item in items):
+        return advanced_index(sizes, items)
+    return basic_index(sizes, tuple(items))
+
+
+def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | Elsewhere | None:
+    """An item of an index: what is an array, or can be one, as an array of int64 or bool."""
+    if item is None or item is Ellipsis or isinstance(item, slice | Elsewhere):
+        return item
+    if not isinstance(item, bool):
+        try:
+            return operator.index(item)
+        except TypeError:
+            pass
+    array = np.asarray(item)
+    given = isinstance(item, np.ndarray)
+    if array.size == 0 and not given:
+        array = array.astype(np.int64)  # an empty list says nothing of its dtype
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind not in "iu" or (array.ndim == 0 and not given):
+        raise IndexError(NO_INDEX_ARRAY if given else NO_INDEX)
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))  # beyond any tensor either way
+    return array.astype(np.int64)
+
+
+def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSelection:
+    """The selection of items of which at least one is an array; arrays are of int64 or bool."""
+    consumed = sum(map(dimensions_of, items))
+    axis = 0  # of the tensor
+    view: list[int | range | None] = []
+    view_rank = 0
+    indexed: list[Indexed] = []
+    for item in expanded(items, consumed, len(sizes)):
+        own = sizes[axis : axis + dimensions_of(item)]
+        if isinstance(item, np.ndarray | Elsewhere):
+            indexed.append(Indexed(range(view_rank, view_rank + len(own)), axis, places_of(item, axis, own)))
+            view += map(range, own)
+            view_rank += len(own)
+        else:
+            view.append(None if item is None else select_axis(item, axis, *own))
+            view_rank += not isinstance(view[-1], int)
+        axis += len(own)
+    shape = broadcast_shape(indexed)
+    extents = [1 if part is None else len(part) for part in view if not isinstance(part, int)]
+    taken = {number for each in indexed for number in each.axes}
+    kept = tuple(number for number in range(view_rank) if number not in taken)
+    check_result_rank(len(shape) + len(kept), len(sizes))
+    return AdvancedSelection(
+        items=tuple(view),
+        indexed=tuple(indexed if 0 in shape else [within(each, sizes) for each in indexed]),
+        indices_shape=shape,
+        position=position_of(items, len(sizes) - consumed),
+        kept_axes=kept,
+        kept_sizes=tuple(extents[number] for number in kept),
+        is_mask=len(items) == 1 and is_mask(items[0]) and items[0].ndim == len(sizes),
+    )
+
+
+def is_mask(item: Any) -> TypeGuard[NDArray[np.bool_]]:
+    """Whether an item of an index is an array of bools."""
+    return isinstance(item, np.ndarray) and item.dtype.kind == "b"
+
+
+def dimensions_of(item: Any) -> int:
+    """How many of a tensor's dimensions an item of an index is for."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if is_mask(item) else 1
+
+
+def places_of(item: NDArray[Any] | Elsewhere, axis: int, sizes: Sequence[int]) -> Indices:
+    """What an array says of dimensions from `axis` on, of some sizes: of a mask the places that it marks."""
+    if not is_mask(item):
+        return item
+    for number, (extent, size) in enumerate(zip(item.shape, sizes, strict=True), axis):
+        if extent != size:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {number}; size of axis is {size} but "
+                f"size of corresponding boolean axis is {extent}"
+            )
+    return np.flatnonzero(item)
+
+
+def broadcast_shape(indexed: Sequence[Indexed]) -> tuple[int, ...]:
+    """The shape of all indices together."""
+    shapes = [shape for each in indexed for shape in [each.places.shape] * max(len(each.axes), 1)]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " ".join(str(shape).replace(" ", "") for shape in shapes)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}"
+        ) from None
+
+
+def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
+    """The same indices counted from 0 on; refuse those outside of the tensor's dimension."""
+    places = indexed.places
+    if len(indexed.axes) != 1:  # a mask's
+        return indexed
+    size = sizes[indexed.axis]
+    if isinstance(places, Elsewhere):
+        if size == 0:
+            raise IndexError(f"axis {indexed.axis} has size 0: no index is within its bounds")
+        return indexed
+    lowest = int(places.min())
+    if lowest < -size or places.max() >= size:
+        index = places[(places < -size) | (places >= size)].flat[0]
+        raise IndexError(f"index {index} is out of bounds for axis {indexed.axis} with size {size}")
+    return indexed if lowest >= 0 else replace(indexed, places=np.where(places < 0, places + size, places))
+
+
+def position_of(items: Sequence[Any], whole: int) -> int:
+    """Where the dimensions of the indices go; an Ellipsis stands for `whole` dimensions.
+
+    In the place of the arrays and integers where these stand side by side, else first.
+    """
+    advanced = [number for number, item in enumerate(items) if isinstance(item, int | np.ndarray | Elsewhere)]
+    if advanced[-1] - advanced[0] >= len(advanced):
+        return 0
+    return sum(whole if item is Ellipsis else 1 for item in items[: advanced[0]])

@@ -1,0 +1,145 @@
+"""Which windows are to be inserted where, and whether two of them would write the same element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.arguments import I64_MAX
+from wgslice.errors import WindowError
+from wgslice.plans.windows_steps import Windows
+
+__all__ = ["Insertion", "Overlap", "check_overlap", "insertion_of", "overlapping"]
+
+Overlap: TypeAlias = Literal["refuse", "last"]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Insertion:
+    """Windows to insert."""
+
+    windows: Windows
+    numbers: NDArray[np.uint32]  # of those that write something, in order
+    contested: bool  # whether two of them may write the same element, of which the later one then stays
+
+
+def check_overlap(overlap: str) -> None:
+    """Refuse what is no way to treat windows that overlap."""
+    if overlap not in get_args(Overlap):
+        raise ValueError(f"overlap = {overlap!r}: must be 'refuse', or 'last', where the later window wins")
+
+
+def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
+    """What writes something of windows.
+
+    Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
+    overlapping windows is to win.
+    """
+    check_overlap(overlap)
+    if windows.offsets is None:
+        if overlap == "refuse" and windows.count > 1:
+            raise WindowError(
+                "offsets lie on the GPU, so that nobody can tell whether windows overlap: let the later "
+                'window win by overlap="last", or give offsets as an array'
+            )
+        return Insertion(windows, windows.numbers, windows.count > 1)
+    places = windows.offsets.astype(np.int64)
+    numbers = windows.numbers[reaching(windows, places, tensor_sizes)]
+    if overlap == "last":
+        numbers = last_of_equal(places, numbers)
+    pair = overlapping(places[numbers], windows.extents, windows.steps)
+    if pair is not None and overlap == "refuse":
+        first, second = sorted(int(numbers[index]) for index in pair)
+        raise WindowError(
+            f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
+            f"{tuple(places[second].tolist())}, each of extent {windows.extents}: move one of them, or let "
+            'the later window win by overlap="last"'
+        )
+    return Insertion(windows, numbers, pair is not None)
+
+
+def reaching(windows: Windows, places: Integers, tensor_sizes: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Which windows have an element inside a tensor."""
+    inside = np.ones(len(places), np.bool_)
+    for axis, size in enumerate(tensor_sizes):
+        step, count = windows.steps[axis], windows.sizes[axis]
+        first = np.maximum(-(places[:, axis] // step), 0)  # element of the window at index 0 or behind it
+        inside &= (first < count) & (places[:, axis] + first * step < size)
+    return inside
+
+
+def last_of_equal(places: Integers, numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Of windows at equal offsets the last one, in order."""
+    backwards = numbers[::-1]
+    _, firsts = np.unique(keys_of(places[backwards].T), return_index=True)
+    return np.sort(backwards[firsts])
+
+
+def overlapping(places: Integers, extents: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, int] | None:
+    """Two windows, by their places among others, that share an index; None where all are disjoint. Exact.
+
+    Windows of different remainders by the steps never meet; of equal ones they are boxes without gaps. Space
+    is cut into cells of a box's sizes, counted from the lowest box: each box touches two cells at most along
+    a dimension, and boxes meet if and only if they do in a cell that both touch. As many disjoint boxes touch
+    a cell as it has corners, so that those which are left alone in a cell are left out soon.
+    """
+    remainders, quotients, sizes = [], [], []
+    for column, extent, step in zip(places.T, extents, steps, strict=True):
+        if len(column) and (column != column[0]).any():
+            remainders.append(column % step)
+            quotients.append(column // step - column.min() // step)
+            sizes.append((extent - 1) // step + 1)
+    if not quotients:
+        return (0, 1) if len(places) > 1 else None
+    keys, boxes = shared(keys_of(remainders), np.arange(len(places)))
+    for quotient, size in zip(quotients, sizes, strict=True):
+        first, rest = np.divmod(quotient[boxes], size)
+        crossing = rest != 0  # into the next cell
+        cells = [np.concatenate(pair) for pair in ((keys, keys[crossing]), (first, first[crossing] + 1))]
+        keys, boxes = shared(keys_of(cells), np.concatenate([boxes, boxes[crossing]]))
+    order = np.argsort(keys, kind="stable")
+    return first_meeting(keys[order], boxes[order], quotients, sizes)
+
+
+def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
+    """Those of boxes whose key another box has too."""
+    _, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    kept = counts[numbers] > 1
+    return numbers[kept].astype(np.int64), boxes[kept]
+
+
+def first_meeting(
+    keys: Integers, boxes: Integers, quotients: list[Integers], sizes: list[int]
+) -> tuple[int, int] | None:
+    """Two boxes of one cell that meet; cells are runs of equal keys."""
+    for apart in range(1, len(keys)):
+        together = np.flatnonzero(keys[apart:] == keys[:-apart])
+        if not together.size:
+            return None
+        one, other = boxes[together], boxes[together + apart]
+        meet = np.ones(len(together), np.bool_)
+        for quotient, size in zip(quotients, sizes, strict=True):
+            meet &= np.abs(quotient[one] - quotient[other]) < size
+        if meet.any():
+            found = int(meet.argmax())
+            return int(one[found]), int(other[found])
+    return None
+
+
+def keys_of(columns: list[Integers] | Integers) -> Integers:
+    """A number for each row of columns, equal for equal rows."""
+    keys = np.zeros(len(columns[0]), np.int64)
+    most = 1
+    for column in columns:
+        low, high = (int(end) for end in (column.min(initial=0), column.max(initial=0)))
+        span = high - low + 1
+        if most * span > I64_MAX:
+            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+            most = len(keys) + 1
+        keys = keys * span + (column - low)
+        most *= span
+    return keys

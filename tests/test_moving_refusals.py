@@ -1,0 +1,171 @@
+"""What the functions that move elements refuse, by name and before anything reaches a GPU: no adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.exceptions import AxisError
+
+import wgslice as wg
+from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
+from wgslice.layout import Layout
+
+
+def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
+    """A tensor that is nowhere."""
+    nowhere = cast("Any", None)
+    return wg.Tensor(nowhere, nowhere, np.dtype(dtype), Layout.packed(shape))
+
+
+MODULES = axes, broadcasting, concat, filling, taking, triangles, wg
+F: Any = SimpleNamespace(**{name: getattr(module, name) for module in MODULES for name in module.__all__})
+
+X = tensor((2, 3))
+EMPTY = tensor((0, 3))
+DEEP = tensor((1,) * 8)
+
+NOT_TENSORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: F.concat([X, np.zeros((2, 3))]), r"concat: arrays\[1\] is of type ndarray: must be a Tensor"),
+    (lambda: F.stack([3]), r"stack: arrays\[0\] is of type int"),
+    (lambda: F.unstack([1]), "unstack: x is of type list"),
+    (lambda: F.split([1], 1), "split: x is of type list"),
+    (lambda: F.roll([1], 1), "roll: x is of type list"),
+    (lambda: F.pad([1], 1), "pad: x is of type list"),
+    (lambda: F.take([1], 1), "take: x is of type list"),
+    (lambda: F.take_along_axis([1], [1]), "take_along_axis: x is of type list"),
+    (lambda: F.tile([1], 1), "tile: x is of type list"),
+    (lambda: F.repeat([1], 1), "repeat: x is of type list"),
+    (lambda: F.flip([1]), "flip: x is of type list"),
+    (lambda: F.moveaxis([1], 0, 0), "moveaxis: x is of type list"),
+    (lambda: F.swapaxes([1], 0, 0), "swapaxes: x is of type list"),
+    (lambda: F.expand_dims([1], 0), "expand_dims: x is of type list"),
+    (lambda: F.rot90([1]), "rot90: x is of type list"),
+    (lambda: F.broadcast_arrays([1]), r"broadcast_arrays: arrays\[0\] is of type list"),
+    (lambda: F.meshgrid([1]), r"meshgrid: arrays\[0\] is of type list"),
+    (lambda: F.tril([[1]]), "tril: x is of type list"),
+    (lambda: F.triu([[1]]), "triu: x is of type list"),
+    (lambda: F.empty_like([1]), "empty_like: x is of type list"),
+    (lambda: F.zeros_like([1]), "zeros_like: x is of type list"),
+    (lambda: F.ones_like([1]), "ones_like: x is of type list"),
+    (lambda: F.full_like([1], 1), "full_like: x is of type list"),
+]
+TYPES = [
+    *NOT_TENSORS,
+    (
+        lambda: F.concat([X, tensor((2, 3), "uint8")]),
+        r"concat: arrays\[1\] has dtype uint8: must be int16 as arrays\[0\] has, since elements are moved",
+    ),
+    (lambda: F.stack([X, tensor((2, 3), "int8")]), r"stack: arrays\[1\] has dtype int8: must be int16"),
+    (lambda: F.split(X, 1.5), "split: indices_or_sections = 1.5: must be an integer"),
+    (lambda: F.roll(X, 0.5), "roll: shift = 0.5: must be an integer"),
+    (lambda: F.roll(X, 1, 0.5), "roll: axis = 0.5: must be an integer"),
+    (lambda: F.pad(X, 0.5), "pad: pad_width = 0.5: must be integers, not float64"),
+    (lambda: F.tile(X, 0.5), "tile: repetitions = 0.5: must be an integer"),
+    (lambda: F.repeat(X, [0.5]), r"repeat: repeats\[0\] = 0.5: must be an integer"),
+    (lambda: F.repeat(X, tensor((6,), "int64")), "repeat: repeats is a Tensor: .* repeats.numpy()"),
+    (lambda: F.take(X, [0.5]), "take: indices have dtype float64: must be integers"),
+    (lambda: F.take(X, tensor((2,), "bool")), "take: indices have dtype bool: must be integers"),
+    (lambda: F.take_along_axis(X, [[True]]), "take_along_axis: indices have dtype bool: must be integers"),
+    (lambda: F.tril(X, 0.5), "tril: k = 0.5: must be an integer"),
+    (lambda: F.permute(X), r"permute: axes are named nowhere: name them once, as in permute\(x, axes\)"),
+    (lambda: F.permute(X, 1, 0, axes=(1, 0)), "permute: axes are named twice"),
+    (lambda: F.reverse(X, 0, axis=1), "reverse: axes = 0 and axis = 1: name the dimensions once"),
+    (lambda: F.ones(3, object), "Python objects do not live on a GPU"),
+    (lambda: F.full(3, "abc"), "full: dtype <U3: text and records are no elements"),
+]
+VALUES = [
+    (lambda: F.concat([]), "concat: arrays is empty: name at least one tensor"),
+    (lambda: F.stack(()), "stack: arrays is empty"),
+    (lambda: F.concat([X, tensor((3, 2))]), r"concat: arrays\[1\] has shape \(3, 2\): must be \(2, 3\)"),
+    (lambda: F.concat([X, tensor((3,))]), r"concat: arrays\[1\] has shape \(3,\): .* but for axis 0"),
+    (lambda: F.stack([X, tensor((2, 4))]), r"stack: arrays\[1\] has shape \(2, 4\): must be \(2, 3\)"),
+    (lambda: F.stack([DEEP]), "stack: .*the result would have rank 9, must be at most 8"),
+    (lambda: F.split(X, 2, 1), "split: .* = 2: size 3 of axis 1 does not divide into so many equal pieces"),
+    (lambda: F.split(X, 0), "split: indices_or_sections = 0: size 2 of axis 0"),
+    (lambda: F.split(X, -1), "split: indices_or_sections = -1"),
+    (lambda: F.roll(X, (1, 2), (0, 1, 0)), "roll: shift has 2 numbers, axis 3: must be as many, or one"),
+    (lambda: F.pad(X, -1), r"pad: pad_width = -1: must not be negative; x\[1:-1\] crops"),
+    (lambda: F.pad(X, {0: -1}), "pad: pad_width = -1: must not be negative"),
+    (lambda: F.pad(X, [(1, 1)] * 3), r"pad: pad_width has shape \(3, 2\): must be one number, a pair, or"),
+    (lambda: F.pad(X, 1, "mean"), "pad: mode = 'mean': must be one of 'constant', .* other modes compute"),
+    (lambda: F.pad(EMPTY, 1, "wrap"), "pad: mode = 'wrap': needs an element to repeat"),
+    (lambda: F.pad(X, 2**32), r"pad: shape\[0\] = 8589934594: must be a u32"),
+    (lambda: F.take_along_axis(X, [1]), r"take_along_axis: indices have shape \(1,\): must have 2 dimens"),
+    (
+        lambda: F.take_along_axis(X, [[1]] * 3),
+        r"take_along_axis: indices have shape \(3, 1\), x \(2, 3\): sizes of dimension 0 must be equal or 1",
+    ),
+    (lambda: F.tile(X, (2, -1)), r"tile: repetitions = \(2, -1\): must not be negative"),
+    (lambda: F.tile(X, (1,) * 9), "tile: .* must be at most 8"),
+    (lambda: F.repeat(X, -1), r"repeat: repeats = \(-1,\): must not be negative"),
+    (lambda: F.repeat(X, [1, 2], 1), "repeat: repeats has 2 numbers: must be one, or 3, one an element"),
+    (lambda: F.expand_dims(DEEP, 0), "expand_dims: .* rank 9, must be at most 8"),
+    (lambda: F.expand_dims(X, (0, 0)), "expand_dims: .* an axis is repeated"),
+    (lambda: F.rot90(X, 1, (0,)), r"rot90: axes = \(0,\): must be the two dimensions of a plane"),
+    (lambda: F.moveaxis(X, (0, 1), 0), "moveaxis: source has 2 axes, destination 1"),
+    (lambda: F.moveaxis(X, (0, -2), (0, 1)), r"moveaxis: source = \(0, -2\): an axis is repeated"),
+    (lambda: F.broadcast_arrays(X, tensor((4,))), "broadcast_arrays: shape mismatch"),
+    (lambda: F.meshgrid(X), r"meshgrid: arrays\[0\] has rank 2: must have rank 1"),
+    (lambda: F.meshgrid(*[X[0]] * 9), "meshgrid: .* has rank 9"),
+    (lambda: F.meshgrid(indexing="yx"), "meshgrid: indexing = 'yx': must be 'xy' or 'ij'"),
+    (lambda: F.tril(X[0]), r"tril: x has shape \(3,\): a matrix has two dimensions"),
+    (lambda: F.triu(X[0]), r"triu: x has shape \(3,\): a matrix has two dimensions"),
+]
+AXES = [
+    (lambda: F.concat([X, X], 2), "concat: axis 2"),
+    (lambda: F.concat([tensor(())]), "concat: axis 0"),
+    (lambda: F.stack([X, X], 3), "stack: axis 3"),
+    (lambda: F.unstack(X, axis=2), "unstack: axis 2"),
+    (lambda: F.split(X, 1, -3), "split: axis -3"),
+    (lambda: F.roll(X, 1, 2), "roll: axis 2"),
+    (lambda: F.pad(X, {2: 1}), "pad: axis 2"),
+    (lambda: F.take(X, 0, 2), "take: axis 2"),
+    (lambda: F.take_along_axis(X, [[0]], 2), "take_along_axis: axis 2"),
+    (lambda: F.repeat(X, 1, 2), "repeat: axis 2"),
+    (lambda: F.flip(X, 2), "flip: axis 2"),
+    (lambda: F.moveaxis(X, 2, 0), "moveaxis: axis 2"),
+    (lambda: F.moveaxis(X, 0, -3), "moveaxis: axis -3"),
+    (lambda: F.swapaxes(X, 0, 2), "swapaxes: axis 2"),
+    (lambda: F.expand_dims(X, 3), "expand_dims: axis 3"),
+    (lambda: F.rot90(X, 1, (0, 2)), "rot90: axis 2"),
+]
+
+
+def of_number(case: object) -> str | None:
+    return "" if callable(case) else None
+
+
+@pytest.mark.parametrize(("call", "words"), TYPES, ids=of_number)
+def test_wrong_types_are_refused(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(("call", "words"), VALUES, ids=of_number)
+def test_wrong_values_are_refused(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(("call", "words"), AXES, ids=of_number)
+def test_wrong_axes_are_refused(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(AxisError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(("index", "axis"), [(2, 0), (-3, 0), (3, 1), (-4, 1), (6, None), (-7, None)])
+def test_indices_out_of_range_are_refused(index: int, axis: int | None) -> None:
+    words = f"index {index} is out of bounds for axis {axis or 0} with size"
+    with pytest.raises(IndexError, match=words):
+        wg.take(X, [[0], [index]], axis)
+
+
+def test_constants_that_a_dtype_does_not_hold_are_refused() -> None:
+    with pytest.raises(OverflowError, match="pad: Python integer 70000 out of bounds for int16"):
+        wg.pad(X, 1, constant_values=70000)
+    with pytest.raises(OverflowError, match="full: Python integer 300 out of bounds for uint8"):
+        filling.full(3, 300, np.uint8)

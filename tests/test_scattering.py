@@ -1,0 +1,221 @@
+"""`x[key] = y` with arrays, lists, masks and tensors in the key: what NumPy does to every byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import COPY_DST, COPY_SRC, STORAGE, check_bytes, on_one_adapter, random_bytes, read_buffer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
+from index_keys import INTEGERS, Placed, any_keys, outcome, placed, recorded_plans
+from strategies import nested_strides
+
+import wgslice as wg
+from wgslice.dialects.advanced_index import AdvancedSelection, any_index
+from wgslice.layout import Layout
+from wgslice.plans.indexed_windows import indexed_windows
+
+
+def check(both: Placed) -> None:
+    check_bytes(read_buffer(both.buffer), both.content)
+
+
+def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
+    raw = random_bytes(int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize, seed)
+    return (raw & 1 if dtype == "bool" else raw).view(dtype).reshape(shape)
+
+
+@st.composite
+def broadcastable(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts to another, most often with all of its elements."""
+    if draw(st.booleans()):
+        return shape
+    sizes = tuple(1 if draw(st.booleans()) else size for size in shape)
+    return (1,) * draw(st.integers(0, 1)) + sizes[draw(st.integers(0, len(shape))) :]
+
+
+@settings(max_examples=400)
+@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
+def test_any_key_writes_what_numpy_does(
+    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    dtype = data.draw(st.sampled_from(["bool", "uint8", "float16", "float32", "int64", "complex128"]))
+    layout = Layout.of(sizes, data.draw(nested_strides(sizes, broadcast=False)), data.draw(st.integers(0, 9)))
+    usage = STORAGE | data.draw(st.sampled_from([0, COPY_SRC | COPY_DST]))
+    both = placed(device, layout, dtype, usage)
+    back = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in sizes)
+    array, x = both.array[back], both.tensor[back]
+    key = data.draw(any_keys(array.shape))
+    result = outcome(lambda: array[key])
+    if isinstance(result, str) or np.ndim(result) > 6:  # its values have up to two dimensions more
+        return
+    value = random_array(data.draw(broadcastable(np.shape(result))), dtype, 2)
+    kind = data.draw(st.sampled_from(["array", "strided array", "tensor", "strided tensor", "element"]))
+    wider = np.repeat(value[..., None], 2, -1)
+    element = np.ones((), dtype)[()]
+    given: Any = {
+        "array": value,
+        "strided array": wider[..., 1],
+        "tensor": wg.asarray(value, device),
+        "strided tensor": wg.asarray(wider, device)[..., 0],
+        "element": element,
+    }[kind]
+    theirs = element if kind == "element" else value
+    expected = outcome(lambda: array.__setitem__(key, theirs))
+    found = outcome(lambda: x.__setitem__(key, given))
+    if isinstance(expected, str):
+        assert isinstance(found, str)
+        assert found.partition(": ")[0] == expected.partition(": ")[0]
+        assert expected.partition(": ")[2] in found.replace("assignment: ", "")
+    check(both)
+
+
+@settings(max_examples=100)
+@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6))
+def test_a_value_in_the_same_buffer_is_read_before_anything_is_written(
+    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    both = placed(device, Layout.packed(sizes, 1), data.draw(st.sampled_from(["uint8", "int16", "float32"])))
+    key = data.draw(st.lists(st.integers(-sizes[0], sizes[0] - 1), max_size=sizes[0]))
+    count = len(key) if data.draw(st.booleans()) else min(1, len(key))
+    both.array[key] = both.array[::-1][:count].copy()
+    both.tensor[key] = both.tensor[::-1][:count]
+    check(both)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_of_tensors_of_indices_what_lies_outside_is_dropped(device: wg.Device, dtype: str) -> None:
+    """And the last of equal ones is written, beside arrays and slices too."""
+    both = placed(device, Layout.packed((5, 4, 3)), "int16")
+    indices = np.array([1, 4, 5, 1, 100] + [-1, -100] * (dtype[0] == "i")).astype(dtype)
+    inside = (indices >= 0) & (indices < 5)
+    value = random_array((len(indices), 4, 3), "int16", 3)
+    both.array[indices[inside]] = value[inside]
+    held = wg.asarray(indices, device)
+    both.tensor[held] = wg.asarray(value, device)
+    check(both)
+    columns = np.arange(len(indices)) % 3
+    both.array[indices[inside], :, columns[inside]] = value[inside, :, 0]
+    both.tensor[held, :, columns] = value[:, :, 0]
+    check(both)
+    both.array[indices[inside], 1:, 2] = 7
+    both.tensor[held, 1:, 2] = 7
+    check(both)
+
+
+def test_indices_in_the_buffer_that_is_written(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are read before anything is written, also where several dispatches write."""
+    both = placed(device, Layout.packed((64,)), "int32")
+    both.array[:] = np.random.default_rng(1).permutation(64)
+    both.tensor[...] = both.array
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=256))
+    indices = both.array.copy()
+    both.array[indices] = both.array[::-1].copy()
+    both.tensor[both.tensor] = both.tensor[::-1]
+    check(both)
+
+
+def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
+    both = placed(device, Layout.packed((7, 9)), "int16")
+    mask = both.array > 0
+    both.array[mask] = 5
+    both.tensor[wg.asarray(mask, device)] = 5
+    check(both)
+    both.array[mask[:, 0]] = np.arange(9)
+    both.tensor[wg.asarray(mask[:, 0], device)] = np.arange(9)
+    check(both)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "words"),
+    [
+        ([0, 1], np.zeros((3, 4)), ValueError, r"value array of shape \(3,4\) could not .* shape \(2,4\)"),
+        (
+            [],
+            np.zeros((5, 4)),
+            ValueError,
+            r"of shape \(5,4\) could not be .* indexing result of shape \(0,4\)",
+        ),
+        (True, np.zeros((2, 3, 4)), ValueError, r"of shape \(2,3,4\) could not be broadcast"),
+        (np.ones((3, 4), bool), [1, 2], ValueError, "cannot assign 2 input values to the 12 output values"),
+        (np.zeros((3, 4), bool), [1, 2], ValueError, "cannot assign 2 input values to the 0 output values"),
+        (np.ones((3, 4), bool), np.zeros((3, 4)), TypeError, "requires a 0 or 1-dimensional input, .* has 2"),
+        ([3], 0, IndexError, "index 3 is out of bounds for axis 0 with size 3"),
+        (([0, 1], [0, 1, 2]), 0, IndexError, "shape mismatch: indexing arrays"),
+        ([1.0], 0, IndexError, "only integers, slices"),
+        ([0], 2**70, OverflowError, "too large"),
+        ([0], "a", ValueError, "assignment: "),
+    ],
+)
+def test_refused_assignments_write_nothing(
+    device: wg.Device, key: Any, value: Any, error: type[Exception], words: str
+) -> None:
+    both = placed(device, Layout.packed((3, 4)), "int32")
+    with pytest.raises(error):
+        both.array[key] = value
+    with pytest.raises(error, match=words):
+        both.tensor[key] = value
+    check(both)
+
+
+def test_tensors_that_do_not_fit_are_refused(device: wg.Device) -> None:
+    both = placed(device, Layout.packed((3, 4)), "int32")
+    with pytest.raises(TypeError, match="assignment: output has dtype int32, the input float32"):
+        both.tensor[[0]] = wg.zeros(4, "f4", device)
+    other = wg.Device.request(device.adapter)
+    with pytest.raises(ValueError, match=r"assignment: input: the buffer .* is not on"):
+        both.tensor[[0]] = wg.zeros(4, "i4", other)
+    with pytest.raises(ValueError, match="two elements lie on the same bytes"):
+        wg.broadcast_to(both.tensor, (2, 3, 4))[[0]] = 0
+    check(both)
+    both.buffer.destroy()
+    with pytest.raises(ValueError, match=r"assignment: .*destroyed"):
+        both.tensor[[0]] = 0
+
+
+def test_the_later_one_wins_over_several_dispatches(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = placed(device, Layout.packed((30,)), "int16")
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=1024))
+    plans = recorded_plans(monkeypatch)
+    indices = np.random.default_rng(2).integers(0, 30, 500)
+    value = random_array((500,), "int16", 4)
+    both.array[indices] = value
+    both.tensor[indices] = value
+    assert len(plans) == 4
+    check(both)
+
+
+@on_one_adapter
+def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of places that the host knows no claims are made, repeated or not."""
+    x = wg.zeros((20, 16, 16, 3), "u1", device)
+    y = wg.zeros((20, 16, 16, 3), "u1", device)
+    plans = recorded_plans(monkeypatch)
+    x[np.random.default_rng(0).permutation(20)] = y
+    x[np.zeros(20, int)] = y
+    x[:, [1, 1], [2, 2]] = y[:, :2, 0]
+    x[x.numpy() > 1] = 1  # nothing
+    x[..., [True, False, True]] = 1
+    assert [len(plan.steps) for plan in plans] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("span", [40, 100_000])
+def test_of_equal_places_the_last_one_is_taken(span: int) -> None:
+    """By a table where places are dense, by sorting where they are not."""
+    random = np.random.default_rng(3)
+    for places in (random.integers(0, 40, 200), np.arange(40), np.array([5, 5]), np.array([7])):
+        sizes = (span,)
+        selected = any_index(sizes, places)
+        assert isinstance(selected, AdvancedSelection)
+        found = indexed_windows(selected, Layout.packed(sizes), Layout.packed(selected.shape), reads=False)
+        assert found is not None
+        insertion = found.insertion(found.windows(range(found.count), found.offsets()))
+        last = {place: number for number, place in enumerate(places.tolist())}
+        assert insertion.numbers.tolist() == sorted(last.values())
+        assert not insertion.contested
