@@ -94,7 +94,7 @@ def test_a_buffer_that_cannot_be_copied_from_is_said(device: wg.Device) -> None:
 
 
 def test_the_default_device_explains_descriptors(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.operators.explain.default_device", lambda: device)
+    monkeypatch.setattr("wgslice.gpu.shared_devices.default_device", lambda: device)
     assert str(wg.explain(DESCRIPTORS["Slice"]())) == str(wg.explain(DESCRIPTORS["Slice"](), device))
 
 
@@ -103,8 +103,10 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
     other = wg.Device.request(device.adapter.backend)
     with pytest.raises(ValueError, match=r"^explain: the tensor is on .*: leave device out$"):
         wg.explain(x, other)
-    with pytest.raises(TypeError, match=r"^explain: device is of type str: must be a Device$"):
-        wg.explain(DESCRIPTORS["Slice"](), untyped("vulkan"))
+    with pytest.raises(TypeError, match=r"^explain: device is of type int: must be a Device, which "):
+        wg.explain(DESCRIPTORS["Slice"](), untyped(7))
+    with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):
+        wg.explain(DESCRIPTORS["Slice"](), "voodoo")
     for nothing in (np.arange(4), None, wg.Slice1, device.compile(DESCRIPTORS["Slice"]())):
         with pytest.raises(
             TypeError, match=r"^explain takes a tensor or a descriptor such as Slice1\(\.\.\.\), not "

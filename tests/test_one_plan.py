@@ -356,7 +356,7 @@ def test_asking_for_a_device_and_waiting_make_no_buffer(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
-    monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
+    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [])
     with monkeypatch.context() as patch:
         import wgpu.backends.wgpu_native as native
 

@@ -234,8 +234,10 @@ def test_a_healthy_device_passes(device: wg.Device) -> None:
 
 
 def test_only_devices_are_tested() -> None:
-    with pytest.raises(TypeError, match="selftest: device is of type str: must be a Device"):
-        wg.selftest("Vulkan")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="selftest: device is of type int: must be a Device"):
+        wg.selftest(7)  # type: ignore[arg-type]  # which is what is refused
+    with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):
+        wg.selftest("voodoo")
 
 
 PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 import pickle
 import weakref
 from typing import Any, cast
@@ -145,16 +144,7 @@ def test_a_tensor_does_not_change(device: wg.Device) -> None:
     assert weakref.ref(x)() is x
 
 
-def test_truth_is_numpys_and_membership_is_refused(device: wg.Device) -> None:
-    x = wg.asarray(np.array([0.0, 3.0, 0.0]), device)
-    assert [bool(element) for element in x] == [False, True, False]
-    with pytest.raises(ValueError, match="more than one element is ambiguous"):
-        bool(x)
-    with pytest.raises(TypeError):
-        operator.contains(cast("Any", x), 3.0)
-
-
-@pytest.mark.parametrize("wrong", ["vulkan", 0, False])
+@pytest.mark.parametrize("wrong", [0, False, b"vulkan"])
 def test_a_device_is_a_device(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"asarray: device is of type .*: must be a Device"):
         wg.asarray([1], wrong)

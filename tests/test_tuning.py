@@ -60,8 +60,10 @@ def test_a_tuning_says_what_was_measured(device: wg.Device, kept: Path, measured
         assert part in text
     assert table(MEASURED) in text
     assert repr(tuning).startswith(f"Tuning({made}, {len(MEASURED.works)} classes of work, ")
-    with pytest.raises(TypeError, match="tune: device is of type str: must be a Device"):
-        wg.tune("Vulkan")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tune: device is of type int: must be a Device"):
+        wg.tune(7)  # type: ignore[arg-type]  # which is what is refused
+    with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):
+        wg.tune("voodoo")
 
 
 def test_the_table_has_every_figure_with_its_unit() -> None:

@@ -95,11 +95,7 @@ def swapaxes(x: Tensor, axis1: SupportsIndex, axis2: SupportsIndex) -> Tensor:
     """
     with named("swapaxes"):
         check_tensor("x", x)
-        (first,) = distinct_axes("axis1", axis1, x.ndim)
-        (second,) = distinct_axes("axis2", axis2, x.ndim)
-        order = list(range(x.ndim))
-        order[first], order[second] = second, first
-        return viewed(x, x.layout.permuted(order))
+    return x.swapaxes(axis1, axis2)
 
 
 def expand_dims(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:

@@ -23,7 +23,7 @@ def full(
     shape: SupportsIndex | Iterable[SupportsIndex],
     fill_value: Tensor | ArrayLike,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Make a tensor of one element everywhere; the semantics are those of `numpy.full`.
 
@@ -35,7 +35,7 @@ def full(
         What broadcasts to the shape; cast as NumPy assigns it, unless it is a tensor.
     dtype : dtype_like, optional
         That of `fill_value` by default.
-    device : Device, optional
+    device : Device or str, optional
         That of `fill_value`, or else `default_device()`, by default.
 
     Returns
@@ -76,7 +76,7 @@ def full(
 
 
 def ones(
-    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | str | None = None
 ) -> Tensor:
     """Make a tensor of ones.
 
@@ -86,7 +86,7 @@ def ones(
         Sizes, 0 to 8 of them, each at least 0.
     dtype : dtype_like
         Of elements of 1, 2, 4, 8 or 16 bytes.
-    device : Device, optional
+    device : Device or str, optional
         `default_device()` by default.
 
     Returns
@@ -109,7 +109,7 @@ def ones(
     return full(shape, 1, element_dtype(dtype), device)
 
 
-def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """Make a tensor to write into, like another.
 
     Parameters
@@ -118,7 +118,7 @@ def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None 
         Whose shape, dtype and device it has.
     dtype : dtype_like, optional
         Another dtype.
-    device : Device, optional
+    device : Device or str, optional
         Another device.
 
     Returns
@@ -142,7 +142,7 @@ def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None 
     return empty(x.shape, x.dtype if dtype is None else dtype, device or x.device)
 
 
-def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """Make a tensor of zeros, like another.
 
     Parameters
@@ -151,7 +151,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None 
         Whose shape, dtype and device it has.
     dtype : dtype_like, optional
         Another dtype.
-    device : Device, optional
+    device : Device or str, optional
         Another device.
 
     Returns
@@ -175,7 +175,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None 
     return zeros(x.shape, x.dtype if dtype is None else dtype, device or x.device)
 
 
-def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """Make a tensor of ones, like another.
 
     Parameters
@@ -184,7 +184,7 @@ def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | None =
         Whose shape, dtype and device it has.
     dtype : dtype_like, optional
         Another dtype.
-    device : Device, optional
+    device : Device or str, optional
         Another device.
 
     Returns
@@ -212,7 +212,7 @@ def full_like(
     x: Tensor,
     fill_value: Tensor | ArrayLike,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Make a tensor of one element everywhere, like another; the semantics are those of `numpy.full_like`.
 
@@ -224,7 +224,7 @@ def full_like(
         As for `full`.
     dtype : dtype_like, optional
         Another dtype.
-    device : Device, optional
+    device : Device or str, optional
         Another device.
 
     Returns

@@ -15,10 +15,10 @@ from wgslice.doctor.windows import window_trials
 from wgslice.errors import named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device
+from wgslice.gpu.shared_devices import checked_device
 from wgslice.gpu.translation import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
-from wgslice.tensors.creation import checked_device
 
 __all__ = ["KernelTest", "SelfTest", "selftest"]
 
@@ -96,7 +96,7 @@ class SelfTest:
         return "\n".join([head, *(f"  {test}" for test in self.kernels)])
 
 
-def selftest(device: Device | None = None) -> SelfTest:
+def selftest(device: Device | str | None = None) -> SelfTest:
     """Try every kernel that a device may choose against NumPy, and stop using those that are wrong.
 
     Each is tried at both sides of every condition under which it is taken, byte by byte and beside what it
@@ -105,7 +105,7 @@ def selftest(device: Device | None = None) -> SelfTest:
 
     Parameters
     ----------
-    device : Device, optional
+    device : Device or str, optional
         The default device if there is none given.
 
     Returns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -22,7 +21,7 @@ from wgslice.gpu.waiting import wait_done
 from wgslice.plans.costs import Figure
 from wgslice.plans.profiles import PATTERN_NBYTES, Limits
 
-__all__ = ["WRAPPED", "Device", "default_device"]
+__all__ = ["WRAPPED", "Device"]
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
@@ -226,23 +225,3 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
-
-
-def default_device() -> Device:
-    """Get the device that is used where none is given; made once, then shared, until it is lost.
-
-    The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
-    is the best of this machine.
-
-    Raises
-    ------
-    NoAdapterError
-        This machine has no adapter, or none that fits WGSLICE_ADAPTER.
-    """
-    with process_lock:
-        if not default_devices or default_devices[0].is_lost():
-            default_devices[:] = [Device.request(os.environ.get("WGSLICE_ADAPTER"))]
-        return default_devices[0]
-
-
-default_devices: list[Device] = []  # the one, once it is made

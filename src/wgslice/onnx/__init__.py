@@ -6,7 +6,6 @@ are views, the others copies, recorded together and submitted once.
 
 from __future__ import annotations
 
-import threading
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,8 +21,9 @@ from numpy.typing import NDArray
 from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import choose_adapter
-from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
+from wgslice.gpu.shared_devices import default_device, named_device
 from wgslice.onnx.graph import Input
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 from wgslice.onnx.reader import read_graph, read_model
@@ -214,10 +214,6 @@ run_node = Backend.run_node
 supports_device = Backend.supports_device
 
 
-finding = threading.Lock()
-found_devices: dict[str, Device] = {}  # by the name that asked for them
-
-
 def checked(model: Model) -> onnx.ModelProto:
     """A model, read from where it is, of operators that run here, and by ONNX's rules."""
     read = loaded(model)
@@ -249,7 +245,4 @@ def find_device(device: str | Device | GPUDevice) -> Device:
         return default_device()
     if not isinstance(device, str):
         return Device.wrap(device)
-    with finding:
-        if device not in found_devices or found_devices[device].is_lost():
-            found_devices[device] = Device.request(device)
-        return found_devices[device]
+    return named_device(device)

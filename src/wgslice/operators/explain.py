@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.device import Device
+from wgslice.gpu.shared_devices import checked_device
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
@@ -17,7 +18,7 @@ from wgslice.tensors.tensor import Tensor
 __all__ = ["explain"]
 
 
-def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
+def explain(what: Tensor | Descriptor, device: Device | str | None = None) -> Plan:
     """Tell what would run, why, and what in the layout keeps it from a faster way.
 
     Parameters
@@ -26,7 +27,7 @@ def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
         A view, of which `copy()` is explained: what `numpy()` runs as well, unless the view is packed and
         read as it lies. Or a descriptor, on bindings as `CompiledOperator.plan` has them; a write into a
         window is one with strides of its output.
-    device : Device, optional
+    device : Device or str, optional
         Where a descriptor would be compiled; the default device if there is none given. A tensor has its own.
 
     Returns
@@ -57,18 +58,18 @@ def explain(what: Tensor | Descriptor, device: Device | None = None) -> Plan:
     >>> wg.explain(x[1:]).hindrances
     ()
     """
-    if device is not None and not isinstance(device, Device):
-        raise TypeError(f"explain: device is of type {type(device).__name__}: must be a Device")
+    with named("explain"):
+        chosen = None if device is None else checked_device(device)
     if isinstance(what, Tensor):
-        if device not in (None, what.device):
-            raise ValueError(f"explain: the tensor is on {what.device}, not on {device}: leave device out")
+        if chosen not in (None, what.device):
+            raise ValueError(f"explain: the tensor is on {what.device}, not on {chosen}: leave device out")
         with named("explain"):
             return plan_of_copy(what)
     if not isinstance(what, Descriptor):
         given = f"the class {what.__name__}" if isinstance(what, type) else type(what).__name__
         has_plan = "; print its plan" * isinstance(what, CompiledOperator)
         raise TypeError(f"explain takes a tensor or a descriptor such as Slice1(...), not {given}{has_plan}")
-    operator = what.planned(device or default_device())
+    operator = what.planned(chosen or checked_device(None))
     with named(operator.name):
         return operator.plan(operator.aligned, operator.device.limits)
 

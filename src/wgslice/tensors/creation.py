@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, DTypeLike
 from wgslice.arguments import checked_offset, checked_shape, integers
 from wgslice.dtypes import element_dtype, native_array
 from wgslice.errors import named
-from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
+from wgslice.gpu.shared_devices import checked_device
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.tensors.dlpack import imported
-from wgslice.tensors.tensor import Tensor, allocate
+from wgslice.tensors.tensor import Tensor, allocate, packed_copy
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import Buffer
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["asarray", "empty", "from_buffer", "from_dlpack", "zeros"]
 
 
-def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
+def asarray(
+    array: ArrayLike | Tensor,
+    device: Device | str | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    copy: bool | None = None,
+) -> Tensor:
     """Upload an array.
 
     Parameters
@@ -32,20 +39,31 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
     array : array_like or Tensor
         Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
         elements.
-    device : Device, optional
-        `default_device()` by default; a tensor's own for a tensor.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, case ignored, such as "vulkan", whose device is made once
+        and shared. `default_device()` by default; a tensor's own for a tensor.
+    dtype : dtype_like, optional
+        To which NumPy casts the array before it is uploaded; of a tensor its own, since nothing is converted
+        on the GPU. The array's by default, in native byte order.
+    copy : bool, optional
+        True copies a tensor on the GPU too, False refuses what is not on the device already. By default only
+        what must be is copied.
 
     Returns
     -------
     Tensor
-        Packed, in native byte order, in a buffer of its own; a tensor on the same device as it is.
+        Packed, in native byte order, in a buffer of its own; a tensor on the same device as it is, unless
+        `copy`. A tensor of another device is read back and uploaded.
 
     Raises
     ------
     TypeError
-        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes.
+        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or not a tensor's own.
     ValueError
-        The rank is above 8, or the bytes are more than the device's largest buffer.
+        The rank is above 8, the bytes are more than the device's largest buffer, or a copy is needed where
+        `copy` is False.
+    NoAdapterError
+        No adapter has the name that `device` gives.
     OutOfDeviceMemory
         The device has no memory left.
 
@@ -56,21 +74,42 @@ def asarray(array: ArrayLike | Tensor, device: Device | None = None) -> Tensor:
     >>> x[1:, ::-2].numpy()
     array([[ 7,  5],
            [11,  9]])
+    >>> wg.asarray([1, 2, 3], dtype=np.uint8).dtype
+    dtype('uint8')
     """
-    if isinstance(array, Tensor):
-        if device in (None, array.device):
-            return array
-        array = array.numpy()
     with named("asarray"):
-        native = native_array(np.asarray(array))
+        if isinstance(array, Tensor):
+            check_same_element(array, dtype)
+            chosen = array.device if device is None else checked_device(device)
+            if chosen is array.device:
+                return packed_copy(array) if copy else array
+            check_may_copy(copy, f"from {array.device} to {chosen}")
+            array = array.numpy()
+        check_may_copy(copy, "from this machine's memory to a device")
+        native = native_array(np.asarray(array, dtype))
         tensor = allocate(checked_shape(native.shape), native.dtype, checked_device(device))
         if native.size:
             upload(tensor.device, tensor.buffer, native.reshape(-1).view(np.uint8))
     return tensor
 
 
+def check_same_element(tensor: Tensor, dtype: DTypeLike | None) -> None:
+    """Refuse a dtype that is not a tensor's."""
+    if dtype is not None and element_dtype(dtype) != tensor.dtype:
+        raise TypeError(
+            f"dtype {np.dtype(dtype)}: the tensor has {tensor.dtype}, and nothing is converted on a GPU: "
+            "convert its numpy(), or view() it as another dtype of the same width"
+        )
+
+
+def check_may_copy(copy: bool | None, way: str) -> None:
+    """Refuse a copy where none is wanted."""
+    if copy is False:
+        raise ValueError(f"copy=False: elements have to be copied {way}; leave it out")
+
+
 def empty(
-    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | str | None = None
 ) -> Tensor:
     """Make a tensor to write into.
 
@@ -80,8 +119,8 @@ def empty(
         Sizes, 0 to 8 of them, each at least 0.
     dtype : dtype_like
         Of elements of 1, 2, 4, 8 or 16 bytes.
-    device : Device, optional
-        `default_device()` by default.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
     Returns
     -------
@@ -107,7 +146,7 @@ def empty(
 
 
 def zeros(
-    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | None = None
+    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | str | None = None
 ) -> Tensor:
     """Make a tensor of zeros.
 
@@ -117,8 +156,8 @@ def zeros(
         Sizes, 0 to 8 of them, each at least 0.
     dtype : dtype_like
         Of elements of 1, 2, 4, 8 or 16 bytes.
-    device : Device, optional
-        `default_device()` by default.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
     Returns
     -------
@@ -209,15 +248,15 @@ def from_buffer(
         return Tensor(device, gpu_buffer, element, layout)
 
 
-def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
+def from_dlpack(x: Any, device: Device | str | None = None) -> Tensor:
     """Upload an array or tensor of another library, such as PyTorch's, by the DLPack protocol.
 
     Parameters
     ----------
     x : object with ``__dlpack__`` and ``__dlpack_device__``
         In CPU memory; from elsewhere its library copies it there, where NumPy 2.1 or newer can ask for that.
-    device : Device, optional
-        `default_device()` by default.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
     Returns
     -------
@@ -245,15 +284,3 @@ def from_dlpack(x: Any, device: Device | None = None) -> Tensor:
     with named("from_dlpack"):
         array = imported(x)
     return asarray(array, device)
-
-
-def checked_device(device: Device | None) -> Device:
-    """The default device for None."""
-    if device is None:
-        return default_device()
-    if not isinstance(device, Device):
-        raise TypeError(
-            f"device is of type {type(device).__name__}: must be a Device, which Device.request and "
-            "Device.wrap make"
-        )
-    return device

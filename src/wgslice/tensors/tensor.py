@@ -21,6 +21,7 @@ from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped
 from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
+from wgslice.tensors.namespaced import Namespaced
 from wgslice.tensors.placed import viewed
 from wgslice.tensors.reading import Readable
 from wgslice.tensors.rearranging import Rearrangeable
@@ -28,11 +29,11 @@ from wgslice.tensors.scattering import scatter
 from wgslice.tensors.uncomputed import Uncomputed
 from wgslice.tensors.writing import as_assigned, write
 
-__all__ = ["Tensor", "allocate", "viewed"]
+__all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
 
 
 @dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
-class Tensor(Uncomputed, Readable, Rearrangeable):
+class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
     Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the

@@ -11,11 +11,11 @@ from typing import Any
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.gpu.shared_devices import checked_device
 from wgslice.kept_costs.record import Record, origin_of
 from wgslice.kept_costs.store import NoFolderError, keep, say
 from wgslice.kept_costs.subject import Subject
 from wgslice.plans.costs import Costs
-from wgslice.tensors.creation import checked_device
 from wgslice.tuning.measure import measure_costs
 from wgslice.tuning.table import described
 
@@ -63,7 +63,9 @@ class Tuning:
         return f"Tuning({self.device}, {works} classes of work, {self.seconds:.1f} s)"
 
 
-def tune(device: Device | None = None, *, progress: Callable[[float, str], None] | None = None) -> Tuning:
+def tune(
+    device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
+) -> Tuning:
     """Measure what work costs on a device, and let plans choose by that.
 
     Until then plans go by figures that are shipped with wgslice, measured on other machines. What is
@@ -72,7 +74,7 @@ def tune(device: Device | None = None, *, progress: Callable[[float, str], None]
 
     Parameters
     ----------
-    device : Device, optional
+    device : Device or str, optional
         What to measure; the default device if there is none given. Nothing else should run on it, or on this
         machine, meanwhile. Its plans are made by the new costs from then on; operators that are compiled keep
         theirs, and other devices that exist do too.

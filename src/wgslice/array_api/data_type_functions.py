@@ -1,0 +1,119 @@
+"""What data types are, and become together; nothing is converted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from wgslice.array_api.creation import asarray
+from wgslice.dtypes import DType, element_dtype
+from wgslice.errors import named
+from wgslice.gpu.device import Device
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+@dataclass(frozen=True)
+class FloatInfo:
+    """Limits of a floating-point type; of a complex one, those of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """Limits of an integer type."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: Device | None = None) -> Tensor:
+    """A packed copy, or `x` itself where `copy` is False; a TypeError for another dtype than its own."""
+    with named("astype"):
+        check_tensor("x", x)
+    return asarray(x, dtype=dtype, device=device, copy=True if copy else None)
+
+
+def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
+    """Whether a type becomes another without loss, by NumPy's rules."""
+    with named("can_cast"):
+        return bool(np.can_cast(dtype_of(from_), element_dtype(to)))
+
+
+def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
+    """Limits of a floating-point type, as Python's numbers; a TypeError for any other type."""
+    with named("finfo"):
+        dtype = dtype_of(type)
+        if dtype.kind not in "fc":
+            raise TypeError(f"dtype {dtype}: must be a floating-point one; iinfo knows integers")
+        info: Any = np.finfo(cast("Any", dtype))
+        eps, most, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+        return FloatInfo(info.bits, eps, most, least, normal, info.dtype)
+
+
+def iinfo(type: DTypeLike | Tensor, /) -> IntegerInfo:
+    """Limits of an integer type; a TypeError for any other type."""
+    with named("iinfo"):
+        dtype = dtype_of(type)
+        if dtype.kind not in "iu":
+            raise TypeError(f"dtype {dtype}: must be an integer one; finfo knows floating-point ones")
+        info = np.iinfo(cast("Any", dtype))
+        return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)
+
+
+def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> bool:
+    """Whether a type is another, of a kind such as "integral", or of any in a tuple of these."""
+    with named("isdtype"):
+        given = element_dtype(dtype)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        found = False
+        for each in kinds:
+            if isinstance(each, str):
+                if each not in KINDS:
+                    known = ", ".join(map(repr, KINDS))
+                    raise ValueError(f"kind = {each!r}: must be a dtype or one of {known}")
+                found |= given.kind in KINDS[each]
+            else:
+                found |= given == element_dtype(each)
+        return found
+
+
+def result_type(*arrays_and_dtypes: Tensor | DTypeLike | complex) -> DType:
+    """The type that these become together, by NumPy's rules; Python's numbers adapt to the others."""
+    with named("result_type"):
+        strong = [each for each in arrays_and_dtypes if not isinstance(each, int | float | complex)]
+        if not strong:
+            raise ValueError("name at least one tensor or dtype")
+        given = [
+            each if isinstance(each, int | float | complex) else dtype_of(each) for each in arrays_and_dtypes
+        ]
+        found: DType = np.result_type(*given)
+        return found
+
+
+def dtype_of(given: DTypeLike | Tensor) -> DType:
+    """A tensor's type, or a type itself."""
+    return given.dtype if isinstance(given, Tensor) else element_dtype(given)
