@@ -252,9 +252,7 @@ def test_a_tensor_leads_to_its_namespace(device: wg.Device) -> None:
     assert x.__array_namespace__() is array_api
     for version in ("2021.12", "2024.12", xp.__array_api_version__):
         assert x.__array_namespace__(api_version=version) is array_api
-    with pytest.raises(
-        ValueError, match=r"__array_namespace__: api_version = .2020.12.: must be one"
-    ):
+    with pytest.raises(ValueError, match=r"__array_namespace__: api_version = .2020.12.: must be one"):
         x.__array_namespace__(api_version="2020.12")
     assert x.device is device
 
