@@ -67,7 +67,8 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
             check_indices(places, size, along)
         check_readable(x.device, x, "x")
         source = flattened(x) if axis is None else x
-        return source[(*[slice(None)] * along, places)]
+        taken = source[(*[slice(None)] * along, places)]
+        return taken if isinstance(places, Tensor) or places.ndim else packed_copy(taken)  # else a view
 
 
 def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:

@@ -1,7 +1,8 @@
-"""The array API standard's way from a tensor to its functions and to another device."""
+"""Protocols by which others get from a tensor to functions of it, and to another device."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
@@ -26,6 +27,17 @@ class Namespaced(Placed):
                 known = ", ".join(namespace.VERSIONS)
                 raise ValueError(f"api_version = {api_version!r}: must be one of {known}")
         return namespace
+
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: Collection[type],
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> Any:
+        return import_module("wgslice.numpy_functions.dispatch").call_function(
+            function, types, arguments, options
+        )
 
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Self:
         """Move to another device, or one of that name, through host memory, which waits; on its own itself.

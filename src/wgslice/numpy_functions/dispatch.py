@@ -1,0 +1,40 @@
+"""NumPy's protocol for its functions: which of them runs on a tensor, and that others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wgslice.errors import named
+from wgslice.numpy_functions import describing, joining, likes, moving, splitting, viewing
+from wgslice.numpy_functions.renamed import RENAMED
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.uncomputed import refused
+
+__all__ = ["FUNCTIONS", "call_function"]
+
+OWN = (describing, joining, likes, moving, splitting, viewing)
+BY_NAME = {**RENAMED, **{name: getattr(module, name) for module in OWN for name in module.__all__}}
+
+# By NumPy's function; not every release of NumPy has all of them.
+FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    getattr(np, name): function for name, function in BY_NAME.items() if hasattr(np, name)
+}
+
+
+def call_function(
+    function: Callable[..., Any],
+    types: Collection[type],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """What `Tensor.__array_function__` gives: NumPy calls it for any of its functions that gets a tensor."""
+    if not all(issubclass(each, Tensor | np.ndarray) for each in types):
+        return NotImplemented  # another library's array is asked next
+    name = f"{function.__module__}.{function.__name__}"
+    if function not in FUNCTIONS:
+        refused(name)
+    with named(name):
+        return FUNCTIONS[function](*arguments, **options)

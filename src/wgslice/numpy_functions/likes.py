@@ -1,0 +1,79 @@
+"""NumPy's functions that make a tensor like another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wgslice.arrays import filling
+from wgslice.numpy_functions.options import check_order
+from wgslice.tensors.creation import empty, zeros
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
+
+
+def empty_like(
+    prototype: Tensor,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """A tensor with any content; packed, whatever the other's strides."""
+    return empty(*described(prototype, dtype, order, shape, device))
+
+
+def zeros_like(
+    a: Tensor,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """A tensor of zeros."""
+    return zeros(*described(a, dtype, order, shape, device))
+
+
+def ones_like(
+    a: Tensor,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """A tensor of ones."""
+    return filling.ones(*described(a, dtype, order, shape, device))
+
+
+def full_like(
+    a: Tensor,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """A tensor of one element everywhere."""
+    sizes, element, chosen = described(a, dtype, order, shape, device)
+    return filling.full(sizes, fill_value, element, chosen)
+
+
+def described(a: Tensor, dtype: Any, order: str, shape: Any, device: Any) -> tuple[Any, Any, Any]:
+    """Sizes, dtype and device of what is like a tensor but for what is named."""
+    check_tensor("a", a)
+    check_order(order, "CKA")
+    return (
+        a.shape if shape is None else shape,
+        a.dtype if dtype is None else dtype,
+        a.device if device is None else device,
+    )

@@ -1,0 +1,358 @@
+"""NumPy's functions on tensors: what NumPy gives of arrays, bit for bit, or a refusal by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import check_same
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moving import numbered, pairs, shapes
+
+import wgslice as wg
+from wgslice.gpu.protocols import Buffer
+from wgslice.layout import Layout
+from wgslice.numpy_functions.dispatch import FUNCTIONS
+from wgslice.tensors.uncomputed import REMEDY
+
+Case = Callable[[Any], Any]
+numpy: Any = np  # whose stubs know nothing of tensors
+
+# Each is called with an array and with a tensor of the same elements, of various ranks: where NumPy refuses
+# one, a tensor is refused too.
+VIEWS: dict[str, list[Case]] = {
+    "atleast_1d": [np.atleast_1d, lambda x: np.atleast_1d(x, x)],
+    "atleast_2d": [np.atleast_2d, lambda x: np.atleast_2d(x, x)],
+    "atleast_3d": [np.atleast_3d, lambda x: np.atleast_3d(x, x)],
+    "broadcast_arrays": [
+        lambda x: list(np.broadcast_arrays(x, x[..., :1])),
+        lambda x: np.broadcast_arrays(x)[0],
+    ],
+    "broadcast_to": [lambda x: np.broadcast_to(x, (2, *x.shape)), lambda x: np.broadcast_to(x, (7, 3))],
+    "expand_dims": [lambda x: np.expand_dims(x, 0), lambda x: np.expand_dims(a=x, axis=(0, -1))],
+    "flip": [np.flip, lambda x: np.flip(x, 1), lambda x: np.flip(m=x, axis=(0, -1))],
+    "fliplr": [np.fliplr],
+    "flipud": [np.flipud],
+    "moveaxis": [lambda x: np.moveaxis(x, 0, -1), lambda x: np.moveaxis(x, [0, 1], [1, 0])],
+    "rot90": [np.rot90, lambda x: np.rot90(x, 3), lambda x: np.rot90(m=x, k=-2, axes=(1, 0))],
+    "split": [lambda x: np.split(x, 2), lambda x: np.split(ary=x, indices_or_sections=[1, 3], axis=-1)],
+    "array_split": [lambda x: np.array_split(x, 3, axis=-1), lambda x: np.array_split(x, [1], axis=0)],
+    "vsplit": [lambda x: np.vsplit(x, [1])],
+    "hsplit": [lambda x: np.hsplit(x, [2])],
+    "dsplit": [lambda x: np.dsplit(x, [1, 2])],
+    "squeeze": [np.squeeze, lambda x: np.squeeze(x[None], axis=0), lambda x: np.squeeze(x, 0)],
+    "swapaxes": [lambda x: np.swapaxes(x, 0, -1), lambda x: np.swapaxes(x, 0, 2)],
+    "transpose": [np.transpose, lambda x: np.transpose(x, (1, 0)), lambda x: np.transpose(a=x, axes=None)],
+}
+COPIES: dict[str, list[Case]] = {
+    "column_stack": [lambda x: np.column_stack([x, x]), lambda x: np.column_stack((x[0], x))],
+    "concatenate": [
+        lambda x: np.concatenate([x, x[::-1]]),
+        lambda x: np.concatenate((x, x), axis=-1, dtype=x.dtype),
+        lambda x: np.concatenate((x, x), axis=None),
+        lambda x: np.concatenate([x, x[..., None]]),
+    ],
+    "copy": [np.copy],
+    "dstack": [lambda x: np.dstack([x, x])],
+    "full_like": [
+        lambda x: np.full_like(x, 1),
+        lambda x: np.full_like(a=x, fill_value=3, dtype="i2", shape=(2, 5)),
+    ],
+    "hstack": [lambda x: np.hstack([x, x])],
+    "ones_like": [np.ones_like, lambda x: np.ones_like(x, "f4"), lambda x: np.ones_like(x, shape=3)],
+    "pad": [
+        *(
+            lambda x, mode=mode: np.pad(x, 1, mode)
+            for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+        ),
+        lambda x: np.pad(x, (2, 1), constant_values=1),
+        lambda x: np.pad(array=x, pad_width=3, mode="reflect", reflect_type="even"),
+        lambda x: np.pad(x, -1),
+    ],
+    "repeat": [lambda x: np.repeat(x, 2), lambda x: np.repeat(a=x, repeats=3, axis=-1)],
+    "roll": [
+        lambda x: np.roll(x, 2),
+        lambda x: np.roll(x, (1, -1), (0, 1)),
+        lambda x: np.roll(a=x, shift=1, axis=0),
+    ],
+    "stack": [lambda x: np.stack([x, x]), lambda x: np.stack((x, x, x), axis=-1)],
+    "take": [
+        lambda x: np.take(x, [1, -1]),
+        lambda x: np.take(x, [[0], [1]], axis=-1),
+        lambda x: np.take(x, [-9, 99], axis=0, mode="clip"),
+        lambda x: np.take(x, [-9, 99], axis=0, mode="wrap"),
+        lambda x: np.take(x, 1, 0),
+        lambda x: np.take(x, 99),
+    ],
+    "take_along_axis": [lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2), int), axis=-1)],
+    "tile": [lambda x: np.tile(x, 2), lambda x: np.tile(A=x, reps=(2, 1, 3))],
+    "tril": [np.tril, lambda x: np.tril(m=x, k=1)],
+    "triu": [np.triu, lambda x: np.triu(x, -1)],
+    "vstack": [lambda x: np.vstack([x, x])],
+    "zeros_like": [np.zeros_like, lambda x: np.zeros_like(x, np.int16, shape=(2, 2))],
+}
+# A view where there is one.
+EITHER: dict[str, list[Case]] = {
+    "ravel": [np.ravel],
+    "reshape": [
+        lambda x: np.reshape(x, -1),
+        lambda x: np.reshape(x, (x.shape[-1], -1)),
+        lambda x: np.reshape(x, (7, 11)),
+    ],
+}
+SHAPES: dict[str, list[Case]] = {
+    "ndim": [np.ndim],
+    "shape": [np.shape],
+    "size": [np.size, lambda x: np.size(x, 0), lambda x: np.size(x, -1), lambda x: np.size(a=x, axis=5)],
+    "may_share_memory": [
+        lambda x: np.may_share_memory(x, x[1:]),
+        lambda x: np.may_share_memory(x[:1], x[1:]),
+    ],
+}
+if hasattr(np, "matrix_transpose"):  # NumPy 2.0
+    VIEWS["permute_dims"] = [lambda x: np.permute_dims(x, (1, 0))]
+    VIEWS["matrix_transpose"] = [np.matrix_transpose]
+if hasattr(np, "unstack"):  # NumPy 2.1
+    VIEWS["unstack"] = [np.unstack, lambda x: np.unstack(x, axis=-1)]
+EVERYTHING = {**VIEWS, **COPIES, **EITHER, **SHAPES}
+
+
+def outcome(call: Case, x: Any) -> Any:
+    """What a call returns, or the exception."""
+    try:
+        return call(x)
+    except (IndexError, ValueError, TypeError) as error:
+        return error
+
+
+def check(ours: Any, numpys: Any) -> None:
+    """The same elements, in tensors; or the same numbers; or both refused."""
+    if isinstance(numpys, Exception):
+        assert isinstance(ours, Exception), ours
+        assert isinstance(ours, type(numpys)) or isinstance(numpys, type(ours)), (ours, numpys)
+    elif isinstance(numpys, tuple | list) and not all(isinstance(each, int) for each in numpys):
+        assert isinstance(ours, type(numpys))
+        assert len(ours) == len(numpys)
+        for mine, theirs in zip(ours, numpys, strict=True):
+            check(mine, theirs)
+    elif isinstance(numpys, np.ndarray | np.generic):
+        assert isinstance(ours, wg.Tensor), ours
+        check_same(ours.numpy(), np.asarray(numpys))
+    else:
+        assert ours == numpys
+
+
+def tensors_in(found: Any) -> list[wg.Tensor]:
+    """The tensors of a result."""
+    return [
+        each
+        for each in (found if isinstance(found, tuple | list) else [found])
+        if isinstance(each, wg.Tensor)
+    ]
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataObject) -> None:
+    sizes = data.draw(shapes(least=2 if name in ("tril", "triu") else 1, smallest=int(name == "take")))
+    x, array = data.draw(pairs(device, sizes, data.draw(st.sampled_from(["uint8", "float32", "int64"]))))
+    for case in EVERYTHING[name]:
+        found = outcome(case, x)
+        check(found, outcome(case, array))
+        if name in VIEWS:
+            assert all(each.buffer is x.buffer for each in tensors_in(found))
+        if name in COPIES:
+            assert all(each.buffer is not x.buffer and each.is_packed for each in tensors_in(found))
+
+
+def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:
+    x = wg.asarray(numbered((4, 6), "int16"), device)
+    assert numpy.reshape(x, (2, 12)).buffer is x.buffer
+    assert numpy.ravel(x).buffer is x.buffer
+    assert numpy.reshape(x.T, 24).buffer is not x.buffer
+    assert numpy.ravel(x[:, 1:]).buffer is not x.buffer
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="NumPy 2.1 has reshape's copy")
+def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
+    array = numbered((4, 6), "int16")
+    x: Any = wg.asarray(array, device)
+    copied = numpy.reshape(x, (2, 12), copy=True)
+    assert copied.buffer is not x.buffer
+    check_same(copied.numpy(), array.reshape(2, 12))
+    assert numpy.reshape(x, (2, 12), copy=False).buffer is x.buffer
+    with pytest.raises(ValueError, match=r"numpy\.reshape: copy=False: with strides .* there is no view"):
+        numpy.reshape(x.T, 24, copy=False)
+
+
+def test_arrays_beside_tensors_are_uploaded(device: wg.Device) -> None:
+    """Where one output is written; of the tensors' dtype."""
+    array = numbered((3, 4), "float32")
+    x: Any = wg.asarray(array, device)
+    cases: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda first, second: numpy.concatenate([first, second, second]),
+        lambda first, second: numpy.stack((second, first), axis=1),
+        lambda first, second: numpy.vstack([second[0], first]),
+        lambda first, second: numpy.hstack([second, first]),
+        lambda first, second: numpy.dstack([second, first]),
+        lambda first, second: numpy.column_stack([first, second[:, 0]]),
+    )
+    for case in cases:
+        found: Any = case(x, array[::-1])
+        assert found.device is device
+        check_same(found.numpy(), np.asarray(case(array, array[::-1])))
+    with pytest.raises(
+        TypeError,
+        match=r"numpy\.concatenate: the dtype of arrays\[1\] is int64: must be float32 as the tensors",
+    ):
+        numpy.concatenate([x, np.arange(4)[None]])
+    with pytest.raises(
+        TypeError, match=r"numpy\.stack: dtype is float64: must be float32 as the tensors have"
+    ):
+        numpy.stack([x, array], dtype="f8", casting="unsafe")
+
+
+def test_copyto_writes_into_tensors(device: wg.Device) -> None:
+    array = numbered((3, 4), "int16")
+    x: Any = wg.asarray(array, device)
+    other = array.copy()
+    for source in (7, array[1], array[::-1].copy()):
+        numpy.copyto(x[:, ::-1], source)
+        numpy.copyto(other[:, ::-1], source)
+        check_same(x.numpy(), other)
+    with pytest.raises(TypeError, match=r"numpy\.copyto: copyto: dst is of type ndarray: must be a Tensor"):
+        numpy.copyto(array, x)
+    with pytest.raises(TypeError, match=r"numpy\.copyto: where is of type ndarray: must be left out"):
+        numpy.copyto(x, 7, where=array > 2)
+    with pytest.raises(ValueError, match=r"numpy\.copyto: casting = 'unsafe': must be 'same_kind'"):
+        numpy.copyto(x, 7, casting="unsafe")
+
+
+def test_a_tensor_like_another_one(device: wg.Device) -> None:
+    x: Any = wg.asarray(numbered((3, 4), "int16"), device).T
+    made: Any = numpy.empty_like(x)
+    assert (made.shape, made.dtype.name, made.is_packed, made.device) == ((4, 3), "int16", True, device)
+    with pytest.raises(ValueError, match=r"numpy\.zeros_like: order = 'F': must be one of C, K, A"):
+        numpy.zeros_like(x, order="F")
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        assert numpy.zeros_like(x, device=device).device is device
+
+
+def test_shared_memory(device: wg.Device) -> None:
+    x: Any = wg.asarray(numbered((6,), "int16"), device)
+    assert numpy.may_share_memory(x[::2], x[1::2])
+    assert not numpy.may_share_memory(x[:3], x[3:])
+    assert not numpy.may_share_memory(x, x.copy())
+    assert not numpy.may_share_memory(x, np.arange(6))
+    assert not numpy.may_share_memory(x[:0], x)
+
+
+@pytest.fixture
+def unread() -> Any:
+    """A tensor without a device, which would fail if it were read."""
+    nothing: Any = None
+    device: wg.Device = nothing
+    buffer: Buffer = nothing
+    return wg.Tensor(device, buffer, np.dtype(np.float32), Layout.packed((3, 4)))
+
+
+def dispatched() -> list[Any]:
+    """NumPy's functions that ask their arguments what to do."""
+    modules = (np, np.linalg, np.fft)
+    found = {each for module in modules for each in vars(module).values() if hasattr(each, "_implementation")}
+    return sorted(found, key=lambda each: (str(each.__module__), each.__name__))
+
+
+def test_every_other_function_is_refused_by_its_name(unread: Any) -> None:
+    functions = [function for function in dispatched() if function not in FUNCTIONS]
+    assert len(functions) > 200
+    for function in functions:
+        with pytest.raises(TypeError) as refused:
+            unread.__array_function__(function, (wg.Tensor,), (unread,), {})
+        assert str(refused.value) == f"{function.__module__}.{function.__name__}: {REMEDY}"
+    for call in (np.mean, np.sum, np.sort, np.linalg.norm, np.fft.fft, np.unique, np.isclose):
+        arguments = (unread,) * (2 if call is np.isclose else 1)
+        with pytest.raises(TypeError, match=f"^{call.__module__}.{call.__name__}: tensors are moved"):
+            call(*arguments)
+    with pytest.raises(TypeError, match=r"^numpy\.where: tensors are moved"):
+        np.where(np.ones((3, 4), bool), unread, 0)
+
+
+def test_the_table_names_functions_of_numpys_own_parameters() -> None:
+    """By which callers may name them."""
+    assert {getattr(np, name) for name in (*EVERYTHING, "copyto", "empty_like")} == set(FUNCTIONS)
+    for theirs, ours in FUNCTIONS.items():
+        expected = [name for name in inspect.signature(theirs).parameters if name != "kwargs"]
+        parameters = inspect.signature(ours).parameters
+        if "options" not in parameters:
+            assert set(expected) <= set(parameters), theirs
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda x: numpy.concatenate([x, x], out=np.zeros((6, 4))),
+            TypeError,
+            "concatenate: out is of type ndarray",
+        ),
+        (
+            lambda x: np.take(x, [0], out=np.zeros(1)),
+            TypeError,
+            "take: out is of type ndarray: must be left out",
+        ),
+        (
+            lambda x: np.take(x, x, mode="wrap"),
+            ValueError,
+            "take: mode = 'wrap': must be 'raise' or 'clip', or",
+        ),
+        (
+            lambda x: np.pad(x, 1, "mean"),
+            ValueError,
+            "pad: pad: mode = 'mean': must be one of .*modes compute",
+        ),
+        (lambda x: np.pad(x, 1, "linear_ramp", end_values=2), TypeError, "pad: end_values is of type int"),
+        (
+            lambda x: np.pad(x, 1, "reflect", reflect_type="odd"),
+            TypeError,
+            "pad: reflect_type is of type str",
+        ),
+        (lambda x: numpy.ravel(x, order="F"), ValueError, "ravel: order = 'F': must be one of C, since"),
+        (lambda x: numpy.reshape(x, 12, order="F"), ValueError, "reshape: order = 'F': must be one of C, A"),
+        (
+            lambda x: numpy.array_split(x, 0),
+            ValueError,
+            "array_split: indices_or_sections = 0: must be at least 1",
+        ),
+        (
+            lambda x: numpy.array_split(x, 2.5),
+            TypeError,
+            "array_split: indices_or_sections = 2.5: must be an int",
+        ),
+        (
+            lambda x: np.transpose(x, (0, 0)),
+            ValueError,
+            "transpose: transpose: axes = .* an axis is repeated",
+        ),
+    ],
+)
+def test_options_that_do_not_go_are_refused(
+    unread: Any, call: Case, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=rf"^numpy\.{words}"):
+        call(unread)
+
+
+def test_arrays_of_other_libraries_are_asked_next(unread: Any) -> None:
+    class Other:
+        def __array_function__(self, *_: Any) -> str:
+            return "asked"
+
+    other: Any = Other()
+    assert numpy.concatenate([unread, other]) == "asked"
+    assert numpy.mean(unread, where=other) == "asked"
