@@ -71,7 +71,7 @@ NAMES = [
     ),
 ]
 SIGNATURES = {
-    wg.asarray: "(array, device=None)",
+    wg.asarray: "(array, device=None, *, dtype=None, copy=None)",
     wg.empty: "(shape, dtype, device=None)",
     wg.zeros: "(shape, dtype, device=None)",
     wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
