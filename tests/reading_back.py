@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import wgslice.array_api as ours
-from wgslice.array_api import data_types
+from wgslice.array_api.data_types import DTYPES
 from wgslice.array_api.refused import REFUSED
 
 __array_api_version__ = ours.__array_api_version__
@@ -150,9 +150,8 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 
 # A dtype of NumPy's equals None if it is float64's; its types of scalars do not.
-for name, dtype in vars(data_types).items():
-    if isinstance(dtype, np.dtype):
-        globals()[name] = dtype.type
+for name, dtype in DTYPES.items():
+    globals()[name] = dtype.type
 
 concat = one_dtype(ours.concat)
 stack = one_dtype(ours.stack)

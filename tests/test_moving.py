@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
@@ -315,3 +316,44 @@ def test_an_array_fills_by_broadcasting(device: wg.Device) -> None:
     check_same(
         filling.full((2, 3), [1, 2, 3], np.uint8, device).numpy(), np.full((2, 3), [1, 2, 3], np.uint8)
     )
+
+
+COPYING: dict[str, Callable[[wg.Tensor], Any]] = {
+    "concat: arrays[0]": lambda x: wg.concat([x, x]),
+    "stack: arrays[0]": lambda x: wg.stack([x]),
+    "roll: x": lambda x: wg.roll(x, 1, 0),
+    "pad: x": lambda x: wg.pad(x, 1),
+    "tile: x": lambda x: wg.tile(x, 2),
+    "repeat: x": lambda x: wg.repeat(x, 2),
+    "take: x": lambda x: wg.take(x, [0], 0),
+    "take_along_axis: x": lambda x: taking.take_along_axis(x, [[0]], 0),
+    "tril: x": triangles.tril,
+    "triu: x": triangles.triu,
+}
+
+
+@pytest.mark.parametrize("name", COPYING)
+def test_destroyed_buffers_are_refused_by_name(device: wg.Device, name: str) -> None:
+    x = wg.asarray(numbered((2, 3), "int16"), device)
+    COPYING[name](x)
+    x.buffer.destroy()
+    with pytest.raises(ValueError, match=f"^{re.escape(name)}: .*destroyed"):
+        COPYING[name](x)
+
+
+@pytest.mark.parametrize("name", COPYING)
+def test_tensors_of_a_lost_device_say_so(device: wg.Device, name: str) -> None:
+    lost = wg.Device.request(device.adapter)
+    x = wg.asarray(numbered((2, 3), "int16"), lost)
+    lost.wgpu_device.destroy()
+    with pytest.raises(wg.DeviceLostError):
+        COPYING[name](x)
+
+
+def test_what_another_device_holds_is_refused(device: wg.Device) -> None:
+    x = wg.asarray(numbered((2, 3), "int16"), device)
+    y = wg.asarray(numbered((2, 3), "int16"), wg.Device.request(device.adapter))
+    with pytest.raises(
+        ValueError, match=r"concat: arrays\[1\]: .* is not on .*: move the data to"
+    ):
+        wg.concat([x, y])

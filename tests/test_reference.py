@@ -12,7 +12,7 @@ import pytest
 from helpers import load_bootstrap
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["wgslice", "wgslice.dialects", "wgslice.onnx", "wgslice.directml"]
+MODULES = ["wgslice", "wgslice.array_api", "wgslice.dialects", "wgslice.onnx", "wgslice.directml"]
 
 
 @pytest.fixture(scope="module")

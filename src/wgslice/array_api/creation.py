@@ -12,6 +12,7 @@ from wgslice.arrays import broadcasting, filling, triangles
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.gpu.shared_devices import checked_device
 from wgslice.tensors import creation
 from wgslice.tensors.tensor import Tensor
 
@@ -43,7 +44,7 @@ def asarray(
     /,
     *,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
     copy: bool | None = None,
 ) -> Tensor:
     """Upload numbers, nested sequences of them or an array; a tensor of the device as it is.
@@ -51,27 +52,8 @@ def asarray(
     A tensor is copied where `copy` is True, and refused by a TypeError where `dtype` is not its own. A
     ValueError where `copy` is False and elements would have to go to another device.
     """
-    with named("asarray"):
-        if isinstance(obj, Tensor):
-            check_own(obj, dtype)
-            moved = device not in (None, obj.device)
-            if moved and copy is False:
-                raise ValueError(f"a tensor of {obj.device} cannot be on {device} without a copy")
-            return obj.copy() if copy and not moved else creation.asarray(obj, device)
-        if copy is False:
-            raise ValueError("host memory cannot be on a device without a copy: leave copy=False out")
-        kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
-        array = np.asarray(obj, kind)
-    return creation.asarray(array, device)
-
-
-def check_own(x: Tensor, dtype: DTypeLike | None) -> None:
-    """Refuse to convert."""
-    if dtype is not None and element_dtype(dtype) != x.dtype:
-        raise TypeError(
-            f"dtype {element_dtype(dtype)} of a tensor of {x.dtype}: elements are moved and not converted; "
-            "asarray(x.numpy(), dtype=...) converts on the host"
-        )
+    kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
+    return creation.asarray(obj, device, dtype=kind, copy=copy)
 
 
 def arange(
@@ -81,7 +63,7 @@ def arange(
     step: float = 1,
     *,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Evenly spaced numbers, computed on the host and uploaded."""
     with named("arange"):
@@ -101,7 +83,7 @@ def linspace(
     num: int,
     *,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
     """So many evenly spaced numbers, computed on the host and uploaded."""
@@ -117,7 +99,7 @@ def eye(
     *,
     k: int = 0,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Ones on a diagonal of a matrix of zeros: a write into a window."""
     columns = n_rows if n_cols is None else n_cols
@@ -130,40 +112,40 @@ def eye(
     return matrix
 
 
-def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor to write into."""
     return creation.empty(shape, np.float64 if dtype is None else dtype, device)
 
 
-def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of zeros."""
     return creation.zeros(shape, np.float64 if dtype is None else dtype, device)
 
 
-def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of ones."""
     return filling.ones(shape, np.float64 if dtype is None else dtype, device)
 
 
 def full(
-    shape: Shape, fill_value: Any, *, dtype: DTypeLike | None = None, device: Device | None = None
+    shape: Shape, fill_value: Any, *, dtype: DTypeLike | None = None, device: Device | str | None = None
 ) -> Tensor:
     """A tensor of one element everywhere."""
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
     return filling.full(shape, fill_value, kind, device)
 
 
-def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor to write into, of another's shape."""
     return filling.empty_like(x, dtype, device)
 
 
-def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of zeros, of another's shape."""
     return filling.zeros_like(x, dtype, device)
 
 
-def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | None = None) -> Tensor:
+def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of ones, of another's shape."""
     return filling.ones_like(x, dtype, device)
 
@@ -174,20 +156,20 @@ def full_like(
     fill_value: Any,
     *,
     dtype: DTypeLike | None = None,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """A tensor of one element everywhere, of another's shape."""
     return filling.full_like(x, fill_value, dtype, device)
 
 
-def from_dlpack(x: Any, /, *, device: Device | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
     """Upload an array or tensor of another library; a tensor of the device as it is, unless `copy` is True.
 
     A BufferError where `copy` is False and elements would have to go to another device.
     """
-    if isinstance(x, Tensor) and device in (None, x.device):
-        return x.copy() if copy else x
     with named("from_dlpack"):
+        if isinstance(x, Tensor) and (device is None or checked_device(device) is x.device):
+            return x.copy() if copy else x
         if copy is False:
             raise BufferError("elements cannot go to a device without a copy: leave copy=False out")
     return creation.from_dlpack(x, device)

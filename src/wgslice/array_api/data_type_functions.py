@@ -49,7 +49,9 @@ class IntegerInfo:
     dtype: DType
 
 
-def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: Device | None = None) -> Tensor:
+def astype(
+    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: Device | str | None = None
+) -> Tensor:
     """A packed copy, or `x` itself where `copy` is False; a TypeError for another dtype than its own."""
     with named("astype"):
         check_tensor("x", x)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from wgslice.dtypes import DType
+
 __all__ = [
+    "DTYPES",
     "bool",
     "complex64",
     "complex128",
@@ -38,6 +41,8 @@ float32 = np.dtype(np.float32)
 float64 = np.dtype(np.float64)
 complex64 = np.dtype(np.complex64)
 complex128 = np.dtype(np.complex128)
+
+DTYPES: dict[str, DType] = {name: kind for name, kind in globals().items() if isinstance(kind, np.dtype)}
 
 e = float(np.e)
 inf = float(np.inf)

@@ -7,18 +7,14 @@ from typing import Any
 import numpy as np
 
 from wgslice.arguments import MAX_RANK
-from wgslice.array_api import data_types
 from wgslice.array_api.creation import DEFAULTS
 from wgslice.array_api.data_type_functions import isdtype
+from wgslice.array_api.data_types import DTYPES
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.shared_devices import checked_device, default_device
 
 __all__ = ["Info", "namespace_info"]
-
-DTYPES: dict[str, DType] = {
-    name: dtype for name, dtype in vars(data_types).items() if isinstance(dtype, np.dtype)
-}
 
 
 class Info:

@@ -58,7 +58,8 @@ def asarray(
     Raises
     ------
     TypeError
-        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or not a tensor's own.
+        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or not a tensor's own; or the
+        array is a sequence that holds tensors, which `stack` puts together.
     ValueError
         The rank is above 8, the bytes are more than the device's largest buffer, or a copy is needed where
         `copy` is False.
@@ -86,6 +87,7 @@ def asarray(
             check_may_copy(copy, f"from {array.device} to {chosen}")
             array = array.numpy()
         check_may_copy(copy, "from this machine's memory to a device")
+        check_of_numbers(array)
         native = native_array(np.asarray(array, dtype))
         tensor = allocate(checked_shape(native.shape), native.dtype, checked_device(device))
         if native.size:
@@ -100,6 +102,15 @@ def check_same_element(tensor: Tensor, dtype: DTypeLike | None) -> None:
             f"dtype {np.dtype(dtype)}: the tensor has {tensor.dtype}, and nothing is converted on a GPU: "
             "convert its numpy(), or view() it as another dtype of the same width"
         )
+
+
+def check_of_numbers(array: Any) -> None:
+    """Refuse a nested sequence of tensors, which NumPy would read back without a word."""
+    if isinstance(array, list | tuple):
+        for item in array:
+            if isinstance(item, Tensor):
+                raise TypeError("a sequence of tensors: stack puts them together on their device")
+            check_of_numbers(item)
 
 
 def check_may_copy(copy: bool | None, way: str) -> None:
