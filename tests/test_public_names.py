@@ -57,6 +57,7 @@ NAMES = [
         "slice1",
         "slice_grad",
         "squeeze",
+        "tile_offsets",
     ),
 ]
 SIGNATURES = {
@@ -73,6 +74,7 @@ SIGNATURES = {
     wg.ExtractWindows: "(input, output, offsets, sizes, strides=None, fill=None)",
     wg.insert_windows: "(y, x, offsets, strides=None, *, overlap='refuse')",
     wg.InsertWindows: "(input, output, offsets, strides=None, *, overlap='refuse')",
+    wg.tile_offsets: "(shape, tile, overlap=0)",
     wg.reverse: "(x, axes=None)",
     wg.permute: "(x, axes)",
     wg.broadcast_to: "(x, shape)",

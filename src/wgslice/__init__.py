@@ -13,6 +13,7 @@ from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, zeros
 from wgslice.tensors.tensor import Tensor
@@ -66,6 +67,7 @@ __all__ = [
     "slice1",
     "slice_grad",
     "squeeze",
+    "tile_offsets",
     "tune",
     "zeros",
 ]
