@@ -113,8 +113,6 @@ SIGNATURES = {
     triangles.tril: "(x, k=0)",
     triangles.triu: "(x, k=0)",
     wg.tile_offsets: "(shape, tile, overlap=0)",
-    wg.reverse: "(x, axes=None)",
-    wg.permute: "(x, axes)",
     wg.broadcast_to: "(x, shape)",
     wg.reshape: "(x, shape)",
     wg.squeeze: "(x, axis=None)",

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from helpers import ADAPTERS, DTYPES, adapter_id, check_bytes, check_same, eleme
 import wgslice as wg
 from wgslice.doctor.cases import cases
 from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.inserting import insert_trials
 from wgslice.doctor.pipelines import constants_of, with_few_pipelines
 from wgslice.doctor.trials import Trial
 from wgslice.doctor.windows import window_trials
@@ -60,6 +61,12 @@ FAULTS = {
         Fault(
             Kernel.WINDOW_ROWS, "one index too few", "offset - extent + size,", "offset - extent + size - 1,"
         ),
+        Fault(
+            Kernel.INSERT_ROWS,
+            "backwards forwards",
+            "block_of_row(row.source, row.backwards,",
+            "block_of_row(row.source, false,",
+        ),
     ],
     "words": [
         Fault(
@@ -94,6 +101,12 @@ FAULTS = {
             "let place = k % each * (each + 1u) + k / each;",
             "let place = k / each * (each + 1u) + k % each;",
         ),
+        Fault(
+            Kernel.INSERT_WORDS,
+            "a neighbour's bytes",
+            "write_bits(first + k, value, mask);",
+            "atomicStore(&target_words[first + k], value);",
+        ),
         Fault(Kernel.WINDOW_WORDS, "rows too long by one", "cursor.left > 1u", "cursor.left > 0u"),
     ],
     "elements": [
@@ -106,8 +119,15 @@ FAULTS = {
         Fault(
             Kernel.EXTRACT_WINDOWS,
             "one index beyond",
-            "index < copy.extents[i][j]",
-            "index <= copy.extents[i][j]",
+            "index - copy.begins[i][j] < copy.extents[i][j]",
+            "index - copy.begins[i][j] <= copy.extents[i][j]",
+        ),
+        Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
+        Fault(
+            Kernel.INSERT_WINDOWS,
+            "one word for all",
+            "source_words[element.batch * words + i]",
+            "source_words[element.batch * words]",
         ),
         Fault(
             Kernel.SHIFTED_ROWS,
@@ -186,6 +206,39 @@ def wrong_windows(device: wg.Device) -> int:
     return wrong
 
 
+def wrong_inserts(device: wg.Device) -> int:
+    """How many of some windows that are put into a tensor are not NumPy's."""
+    wrong = 0
+    overlap: Literal["refuse", "last"]
+    for dtype, step, overlap in (
+        *(("uint8", 1, "refuse"), ("uint8", 2, "refuse"), ("float16", 1, "refuse"), ("uint8", 1, "last")),
+        *(("float32", -1, "refuse"), ("float64", 1, "refuse"), ("complex128", 3, "refuse")),
+    ):
+        offsets = [(3, 1), (12, 5), (20, 3), (26, -2)] if overlap == "refuse" else [(3, 1), (5, 3), (4, 9)]
+        windows = elements(dtype, (len(offsets), 6, 37))
+        before = elements(dtype, (30, 120))
+        x, expected = wg.asarray(before, device), np.pad(before, 9)
+        y = wg.asarray(windows, device)
+        needs = {Kernel.INSERT_WINDOWS} | ({Kernel.CLAIM_WINDOWS} if overlap == "last" else set())
+        by_elements = abs(step) > 1 or overlap == "last"
+        if needs & device.limits.distrusted and by_elements:
+            with pytest.raises(RuntimeError, match="no kernel is left for windows"):
+                wg.insert_windows(y, x, offsets, (1, step), overlap=overlap)
+            continue
+        wg.insert_windows(y, x, offsets, (1, step), overlap=overlap)
+        for (row, column), window in zip(offsets, windows, strict=True):
+            columns = slice(column + 9, column + 9 + 36 * abs(step) + 1, abs(step))
+            expected[row + 9 : row + 15, columns] = window[:, :: 1 if step > 0 else -1]
+        wrong += x.numpy().tobytes() != np.ascontiguousarray(expected[9:-9, 9:-9]).tobytes()
+    return wrong
+
+
+def elements(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Random bits."""
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return random_bytes(count, count).view(dtype).reshape(shape)
+
+
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
 @pytest.mark.parametrize("group", FAULTS)
 def test_broken_kernels_are_found_and_slices_stay_right(
@@ -198,7 +251,7 @@ def test_broken_kernels_are_found_and_slices_stay_right(
     )
     device = wg.Device.request(adapter)
     if Kernel.NARROW_RUNS not in broken:  # which would not compile here either
-        assert wrong_slices(device) + wrong_windows(device) > 0
+        assert wrong_slices(device) + wrong_windows(device) + wrong_inserts(device) > 0
     tested = wg.selftest(device)
     assert set(tested.failed) == {kernel.value for kernel in broken}
     assert device.limits.distrusted == set(broken)
@@ -215,6 +268,7 @@ def test_broken_kernels_are_found_and_slices_stay_right(
             assert (" bytes are wrong, the first is number " in test.failure) == compiles
     assert wrong_slices(device) == 0
     assert wrong_windows(device) == 0
+    assert wrong_inserts(device) == 0
 
 
 def test_a_healthy_device_passes(device: wg.Device) -> None:
@@ -247,7 +301,7 @@ def trials_of(profile: Profile) -> dict[Kernel, list[Trial]]:
     """All that would be tried, by kernel."""
     limits = Limits(2**27, 32, 65535, profile)
     found = defaultdict(list)
-    for trial in (*copy_trials(limits), *window_trials(limits)):
+    for trial in (*copy_trials(limits), *window_trials(limits), *insert_trials(limits)):
         found[trial.kernel].append(trial)
     return found
 
@@ -339,7 +393,8 @@ def test_without_any_kernel_a_copy_is_refused(device: wg.Device) -> None:
     array = np.arange(400, dtype=np.uint8).reshape(20, 20)
     x = wg.asarray(array, alone)
     with pytest.raises(
-        RuntimeError, match=r"no kernel is left for a copy of sizes \(10, 7\): extract_windows, "
+        RuntimeError,
+        match=r"no kernel is left for a copy of sizes \(10, 7\): claim_windows, extract_windows, ",
     ):
         x[::2, ::3].copy()
     with pytest.raises(

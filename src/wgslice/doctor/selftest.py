@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.inserting import insert_trials
 from wgslice.doctor.pipelines import with_few_pipelines
 from wgslice.doctor.trials import Trial, run_trials
 from wgslice.doctor.windows import window_trials
@@ -147,7 +148,7 @@ def run(device: Device, limits: Limits) -> list[KernelTest]:
     with ThreadPoolExecutor(max_workers=2) as threads:
         tests = {
             kernel: threads.submit(outcome, device, with_few_pipelines(trials, most))
-            for all_trials in (window_trials(limits), copy_trials(limits))
+            for all_trials in (window_trials(limits), insert_trials(limits), copy_trials(limits))
             for kernel, trials in by_kernel(all_trials, limits).items()
         }
     return [tests[kernel].result() for kernel in Kernel if kernel in tests]

@@ -30,9 +30,9 @@ SEED = 1
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One dispatch of a kernel between bytes of its own."""
+    """One dispatch of a kernel between bytes of its own; of one that claims, with that which reads claims."""
 
-    plan: Plan  # of the one step
+    plan: Plan
     strides: str  # of source and target, for whoever looks for what went wrong
     source_nbytes: int
     target_nbytes: int
@@ -44,7 +44,7 @@ class Trial:
     @property
     def step(self) -> OnGrid:
         """The dispatch."""
-        (step,) = self.plan.steps
+        step = self.plan.steps[0]
         assert isinstance(step, OnGrid)
         return step
 
@@ -55,8 +55,10 @@ class Trial:
 
     def fits(self, limits: Limits) -> bool:
         """Whether a device's bindings and grids hold it; plans cut what they do not hold."""
-        bound = max(self.step.source_binding.nbytes, self.step.target_binding.nbytes)
-        return bound <= limits.binding_nbytes and max(self.step.share.workgroups) <= limits.workgroups
+        steps = [step for step in self.plan.steps if isinstance(step, OnGrid)]
+        bound = max(max(step.source_binding.nbytes, step.target_binding.nbytes) for step in steps)
+        groups = max(max(step.share.workgroups) for step in steps)
+        return bound <= limits.binding_nbytes and groups <= limits.workgroups
 
 
 def side_nbytes(layout: Layout, width_nbytes: int) -> int:
