@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -67,7 +69,10 @@ class Regret:
 
 
 def run_regret(console: Console, arguments: Namespace) -> None:
-    """`python3 run bench --regret`: with the figures that are shipped, and with those of this adapter."""
+    """`python3 run bench --regret`: with the figures that are shipped, and with those of this adapter.
+
+    With `--rounds 0` nothing is timed again: figures that have changed are judged by the times that are kept.
+    """
     cases = [
         case
         for case in CASES
@@ -84,11 +89,12 @@ def run_regret(console: Console, arguments: Namespace) -> None:
             "tuned": measure_costs(device, lambda _, __: None),
         }
         schedule.finish("figures of this adapter")
+        times = kept_times(arguments) if arguments.rounds == 0 else {}
         for case in cases:
             if schedule.spent:
                 break
             schedule.begin(case.name)
-            found.append(measure_case(case, arguments.rounds, figures))
+            found.append(measure_case(case, arguments.rounds, figures, times.get(case.name)))
             schedule.finish(case.name)
     for name in figures:
         console.print(table(found, name))
@@ -106,8 +112,20 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     console.print(f"kept in bench/results/{stem}.json and .png")
 
 
-def measure_case(case: Case, rounds: int, figures: Mapping[str, Costs]) -> Regret:
-    """One case: each way is checked against NumPy once, then timed in turns; the best time counts."""
+def kept_times(arguments: Namespace) -> dict[str, dict[str, float]]:
+    """The times of each way of each case that the last run on this adapter has kept."""
+    now = {**about([], arguments), "contenders": {"wgslice": describe()}}
+    kept = json.loads((RESULTS / f"{stem_of(now)}-regret.json").read_text("utf-8"))
+    return {case["name"]: case["ways_s"] for case in kept["slices"]}
+
+
+def measure_case(
+    case: Case, rounds: int, figures: Mapping[str, Costs], times: Mapping[str, float] | None
+) -> Regret:
+    """One case: each way is checked against NumPy once, then timed in turns; the best time counts.
+
+    Where the times are known, nothing runs.
+    """
     array = case.array()
     x = wg.asarray(array, device)
     view = wg.permute(x, case.work.axes)[case.key]
@@ -126,18 +144,35 @@ def measure_case(case: Case, rounds: int, figures: Mapping[str, Costs]) -> Regre
             run_by = Way(choice.name, replace(plan, steps=in_order(choice.steps)), choice.seconds)
             way = ways.setdefault(choice.name, run_by)
             way.estimate_s = min(way.estimate_s, choice.seconds)
-    for way in ways.values():
+    chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
+    if times is None:
+        time_ways(case.name, list(ways.values()), places, target, expected, rounds)
+    else:
+        for way in ways.values():
+            way.best_s = times[way.name]
+    return Regret(case, list(ways.values()), chosen)
+
+
+def time_ways(
+    name: str,
+    ways: Sequence[Way],
+    places: Sequence[Place],
+    target: wg.Tensor,
+    expected: NDArray[Any],
+    rounds: int,
+) -> None:
+    """Check each way against NumPy, then time them in turns."""
+    for way in ways:
+        target[...] = 0  # nothing of what the way before it wrote
         way.best_s = run(way.plan, places)
         if target.numpy().tobytes() != expected.tobytes():
-            raise ValueError(f"{case.name} by {way.name}: wrong")
-    least_s = min(way.estimate_s for way in ways.values())
+            raise ValueError(f"{name} by {way.name}: wrong")
+    least_s = min(way.estimate_s for way in ways)
     for _ in range(rounds):
-        for way in ways.values():
+        for way in ways:
             if way.estimate_s <= HOPELESS * least_s:
                 run(way.plan, places)
                 way.best_s = min(way.best_s, run(way.plan, places))
-    chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
-    return Regret(case, list(ways.values()), chosen)
 
 
 def run(plan: Plan, places: Sequence[Place]) -> float:

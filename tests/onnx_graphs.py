@@ -23,17 +23,21 @@ class Growing:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
-    computed: int = 0  # parameters
 
     def constant(self, values: Any) -> str:
-        """A parameter: now and then one that the graph itself computes."""
+        """A parameter: now and then one that the graph itself computes, of constants or of shapes."""
         name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(values, np.int64)
-        if self.draw(st.integers(0, 9)):
-            return name
-        self.computed += 1
-        self.nodes.append(helper.make_node("Identity", [name], [f"computed_{name}"]))
-        return f"computed_{name}"
+        array = np.asarray(values, np.int64)
+        way = self.draw(st.integers(0, 9))
+        if way == 0:
+            self.nodes.append(helper.make_node("Identity", [name], [f"computed_{name}"]))
+        elif way == 1:
+            x = self.draw(st.sampled_from(sorted(self.sizes)))
+            array = array - prod(self.sizes[x])
+            self.nodes.append(helper.make_node("Size", [x], [f"size_{name}"]))
+            self.nodes.append(helper.make_node("Add", [f"size_{name}", name], [f"computed_{name}"]))
+        self.constants[name] = array
+        return f"computed_{name}" if way < 2 else name
 
     def add(self, operator: str, inputs: list[str], *sizes: tuple[int, ...], **attributes: Any) -> None:
         outputs = [f"v{len(self.sizes) + number}" for number in range(len(sizes))]
@@ -46,9 +50,11 @@ class Growing:
         sizes = self.sizes[x]
         fitting = [self.identity, self.reshape, self.transpose, self.squeeze, self.flatten]
         if sizes and prod(sizes) <= MOST_ELEMENTS:
-            fitting += [self.slice, self.split, self.concat, self.pad]
+            fitting += [self.slice, self.split, self.concat, self.pad, self.gather, self.tile]
         if len(sizes) < 6:
             fitting += [self.unsqueeze, self.expand]
+        if len(sizes) >= 2 and self.opset >= 14:
+            fitting += [self.trilu, self.reverse_sequence]
         if len(sizes) == 4 and 0 not in sizes:
             fitting += [self.space_to_depth, self.depth_to_space]
         self.draw(st.sampled_from(fitting))(x, sizes)
@@ -138,6 +144,31 @@ class Growing:
         repeat = self.draw(st.integers(1, 3))
         if prod(sizes) * repeat <= MOST_ELEMENTS:
             self.add("Expand", [x, self.constant([repeat, *(1 for _ in sizes)])], (repeat, *sizes))
+
+    def gather(self, x: str, sizes: tuple[int, ...]) -> None:
+        axis, shape = self.axis(len(sizes)), self.draw(st.sampled_from([(), (1,), (3,), (2, 2)]))
+        if len(sizes) + len(shape) > 6 or sizes[axis] == 0:
+            return
+        index = st.integers(-sizes[axis], sizes[axis] - 1)
+        indices = self.draw(st.lists(index, min_size=prod(shape), max_size=prod(shape)))
+        result = (*sizes[: axis % len(sizes)], *shape, *sizes[axis % len(sizes) + 1 :])
+        self.add("Gather", [x, self.constant(np.reshape(indices, shape))], result, axis=axis)
+
+    def tile(self, x: str, sizes: tuple[int, ...]) -> None:
+        counts = [self.draw(st.integers(0, 3)) for _ in sizes]
+        result = tuple(size * count for size, count in zip(sizes, counts, strict=True))
+        if prod(result) <= MOST_ELEMENTS:
+            self.add("Tile", [x, self.constant(counts)], result)
+
+    def trilu(self, x: str, sizes: tuple[int, ...]) -> None:
+        k, upper = self.draw(st.integers(-4, 4)), self.draw(st.integers(0, 1))
+        self.add("Trilu", [x, self.constant(k)], sizes, upper=upper)
+
+    def reverse_sequence(self, x: str, sizes: tuple[int, ...]) -> None:
+        time, batch = sizes[:2]
+        if time:
+            lengths = self.draw(st.lists(st.integers(1, time), min_size=batch, max_size=batch))
+            self.add("ReverseSequence", [x, self.constant(lengths)], sizes)
 
     def space_to_depth(self, x: str, sizes: tuple[int, ...]) -> None:
         n, c, h, w = sizes

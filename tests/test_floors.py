@@ -118,6 +118,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "kept_costs.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.reader": {"onnx"},
+        "onnx.reference": {"onnx"},
+        "onnx.supported": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
     }

@@ -173,7 +173,7 @@ def test_any_graph_is_that_of_the_reference(device: wg.Device, graph: Growing, d
         for ours, theirs in zip(run(given_inputs), expected, strict=True):
             check_same(ours, np.asarray(theirs, np.int32))
     assert prepared.memory is not None
-    assert prepared.memory.submissions <= 1 + graph.computed
+    assert prepared.memory.submissions <= 1
 
 
 def chain() -> tuple[onnx.ModelProto, NDArray[np.float32], int]:
@@ -469,7 +469,7 @@ def cut_model(*nodes: onnx.NodeProto, starts: Any = (0,)) -> onnx.ModelProto:
             [helper.make_node("Add", ["y", "y"], ["z"]), helper.make_node("Exp", ["z"], ["w"])],
             "operators Add, Exp: not",
         ),
-        ([helper.make_node("ReverseSequence", ["y", "n"], ["z"])], "operator ReverseSequence"),
+        ([helper.make_node("NonZero", ["y"], ["z"])], "operator NonZero"),
         ([helper.make_node("Slice", ["y"], ["z"], domain="com.example")], "operator com.example.Slice"),
     ],
 )

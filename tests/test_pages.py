@@ -25,7 +25,7 @@ from wgslice.plans.profiles import CPU
 from wgslice.plans.shipped import shipped
 
 TOPICS = {
-    *("slicing", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
+    *("slicing", "numpy", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
     *("array-api", "how-it-works", "how-fast", "ci", "contributing", "doctor", "tuning"),
 }
 SHOWN = replace(CPU, costs=shipped("lavapipe-25-0"))  # by which pages show plans, on every adapter

@@ -50,6 +50,7 @@ def test_the_first_page_links_the_others(reference: Path) -> None:
 def test_the_reference_shows_what_people_call(reference: Path) -> None:
     anchors = set(re.findall(r'id="([\w.]*)"', (reference / "wgslice.html").read_text("utf-8")))
     called = {"__getitem__", "__setitem__", "numpy", "copy", "reshape", "squeeze", "view", "T"}
+    called |= {"mT", "transpose", "item", "astype", "shape", "to_device"}
     assert {f"Tensor.{name}" for name in called} <= anchors
     assert {"CompiledOperator.__call__", "CompiledOperator.record", "Slice1.__init__"} <= anchors
     assert not {"Tensor.__init__", "Device.__init__", "CompiledOperator.__init__"} & anchors

@@ -120,7 +120,7 @@ class Layout:
         first[axis], second[axis] = range(middle), range(middle, self.sizes[axis])
         return self.select(first), self.select(second)
 
-    @property
+    @cached_property
     def is_nested(self) -> bool:
         """Whether every stride exceeds the extent of all dimensions with smaller ones."""
         extent = 1

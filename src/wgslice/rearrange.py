@@ -15,6 +15,7 @@ __all__ = [
     "flipped",
     "parts",
     "permuted",
+    "repeated",
     "repeated_to",
     "reshaped",
     "squeezed",
@@ -72,15 +73,19 @@ def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
 
 
 def repeated_to(layout: Layout, shape: SupportsIndex | Iterable[SupportsIndex]) -> Layout:
-    """`layout` repeated to `shape`, to which it must broadcast."""
-    sizes = checked_shape(shape)
-    repeated = broadcast(layout, sizes)
-    if repeated is None:
+    """`layout` repeated to a tensor's `shape`, to which it must broadcast."""
+    return repeated(layout, checked_shape(shape))
+
+
+def repeated(layout: Layout, sizes: tuple[int, ...]) -> Layout:
+    """`layout` repeated to sizes, of any number, to which it must broadcast."""
+    found = broadcast(layout, sizes)
+    if found is None:
         raise ValueError(
             f"shape {layout.sizes} does not broadcast to {sizes}: from the last one on, each of its sizes "
             "must be equal, 1 or missing"
         )
-    return repeated
+    return found
 
 
 def broadcast(layout: Layout, sizes: Sequence[int]) -> Layout | None:

@@ -25,6 +25,7 @@ __all__ = [
     "SIDES",
     "Operand",
     "Placed",
+    "Planning",
     "Recorder",
     "check_bindable",
     "place",
@@ -64,9 +65,11 @@ class Recorder:
         self.encoder = encoder
         self.compute_pass: ComputePass | None = None
 
-    def copy(self, planner: Planner, source: Operand, target: Operand) -> None:
+    def copy(
+        self, planner: Planner, source: Operand, target: Operand, *, planning: Planning = planned
+    ) -> None:
         """Plan and record between buffers that have been checked."""
-        plan, places = place(self.device, planner, source, target)
+        plan, places = place(self.device, planner, source, target, planning=planning)
         self.add(plan, self.device.pipelines.prepare(plan), places)
 
     def add(self, plan: Plan, commands: Sequence[Command], places: Sequence[Place]) -> None:

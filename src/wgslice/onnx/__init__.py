@@ -26,7 +26,8 @@ from wgslice.gpu.process import adapters
 from wgslice.gpu.shared_devices import default_device, named_device
 from wgslice.onnx.graph import Input
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
-from wgslice.onnx.reader import UnsupportedOperatorError, check_supported, read_graph, read_model
+from wgslice.onnx.reader import read_graph, read_model
+from wgslice.onnx.supported import UnsupportedOperatorError, origins_given, trace
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import GPUDevice
@@ -50,9 +51,11 @@ DEFAULT = "CPU"  # ONNX's word for "wherever"; its inputs and outputs are in mem
 class Backend(onnx.backend.base.Backend):
     """wgslice as an ONNX backend.
 
-    It runs Concat, DepthToSpace, Expand, Flatten, Identity, Pad, Reshape, Slice, SpaceToDepth, Split,
-    Squeeze, Transpose and Unsqueeze of every opset, on tensors of all types but strings, and takes Constant
-    nodes.
+    It runs Concat, ConstantOfShape, DepthToSpace, Expand, Flatten, Gather, GatherElements, Identity, Pad,
+    Reshape, ReverseSequence, ScatterND, Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu and
+    Unsqueeze of every opset, on tensors of all types but strings, and takes Constant nodes. Shape, Size,
+    Range, and arithmetic on what comes from shapes, from constants or from inputs that are declared as
+    integers of rank 0 or 1, run on the host.
     """
 
     @classmethod
@@ -98,7 +101,8 @@ class Backend(onnx.backend.base.Backend):
         Raises
         ------
         UnsupportedOperatorError
-            The graph has other operators; a `NotImplementedError` and a `ValueError` that names them.
+            The graph has other operators, or computes on tensors; a `NotImplementedError` and a `ValueError`
+            that names the operators.
         onnx.checker.ValidationError, TypeError, ValueError
             The model is none by ONNX's rules, or holds what does not live on a GPU.
         OSError
@@ -176,11 +180,11 @@ class Backend(onnx.backend.base.Backend):
             opset = integer("opset_version", opset)
             if not isinstance(node, onnx.NodeProto):
                 raise TypeError(f"node is of type {type(node).__name__}: must be an onnx.NodeProto")
-            check_supported([node])
+            trace([node], {})
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
             given = [name for name in node.input if name]
             declared = [Input(name, None, None) for name in dict.fromkeys(given)]
-            graph = read_graph([node], opset, declared, {}, filter(None, node.output))
+            graph = read_graph([node], opset, declared, {}, filter(None, node.output), {})
             if isinstance(inputs, list | tuple) and len(inputs) == len(given):
                 inputs = dict(zip(given, inputs, strict=True))
             return PreparedModel(graph, find_device(device)).run(inputs)
@@ -213,7 +217,7 @@ supports_device = Backend.supports_device
 def checked(model: Model) -> onnx.ModelProto:
     """A model, read from where it is, of operators that run here, and by ONNX's rules."""
     read = loaded(model)
-    check_supported(read.graph.node)
+    trace(read.graph.node, origins_given(read.graph))
     onnx.checker.check_model(read)
     return read
 

@@ -23,7 +23,7 @@ class Call:
     workspace: Workspace
     version: int  # of the operator, the opset that introduced it
     attributes: Mapping[str, Any]
-    data: Sequence[Nested[Value]]  # the inputs whose elements it moves: all, or the first
+    data: Sequence[Nested[Value]]  # the inputs whose elements it moves
     parameters: Mapping[int, NDArray[Any] | None]  # the others, by their position; None for an absent one
     output_count: int
 
@@ -46,3 +46,11 @@ class Call:
         if value is None:
             raise ValueError(f"{name} is missing")
         return value
+
+    def indices(self, position: int) -> NDArray[np.int64]:
+        """A parameter that says indices."""
+        given = self.parameters[position]
+        if given is None or given.dtype not in (np.int32, np.int64):
+            kind = "missing" if given is None else f"of dtype {given.dtype}"
+            raise TypeError(f"indices are {kind}: must be int32 or int64")
+        return given.astype(np.int64)

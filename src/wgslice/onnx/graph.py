@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.onnx.reference import Reference
 from wgslice.onnx.rules import Rule
 from wgslice.onnx.values import Nested
 from wgslice.tensors.tensor import Tensor
@@ -34,16 +35,16 @@ class Node(NamedTuple):
     """An operator, and the names of what it takes and gives; an empty name is nothing."""
 
     label: str
-    rule: Rule
+    operator: str
+    rule: Rule | None  # None where the host runs it
     version: int
     attributes: Mapping[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-
-    @property
-    def data(self) -> tuple[str, ...]:
-        """Names of the inputs that hold elements to move, and no parameters."""
-        return self.inputs if self.rule.all_data else self.inputs[:1]
+    on_host: bool  # whether what it takes is known there, whatever callers give
+    reference: Reference
+    data: tuple[str, ...]  # of the inputs those that hold elements to move
+    parameters: Mapping[int, str]  # the others that are there, by their positions
 
 
 @dataclass(frozen=True)

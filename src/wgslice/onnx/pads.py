@@ -8,6 +8,7 @@ from typing import Any
 from wgslice.layout import Layout
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
+from wgslice.plans.aside import plan_anew
 from wgslice.plans.assembling import stages
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.segments import padded
@@ -44,7 +45,7 @@ def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, 
     begins = [-before for before, _ in widths]
     windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
     target = result.viewed(Layout.packed((1, *sizes)))
-    workspace.run(extract_windows_planner(windows), x, target)
+    workspace.run(extract_windows_planner(windows), x, target, plan_anew)
     return result
 
 
@@ -60,12 +61,7 @@ def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]]
         padded(mode, size, max(before, 0), max(behind, 0))
         for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
-    for sizes, copies in stages(cropped, segmented):
-        result = workspace.empty(sizes, x.dtype)
-        for source, target in copies:
-            workspace.copy(x.viewed(source), result.viewed(target))
-        x = result
-    return x
+    return workspace.assembled(x, stages(cropped, segmented))
 
 
 def padded_sizes(x: Value, widths: Sequence[tuple[int, int]]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,8 +14,10 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.onnx.call import Call
 from wgslice.onnx.graph import Given, Graph, Node
+from wgslice.onnx.known import FROM_SHAPES, fits_host
 from wgslice.onnx.memory import MemoryUse
-from wgslice.onnx.values import Nested, Value, as_value, each
+from wgslice.onnx.names import Names
+from wgslice.onnx.values import Nested, Value, each
 from wgslice.onnx.workspace import Workspace
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
@@ -35,7 +37,10 @@ class Program:
         self.device = device
         self.kept: list[Workspace] = []  # one, unless a run has it
         self.memory: MemoryUse | None = None
-        self.data_names = {name for node in graph.nodes for name in node.data} | set(graph.outputs)
+        large = {name for name, array in graph.constants.items() if not fits_host("", [array])}
+        self.data_names = set(graph.outputs) | {
+            name for node in graph.nodes for name in node.data if not node.on_host or name in large
+        }
         self.constants = {
             name: Value.of(asarray(array, device))
             for name, array in graph.constants.items()
@@ -51,18 +56,24 @@ class Program:
     def run(self, inputs: Mapping[str, Given]) -> list[Nested[NDArray[Any]]]:
         """The outputs in memory, read after all work is submitted."""
         with self._running() as workspace:
-            values = self._evaluate(workspace, inputs)
-            packed = [each(partial(readable, workspace))(value) for value in values]
-            workspace.hold(packed)
-            read = [each(workspace.read)(value) for value in packed]
+            names = self._evaluate(workspace, inputs)
+            for name in self.graph.outputs:
+                if name in names.values:
+                    names.hold(name, each(partial(readable, workspace))(names.values[name]))
+            read = [
+                each(workspace.read)(names.values[name])
+                if name in names.values
+                else np.array(names.arrays[name])  # the caller's own
+                for name in self.graph.outputs
+            ]
             self.memory = workspace.end()
             return read
 
     def run_on_device(self, inputs: Mapping[str, Given]) -> list[Nested[Tensor]]:
         """The outputs as tensors of the caller's, submitted and not waited for."""
         with self._running() as workspace:
-            values = self._evaluate(workspace, inputs)
-            given = [each(workspace.give_away)(value) for value in values]
+            names = self._evaluate(workspace, inputs)
+            given = [each(workspace.give_away)(names.on_gpu(name)) for name in self.graph.outputs]
             workspace.submit()
             self.memory = workspace.end()
             return [each(workspace.tensor)(value) for value in given]
@@ -80,54 +91,51 @@ class Program:
             workspace.begin()
             self.kept[:] = [workspace]
 
-    def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> list[Nested[Value]]:
-        """Record every node; the outputs, on the device."""
-        parameters: dict[str, NDArray[Any] | None] = {
-            name: array for name, array in self.graph.constants.items() if name not in inputs
-        }
-        values: dict[str, Nested[Value]] = dict(self.constants)
+    def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
+        """Record every node, or run it on the host; what is left are the outputs."""
+        names = Names(workspace)
+        names.arrays |= {name: array for name, array in self.graph.constants.items() if name not in inputs}
+        for name, value in self.constants.items():
+            if name not in inputs:
+                names.hold(name, value)
         workspace.label = "inputs"
         for name, given in inputs.items():
-            if name in self.data_names:
-                values[name] = each(partial(on_device, workspace))(given)
-            if isinstance(given, np.ndarray) or name not in values:
-                parameters[name] = None if given is None else np.asarray(given)
-        for value in values.values():
-            workspace.hold(value)
+            names.give(name, given, is_data=name in self.data_names)
         for node, dying in zip(self.graph.nodes, self.dying, strict=True):
             workspace.label = node.label
             with named(node.label):
-                results = run_node(workspace, node, values, parameters)
-            for name, value in zip(node.outputs, results, strict=True):
-                if name:
-                    workspace.hold(value)
-                    values[name] = value
+                run_node(names, node)
             for name in dying:
-                workspace.drop(values.pop(name, None))
+                names.forget(name)
         workspace.label = "outputs"
-        return [values[name] for name in self.graph.outputs]
+        return names
 
 
-def run_node(
-    workspace: Workspace,
-    node: Node,
-    values: Mapping[str, Nested[Value]],
-    parameters: dict[str, NDArray[Any] | None],
-) -> Sequence[Nested[Value]]:
-    """What a node gives; a parameter that the graph has computed is read back for it."""
-    data = [values[name] if name else None for name in node.data]
-    needed = {position: name for position, name in enumerate(node.inputs) if name and position >= len(data)}
-    for position, name in needed.items():
-        if name not in parameters:
-            parameters[name] = workspace.read(as_value(position, values[name]))
-    arrays = {position: parameters[name] for position, name in needed.items()}
-    call = Call(workspace, node.version, node.attributes, data, arrays, len(node.outputs))
-    return node.rule.run(call)
+def run_node(names: Names, node: Node) -> None:
+    """Run a node on the host where its elements are known there, or record it; parameters are read for it."""
+    found = run_on_host(names, node)
+    if found is not None:
+        names.arrays |= found
+        return
+    assert node.rule is not None
+    data = [names.on_gpu(name) for name in node.data]
+    parameters = {position: names.on_host(position, name) for position, name in node.parameters.items()}
+    call = Call(names.workspace, node.version, node.attributes, data, parameters, len(node.outputs))
+    for name, value in zip(node.outputs, node.rule.run(call), strict=True):
+        if name:
+            names.hold(name, value)
 
 
-def on_device(workspace: Workspace, given: NDArray[Any] | Tensor) -> Value:
-    """An array, uploaded, or a tensor as it is."""
-    return Value.of(given) if isinstance(given, Tensor) else workspace.upload(given)
+def run_on_host(names: Names, node: Node) -> Mapping[str, NDArray[Any]] | None:
+    """What a node gives on the host; None where it moves elements on the GPU."""
+    if node.operator in FROM_SHAPES:
+        return node.reference.run([names.outline(0, node.inputs[0])])
+    if not node.on_host or any(name and name not in names.arrays for name in node.data):
+        return None
+    arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]
+    if node.rule is not None and not fits_host(node.operator, arrays):
+        return None
+    return node.reference.run(arrays)
 
 
 def readable(workspace: Workspace, x: Value) -> Value:

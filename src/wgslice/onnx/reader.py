@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,37 +12,15 @@ from onnx import defs, helper, numpy_helper
 
 from wgslice.errors import named
 from wgslice.onnx.graph import Graph, Input, Node
+from wgslice.onnx.reference import Reference
 from wgslice.onnx.rules import RULES
+from wgslice.onnx.supported import STANDARD_DOMAINS, Origins, label_of, origins_given, trace
 
-__all__ = ["UnsupportedOperatorError", "check_supported", "read_graph", "read_model"]
-
-STANDARD_DOMAINS = ("", "ai.onnx")
-KNOWN = {*RULES, "Constant"}
-
-
-class UnsupportedOperatorError(NotImplementedError, ValueError):
-    """A graph has operators that do more than move elements, or are not known; the message names them."""
-
-
-def check_supported(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Refuse operators that cannot run here."""
-    names = sorted(
-        {
-            ".".join(filter(None, (node.domain, node.op_type)))
-            for node in nodes
-            if node.domain not in STANDARD_DOMAINS or node.op_type not in KNOWN
-        }
-    )
-    if names:
-        raise UnsupportedOperatorError(
-            f"operator{'s' * (len(names) > 1)} {', '.join(names)}: not supported; those that are: "
-            f"{', '.join(sorted(KNOWN))}"
-        )
+__all__ = ["read_graph", "read_model"]
 
 
 def read_model(model: onnx.ModelProto) -> Graph:
     """A model's graph; the model has passed ONNX's checker."""
-    check_supported(model.graph.node)
     if model.graph.sparse_initializer:
         raise ValueError(f"initializer {model.graph.sparse_initializer[0].values.name!r}: must not be sparse")
     opsets = sorted({entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS})
@@ -57,17 +35,20 @@ def read_model(model: onnx.ModelProto) -> Graph:
             for tensor in model.graph.initializer
         },
         outputs=[value.name for value in model.graph.output],
+        given=origins_given(model.graph),
     )
 
 
 def read_graph(
-    nodes: Iterable[onnx.NodeProto],
+    nodes: Sequence[onnx.NodeProto],
     opset: int,
     inputs: Iterable[Input],
     constants: Mapping[str, NDArray[Any]],
     outputs: Iterable[str],
+    given: Origins,
 ) -> Graph:
     """A graph of nodes of an opset, of which those that are constants become constants."""
+    origins = trace(nodes, given)
     newest = defs.onnx_opset_version()
     if not 1 <= opset <= newest:
         raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} knows 1 to {newest}")
@@ -76,20 +57,35 @@ def read_graph(
         if node.op_type == "Constant":
             known[node.output[0]] = constant(node)
         else:
-            operators.append(read_node(node, opset, number))
+            operators.append(read_node(node, opset, label_of(node, number), origins))
     return Graph(tuple(operators), tuple(inputs), known, tuple(outputs))
 
 
-def read_node(node: onnx.NodeProto, opset: int, number: int) -> Node:
+def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) -> Node:
     """A node of an operator that can run here."""
+    rule = RULES.get(node.op_type)
+    data = rule.positions(len(node.input)) if rule else []
     return Node(
-        label=f"{node.op_type} node {node.name!r}" if node.name else f"{node.op_type} node {number}",
-        rule=RULES[node.op_type],
+        label=label,
+        operator=node.op_type,
+        rule=rule,
         version=defs.get_schema(node.op_type, opset, "").since_version,
-        attributes={attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute},
+        attributes={attribute.name: read_attribute(label, attribute) for attribute in node.attribute},
         inputs=tuple(node.input),
         outputs=tuple(node.output),
+        on_host=all(origins[name].on_host for name in node.output if name),
+        reference=Reference(node, opset),
+        data=tuple(node.input[position] for position in data),
+        parameters={
+            position: name for position, name in enumerate(node.input) if name and position not in data
+        },
     )
+
+
+def read_attribute(label: str, attribute: onnx.AttributeProto) -> Any:
+    """An attribute's value, an array where it is a tensor."""
+    value = helper.get_attribute_value(attribute)
+    return read_tensor(label, value) if isinstance(value, onnx.TensorProto) else value
 
 
 def read_tensor(what: str, tensor: onnx.TensorProto) -> NDArray[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,12 +14,17 @@ from wgslice.dialects.onnx_tensorflow import onnx_slice
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.onnx.call import Call
+from wgslice.onnx.gathers import gather, gather_elements, reverse_sequence
 from wgslice.onnx.pads import pad
+from wgslice.onnx.repeats import constant_of_shape, tile, trilu
+from wgslice.onnx.scatters import scatter_nd
 from wgslice.onnx.values import Nested, Value, as_value
 from wgslice.onnx.workspace import Workspace
 from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 
 __all__ = ["RULES", "Rule"]
+
+T = TypeVar("T")
 
 
 def slice_(call: Call) -> list[Value]:
@@ -206,24 +211,39 @@ def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Se
 
 
 class Rule(NamedTuple):
-    """How an operator runs, and which of its inputs are data: all, or the first."""
+    """How an operator runs, and which of its inputs are data, by their positions; None where all are."""
 
     run: Callable[[Call], Sequence[Nested[Value]]]
-    all_data: bool = False
+    data: Collection[int] | None = (0,)
+
+    def positions(self, count: int) -> list[int]:
+        """The positions of data among so many inputs."""
+        return [position for position in range(count) if self.data is None or position in self.data]
+
+    def data_of(self, inputs: Sequence[T]) -> list[T]:
+        """Those of a node's inputs that are data."""
+        return [inputs[position] for position in self.positions(len(inputs))]
 
 
 RULES = {
-    "Concat": Rule(concat, all_data=True),
+    "Concat": Rule(concat, data=None),
+    "ConstantOfShape": Rule(constant_of_shape, data=()),
     "DepthToSpace": Rule(depth_to_space),
     "Expand": Rule(expand),
     "Flatten": Rule(flatten),
+    "Gather": Rule(gather),
+    "GatherElements": Rule(gather_elements),
     "Identity": Rule(identity),
     "Pad": Rule(pads),
     "Reshape": Rule(reshape),
+    "ReverseSequence": Rule(reverse_sequence),
+    "ScatterND": Rule(scatter_nd, data=(0, 2)),
     "Slice": Rule(slice_),
     "SpaceToDepth": Rule(space_to_depth),
     "Split": Rule(split),
     "Squeeze": Rule(squeeze),
+    "Tile": Rule(tile),
     "Transpose": Rule(transpose),
+    "Trilu": Rule(trilu),
     "Unsqueeze": Rule(unsqueeze),
 }

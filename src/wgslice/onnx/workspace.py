@@ -15,15 +15,17 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Operand, Recorder
+from wgslice.gpu.recording import Operand, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
 from wgslice.onnx.values import Nested, Value, values_of
+from wgslice.plans.aside import planned
+from wgslice.plans.assembling import Stage
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.rearrange import repeated_to
+from wgslice.rearrange import repeated
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Workspace"]
@@ -36,6 +38,7 @@ class Task(NamedTuple):
     planner: Planner
     source: Value
     target: Value
+    planning: Planning
 
 
 class Workspace:
@@ -92,22 +95,30 @@ class Workspace:
         self.slots.append(slot)
         return slot
 
-    def run(self, planner: Planner, source: Value, target: Value) -> None:
+    def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
         """Collect what a planner plans, unless there is nothing to write."""
         if target.size:
-            self.tasks.append(Task(self.label, planner, source, target))
+            self.tasks.append(Task(self.label, planner, source, target, planning))
 
     def copy(self, source: Value, target: Value) -> None:
         """Collect a copy of the same dtype, repeated to the target's sizes."""
         assert source.dtype == target.dtype
-        repeated = source.viewed(repeated_to(source.layout, target.shape))
-        self.run(plan_copy, repeated, target)
+        self.run(plan_copy, source.viewed(repeated(source.layout, target.shape)), target)
 
     def packed(self, x: Value) -> Value:
         """A packed copy."""
         copied = self.empty(x.shape, x.dtype)
         self.copy(x, copied)
         return copied
+
+    def assembled(self, x: Value, stages: Iterable[Stage]) -> Value:
+        """What stages of copies make of a value, each of the one before."""
+        for sizes, copies in stages:
+            result = self.empty(sizes, x.dtype)
+            for source, target in copies:
+                self.copy(x.viewed(source), result.viewed(target))
+            x = result
+        return x
 
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
@@ -120,12 +131,12 @@ class Workspace:
         if self.tasks:
             encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
-            for label, planner, source, target in self.tasks:
+            for label, planner, source, target, planning in self.tasks:
                 with named(label):
                     read, written = (
                         Operand(side.buffer, side.layout, side.dtype.itemsize) for side in (source, target)
                     )
-                    recorder.copy(planner, read, written)
+                    recorder.copy(planner, read, written, planning=planning)
             recorder.end()
             self.device.submit(encoder)
             self.submissions += 1

@@ -50,9 +50,9 @@ def explain(what: Tensor | Descriptor, device: Device | str | None = None) -> Pl
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> x = wg.asarray(np.zeros((100, 512), np.float32))
+    >>> x = wg.asarray(np.zeros((1000, 1024), np.uint8))
     >>> wg.explain(x[1:, ::-1]).summary
-    'merged (99, 512) x 4 bytes, shifted_rows'
+    'merged (999, 1024) x 1 bytes, shifted_rows'
     >>> wg.explain(x[1:, ::-1]).hindrances
     ('in the way of a buffer copy: the input is read backwards',)
     >>> wg.explain(x[1:]).hindrances

@@ -19,65 +19,82 @@ from wgslice.plans.plan import Plan, Step
 from wgslice.plans.shipped import shipped_for
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import span_of
-from wgslice.tuning.probes import Probe, probes
+from wgslice.tuning.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from wgslice.tuning.settling import settled
+from wgslice.tuning.turns import Timed, typical
 
-__all__ = ["Bench", "Report", "measure_costs"]
+__all__ = ["Bench", "Report", "measure_costs", "time_all"]
 
 Report = Callable[[float, str], None]  # how much is done, of 1, and what is next
 
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
-MOST_TURNS = 8  # of all classes, so that a moment in which the machine is busy spoils none
-REPEATS = 2  # of each in a turn, after one that finds caches cold; the best counts
-LONG_S = 0.016  # what a probe may take; larger ones become smaller
-MOST_S = 15.0  # after which a turn is not begun, or ended
+FEWER = 8  # times fewer bytes for what is slow
+LONG_S = 0.016  # what a copy may be expected to take with all of its bytes
+SLOW = 4  # times slower than expected: a machine that copies fewer bytes of everything
+FIXED_EVERY = 22  # classes of work, what all work needs is timed too
+SMALL_REPEATS = 8  # of what takes hardly more than its submission, which pays for what ran before it
+LEAST_TURNS, MOST_S = 1, 15.0  # turns of all classes, and the time after which none is begun or ended
 MANY_COPIES, SMALL_NBYTES = 256, 256
 MOST_BESIDE = 0.9  # of an invocation's time that its bytes do not take
 LEAST_S = 1e-12  # an invocation takes some time, whatever noise says
 
 
 def measure_costs(device: Device, report: Report) -> Costs:
-    """Time every class of work; `report` is called before each, and when all is done."""
-    report(0, "buffer copies")
-    bench = Bench(device)
-    started, wanted = perf_counter(), list(probes())
-    for turn in range(MOST_TURNS):
-        bench.time_fixed()
-        for number, probe in enumerate(wanted):
-            spent = (perf_counter() - started) / MOST_S
-            if turn and spent > 1:
-                break
-            report(min(max(spent, number / len(wanted) / MOST_TURNS), 1), probe.work)
-            bench.time(probe)
-    report(1, "")
+    """What work costs on a device, as far as a measurement shows that it is not what is known already."""
     adapter = device.adapter
     known = shipped_for(adapter.name, adapter.backend, adapter.driver, software=adapter.software)
-    return settled(bench.costs(f"figures tuned here on {datetime.now(UTC):%Y-%m-%d}"), known)
+    return settled(time_all(device, known, report), known)
+
+
+def time_all(device: Device, known: Costs, report: Report) -> Costs:
+    """Time every class of work; `report` is called before each, and when all is done.
+
+    What is known of such a device says how many bytes are enough of each.
+    """
+    report(0, "buffer copies")
+    bench, wanted = Bench(device, known), list(probes())
+    started = perf_counter()
+    while len(bench.turns) < LEAST_TURNS or perf_counter() - started < MOST_S:
+        bench.turns.append({})
+        for number, probe in enumerate(wanted):
+            spent = (perf_counter() - started) / MOST_S
+            if len(bench.turns) > LEAST_TURNS and spent > 1:
+                break
+            first = number / len(wanted) if len(bench.turns) == 1 else 1
+            report(min(spent, first, 1), probe.work)
+            if number % FIXED_EVERY == 0:
+                bench.time_fixed(number)
+            bench.time(probe)
+    report(1, "")
+    return bench.costs(f"figures tuned here on {datetime.now(UTC):%Y-%m-%d}")
 
 
 class Bench:
-    """Two buffers, and steps that are timed between them."""
+    """Two buffers, and steps that are timed between them, in turns."""
 
-    def __init__(self, device: Device, nbytes: int = PROBE_NBYTES) -> None:
+    def __init__(self, device: Device, known: Costs) -> None:
         self.device = device
+        self.known = known  # what is expected, which says how many bytes are enough of each class of work
         self.compiled: list[float] = []  # seconds
-        self.plain_bytes_per_s = 0.0
-        self.best: dict[str, float] = {}  # seconds of what all work needs
-        self.points: dict[str, list[tuple[float, int, float]]] = {}  # bytes, invocations, seconds
-        self.nbytes = min(nbytes, device.limits.binding_nbytes // 8)
-        self.room = 5 * self.nbytes  # of a source, every fourth element of which is read
+        self.sizes: dict[str, list[tuple[float, int]]] = {}  # bytes of an invocation, and invocations
+        self.turns: list[dict[Timed, float]] = []  # seconds
+        self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
+        if known.plain_bytes_per_s > SLOW * plain_bytes_per_s(device):
+            self.nbytes //= FEWER
+        # Of a source, every fourth element of which is read, or some of each of many pages.
+        self.room = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
         self.places = [Place(device.create_buffer(self.room)) for _ in range(2)]
         encoder = device.create_encoder()
         for place in self.places:  # memory that nobody has written may be no memory yet
             encoder.clear_buffer(place.buffer, 0, self.room)
         device.submit(encoder)
 
-    def seconds(self, step: Step, repeats: int = REPEATS) -> float:
+    def seconds(self, step: Step, repeats: int = 1) -> float:
         """The least time that a step takes, from the first command to the end of the wait."""
         plan = plan_of(step)
         commands = self.device.pipelines.prepare(plan)
         best = inf
-        for _ in range(1 + repeats):  # the first one finds no code and no memory in the caches
+        for number in range(1 + repeats):  # the first one finds no code and no memory in the caches
             start = perf_counter()
             encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
@@ -85,7 +102,8 @@ class Bench:
             recorder.end()
             self.device.submit(encoder)
             self.device.synchronize()
-            best = min(best, perf_counter() - start)
+            if number:
+                best = min(best, perf_counter() - start)
         return best
 
     def compile(self, step: Dispatch) -> float:
@@ -94,50 +112,55 @@ class Bench:
         self.device.pipelines.prepare(plan_of(step))
         return perf_counter() - start
 
-    def time_fixed(self) -> None:
-        """Time what all work needs."""
+    def time_fixed(self, number: int) -> None:
+        """Time what all work needs; the number says which time of the turn it is."""
         limits, copied = self.device.limits, Layout.packed((64,))
         spans = Span(0, 256), Span(0, 256)
         smallest = dispatch_of(Kernel.ROWS, copied, copied, 4, spans, limits, "a probe")
-        steps: dict[str, Step] = {
-            "one copy": copies(SMALL_NBYTES, 1),
-            "many copies": copies(SMALL_NBYTES, MANY_COPIES),
-            "large copy": copies(self.room, 1),
-            "clear": Clear(0, self.room),
-            "dispatch": smallest,
+        one = copies(SMALL_NBYTES, 1)
+        steps: dict[str, tuple[Step, int]] = {
+            "submission": (one, SMALL_REPEATS),
+            "dispatch": (smallest, SMALL_REPEATS),
+            "one copy": (one, 1),
+            "many copies": (copies(SMALL_NBYTES, MANY_COPIES), 1),
+            "large copy": (copies(self.room, 1), 1),
+            "clear": (Clear(0, self.room), 1),
         }
-        for name, step in steps.items():
-            self.best[name] = min(self.best.get(name, inf), self.seconds(step))
-        self.plain_bytes_per_s = max(self.plain_bytes_per_s, plain_bytes_per_s(self.device))
+        for name, (step, repeats) in steps.items():
+            self.turns[-1][name, number] = self.seconds(step, repeats)
+        self.turns[-1]["plain byte", number] = 1 / plain_bytes_per_s(self.device)
 
     def time(self, probe: Probe) -> None:
-        """Time the copies of a class of work; few bytes of one that is slow."""
-        few = self.nbytes // 8
-        if probe.work not in self.points:
-            self.compiled.append(self.compile(self.dispatch(probe, *probe.copies(few)[0])))
-        seconds = self.seconds(self.dispatch(probe, *probe.copies(few)[0]), repeats=1)
-        nbytes = self.nbytes if seconds < LONG_S / 8 else few
-        points = []
-        for layouts in probe.copies(nbytes):
+        """Time the copies of a class of work; few bytes of one that is expected to be slow."""
+        is_slow = self.nbytes / self.known.works[probe.work].bytes_per_s > LONG_S
+        sizes = []
+        for number, layouts in enumerate(probe.copies(self.nbytes // FEWER if is_slow else self.nbytes)):
             step = self.dispatch(probe, *layouts)
-            invocations = prod(step.share.workgroups) * step.share.workgroup_size
-            points.append((step.invocation_nbytes, invocations, self.seconds(step)))
-        known = self.points.get(probe.work, points)
-        self.points[probe.work] = [min(pair) for pair in zip(known, points, strict=True)]
+            if probe.work not in self.sizes and number == 0:
+                self.compiled.append(self.compile(step))
+            sizes.append((step.invocation_nbytes, prod(step.share.workgroups) * step.share.workgroup_size))
+            self.turns[-1][probe.work, number] = self.seconds(step)
+        self.sizes[probe.work] = sizes
 
     def costs(self, origin: str) -> Costs:
         """What all that was timed says."""
-        best = self.best
-        copy_s = max((best["many copies"] - best["one copy"]) / (MANY_COPIES - 1), LEAST_S)
-        submission_s = max(best["one copy"] - copy_s, LEAST_S)
-        dispatch_s = max(best["dispatch"] - submission_s, LEAST_S)
-        copied, cleared = (max(best[name] - best["one copy"], LEAST_S) for name in ("large copy", "clear"))
+        took = typical(self.turns)
+
+        def fixed_s(name: str) -> float:
+            return median(seconds for (timed, _), seconds in took.items() if timed == name)
+
+        one_s = fixed_s("one copy")
+        copy_s = max((fixed_s("many copies") - one_s) / (MANY_COPIES - 1), LEAST_S)
+        submission_s = max(fixed_s("submission") - copy_s, LEAST_S)
+        dispatch_s = max(fixed_s("dispatch") - submission_s, LEAST_S)
+        copied, cleared = (max(fixed_s(name) - one_s, LEAST_S) for name in ("large copy", "clear"))
         works: dict[str, Work] = {}
-        for name, points in self.points.items():
+        for name, sizes in self.sizes.items():
+            points = [(*size, took[name, number]) for number, size in enumerate(sizes)]
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
         pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
         fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
-        return Costs(origin, *fixed, self.plain_bytes_per_s, works, is_tuned=True)
+        return Costs(origin, *fixed, 1 / fixed_s("plain byte"), works, is_tuned=True)
 
     def dispatch(self, probe: Probe, source: Layout, target: Layout) -> Dispatch:
         """The dispatch of a probe's kernel, without that of the ends of rows."""

@@ -11,12 +11,18 @@ from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
 from wgslice.plans.grids import GRIDS
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["Probe", "probes"]
+__all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]
 
 ROW_NBYTES = 4096  # long rows: an invocation takes as much as it can
 SHORT_UNITS = 3  # of a row's elements, words or blocks: an invocation takes as little as it can
 PATTERNS = ("beside", "near", "far")
 PAIRED_RUN = 24  # elements of rows that go in pairs
+
+# Neighbours that are far from each other lie on a page each, and on more of them than a core knows the places
+# of at once: a transpose of bytes of 4096 and more rows takes three times as long as one of 1024 (Mesa
+# 25.0.7, 2 cores of an AMD EPYC).
+FAR_NBYTES = 8192
+FAR_RUN = 4096
 
 # The widths of elements that kernels take, in bytes.
 WIDTHS = {
@@ -89,8 +95,8 @@ def rows(run: int, width: int, way: str, nbytes: int) -> tuple[Layout, Layout]:
     count = max(nbytes // (run * width), 1)
     target = Layout.packed((count, run))
     if way == "far":
-        long = max(nbytes // width // 1024, 1)
-        return Layout.of((long, 1024), (1, long)), Layout.packed((long, 1024))
+        count = max(nbytes // (FAR_RUN * width), 1)
+        return Layout.of((count, FAR_RUN), (1, FAR_NBYTES // width)), Layout.packed((count, FAR_RUN))
     steps = {name: step for step, name in STEPS.items()}
     step = steps.get(way, 3)
     return Layout.of((count, run), (step * run + 1, step), 1), target

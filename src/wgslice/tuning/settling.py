@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from math import log
 from statistics import median
+from typing import Any
 
 from wgslice.plans.costs import Costs, Work
 
-__all__ = ["NOISE", "settled"]
+__all__ = ["CERTAIN", "NOISE", "settled"]
 
-# Two measurements of one machine, minutes apart, may differ by this factor in single figures where others
-# use it too (2 cores of an AMD EPYC): no reason to choose otherwise. Those of another machine may be wrong by
-# three and more.
-NOISE = 2.0
+# Two measurements of one machine, minutes apart, differ by up to NOISE in single figures where others use it
+# too (2 cores of an AMD EPYC): no reason to choose otherwise. What differs by CERTAIN is as it was measured;
+# between the two a figure moves steadily from one to the other: no small difference makes a large one.
+NOISE, CERTAIN = 1.7, 3.5
 TYPICAL_NBYTES = 64  # of an invocation
 
 
@@ -22,17 +24,15 @@ def settled(measured: Costs, known: Costs) -> Costs:
     works = {}
     for name, work in measured.works.items():
         expected = Work(known.works[name].invocation_s * common, known.works[name].bytes_per_s / common)
-        works[name] = expected if is_noise(seconds(work), seconds(expected)) else work
-    fixed = {}
+        share = certainty(seconds(work), seconds(expected))
+        invocation_s = share * work.invocation_s + (1 - share) * expected.invocation_s
+        works[name] = Work(invocation_s, between(work.bytes_per_s, expected.bytes_per_s, share))
+    fixed: dict[str, Any] = {}
     for field in fields(Costs):
         if field.type == "float":
-            expected_figure = getattr(known, field.name)
-            if field.name.endswith("bytes_per_s"):
-                expected_figure /= common
-            else:
-                expected_figure *= common
-            figure = getattr(measured, field.name)
-            fixed[field.name] = expected_figure if is_noise(figure, expected_figure) else figure
+            figure, expected_figure = getattr(measured, field.name), getattr(known, field.name)
+            expected_figure *= 1 / common if field.name.endswith("bytes_per_s") else common
+            fixed[field.name] = between(figure, expected_figure, certainty(figure, expected_figure))
     return replace(measured, works=works, **fixed)
 
 
@@ -41,6 +41,12 @@ def seconds(work: Work) -> float:
     return work.invocation_s + TYPICAL_NBYTES / work.bytes_per_s
 
 
-def is_noise(figure: float, expected: float) -> bool:
-    """Whether a figure differs from what is expected no more than noise makes it."""
-    return expected / NOISE <= figure <= expected * NOISE
+def certainty(figure: float, expected: float) -> float:
+    """How far a figure counts that was measured: 0 where noise explains it, 1 where nothing else does."""
+    differs = abs(log(figure / expected))
+    return min(max((differs - log(NOISE)) / (log(CERTAIN) - log(NOISE)), 0.0), 1.0)
+
+
+def between(figure: float, expected: float, share: float) -> float:
+    """A figure that lies the share of the way from what was expected to what was measured."""
+    return float(figure**share * expected ** (1 - share))

@@ -1,0 +1,82 @@
+"""Regret and shipped figures: what the bench runs and keeps of the ways that plans choose from."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+from helpers import on_one_adapter
+
+import wgslice as wg
+from bench.cases import Case
+from wgslice.plans.costs import Costs
+from wgslice.plans.shipped import shipped
+
+FIGURES = {"shipped": shipped("lavapipe-25-0")}
+TINY = Case("tiny", "uint16", (70, 90), np.s_[::-2, 1:])
+
+
+@pytest.fixture
+def regret(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    return importlib.import_module("bench.regret")  # asks for its device when it is imported
+
+
+@on_one_adapter
+def test_every_way_of_a_case_is_checked_and_timed(regret: ModuleType) -> None:
+    found = regret.measure_case(TINY, 1, FIGURES, None)
+    names = [way.name for way in found.ways]
+    assert len(set(names)) == len(names) > 2
+    assert "slice1" in names
+    assert all(0 < way.best_s < 60 for way in found.ways)
+    assert found.value("shipped") == found.way("shipped").best_s / min(way.best_s for way in found.ways)
+
+
+@on_one_adapter
+def test_a_way_that_is_wrong_is_refused(regret: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = regret.run
+
+    def nothing(plan: wg.Plan, places: object) -> float:
+        return 1.0 if plan.steps[0].name == "slice1" else float(run(plan, places))
+
+    monkeypatch.setattr(regret, "run", nothing)
+    with pytest.raises(ValueError, match=r"^tiny by \w+( of pairs)?: wrong"):
+        regret.measure_case(TINY, 1, FIGURES, None)
+
+
+@on_one_adapter
+def test_figures_are_judged_by_times_that_are_kept(
+    regret: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [way.name for way in regret.measure_case(TINY, 1, FIGURES, None).ways]
+    monkeypatch.delattr(regret, "run")  # nothing runs
+    times = {name: 1.0 + number for number, name in enumerate(names)}
+    found = regret.measure_case(TINY, 0, FIGURES, times)
+    assert found.best.name == names[0]
+    assert found.value("shipped") == times[found.chosen["shipped"][0]]
+    with pytest.raises(KeyError, match=names[-1]):
+        regret.measure_case(TINY, 0, FIGURES, {name: times[name] for name in names[:-1]})
+
+
+def test_shipped_figures_are_medians_and_the_longest_compilation() -> None:
+    figures = importlib.import_module("bench.figures")
+    known = FIGURES["shipped"]
+
+    def slower(factor: float) -> Costs:
+        works = {
+            name: replace(work, bytes_per_s=work.bytes_per_s / factor) for name, work in known.works.items()
+        }
+        return replace(known, copy_s=known.copy_s * factor, pipeline_s=0.001 * factor, works=works)
+
+    runs = [slower(factor) for factor in (3, 1, 50)]
+    found = figures.middle_of(known, runs)
+    assert found["copy_s"] == pytest.approx(known.copy_s * 3, rel=5e-3)
+    assert found["pipeline_s"] == known.pipeline_s > 0.05
+    assert figures.middle_of(replace(known, pipeline_s=0.01), runs)["pipeline_s"] == 0.05
+    rates = {name: work["bytes_per_s"] for name, work in found["works"].items()}
+    assert rates == pytest.approx(
+        {name: work.bytes_per_s / 3 for name, work in known.works.items()}, rel=5e-3
+    )
