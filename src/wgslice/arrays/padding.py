@@ -6,21 +6,19 @@ from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes
-from wgslice.arrays.assembled import assembled, check_readable
+from wgslice.arrays.assembled import assembled, check_readable, filled_by
 from wgslice.errors import named
-from wgslice.gpu.recording import run
 from wgslice.layout import Layout
-from wgslice.plans.aside import plan_anew
 from wgslice.plans.assembling import stages
-from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.copy import fills
 from wgslice.plans.segments import MODES, padded
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor, allocate, packed_copy, viewed
-from wgslice.tensors.windows_arguments import repeated_bytes, windows_of
-from wgslice.tensors.writing import as_assigned, write
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.writing import as_assigned
 
 __all__ = ["pad"]
 
@@ -52,8 +50,7 @@ def pad(
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is submitted, not waited for: one submission, but for
-        constants that differ, or around no elements, which take some for each part of the border.
+        Packed, in a buffer of its own. The work is one submission, not waited for.
 
     Raises
     ------
@@ -115,24 +112,21 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
     return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
 
 
-def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants: Any) -> Tensor:
-    """A border of one constant, in one dispatch that copies `x` as well; or of one for each side."""
-    if x.ndim == 0:
-        return packed_copy(x)
-    result = allocate(sizes, x.dtype, x.device)
+def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants: NDArray[Any]) -> Tensor:
+    """`x` inside of a new tensor of zeros, and each part of the border whose constant is something else."""
+    whole = Layout.packed(sizes)
     inner = [range(before, before + size) for size, (before, _) in zip(x.shape, widths, strict=True)]
-    bits = constants.reshape(-1).view(f"V{x.dtype.itemsize}")
-    if x.size and (bits == bits[0]).all():
-        begins = [-before for before, _ in widths]
-        windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(constants[0, 0], x.dtype))
-        target = result.operand._replace(layout=Layout.packed((1, *sizes)), fresh=True)
-        run(x.device, extract_windows_planner(windows), x.operand, target, planning=plan_anew)
-        return result
-    write(viewed(result, result.layout.select(inner)), x)
-    taken = [range(size) for size in sizes]  # all of dimensions that have their border
-    for axis, (indices, (first, last)) in enumerate(zip(inner, constants, strict=True)):
-        behind = inner[axis + 1 :]
-        for part, constant in ((range(indices.start), first), (range(indices.stop, sizes[axis]), last)):
-            border = result.layout.select([*taken[:axis], part, *behind])
-            write(viewed(result, border), constant.reshape(1))
-    return result
+    filling: dict[bytes, list[tuple[Layout, Layout]]] = {}  # copies, by the bits that they repeat
+    for axis, (indices, sides) in enumerate(zip(inner, constants, strict=True)):
+        outside = range(indices.start), range(indices.stop, sizes[axis])
+        for part, constant in zip(outside, sides, strict=True):
+            # Corners belong to the last of their dimensions, as NumPy has it.
+            border = whole.select([*map(range, sizes[:axis]), part, *inner[axis + 1 :]])
+            if border.size and any(constant.tobytes()):
+                filling.setdefault(constant.tobytes(), []).extend(fills(border, x.dtype.itemsize))
+    copies = [(x, x.layout, whole.select(inner))]
+    for bits, pieces in filling.items():
+        count = max(repeated.stop for repeated, _ in pieces)
+        pattern = asarray(np.frombuffer(bits * count, x.dtype), x.device)
+        copies += [(pattern, repeated, piece) for repeated, piece in pieces]
+    return filled_by(sizes, x, copies)
