@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Any
 
@@ -78,6 +79,11 @@ def test_any_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
         check_same_index(sizes, key)
 
 
+def id_of(key: Any) -> str:
+    """What a test of a key is called, the same in every process."""
+    return re.sub(r" at 0x\w+", "", repr(key))
+
+
 @pytest.mark.parametrize(
     "key",
     [
@@ -117,7 +123,7 @@ def test_any_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
         (np.ones((3, 4), bool), [0, 1]),
         (np.arange(12).reshape(3, 4) > 5, True, False, None, []),
     ],
-    ids=repr,
+    ids=id_of,
 )
 def test_an_index_that_is_wrong(key: Any) -> None:
     assert isinstance(outcome(lambda: np.zeros((3, 4))[key]), str)
@@ -145,7 +151,7 @@ def test_an_index_that_is_wrong(key: Any) -> None:
         ([0], Ellipsis, [1]),
         ([5], []),
     ],
-    ids=repr,
+    ids=id_of,
 )
 def test_what_numpy_takes_for_an_index(key: Any) -> None:
     check_same_index((3, 4), key)

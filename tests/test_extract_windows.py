@@ -38,8 +38,9 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.terms import Table, Terms
-from wgslice.plans.window_rows import deal_blocks, longest_row
+from wgslice.plans.window_row import deal_blocks, longest_row
 from wgslice.plans.windows_elements import words_each
+from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 
@@ -542,9 +543,11 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
     """Wherever a row begins it has `each` whole blocks, and the pieces together have all of them."""
     windows = Windows((2, row_nbytes), (1, 1), np.zeros(3, np.uint32), None, 4, True, None)
     source, target = Layout.packed((9, 9000)), Layout.packed((3, 2, row_nbytes), skip)
-    row = longest_row(windows, source, target, 1)
-    assert row.hindrance(profile) is None
-    pieces, each = deal_blocks(row, profile)
+    row = longest_row(Request(windows, source, target, 1, Terms(Limits(2**27, 32, 65535, profile))))
+    ragged = skip > 0 or row_nbytes % 16 > 0
+    assert row.hindrance() is None
+    assert row.hindrance_of_blocks(profile, ragged=ragged) is None
+    pieces, each = deal_blocks(row, profile, ragged=ragged)
     starts = [skip + number * row_nbytes for number in range(6)]
     blocks = [(start + row_nbytes) // 16 - (start + 15) // 16 for start in starts]
     assert pieces * each >= max(blocks)

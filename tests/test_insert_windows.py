@@ -1,4 +1,4 @@
-"""Many windows put into one tensor: against NumPy, their twins, and limits so tight that all is split."""
+"""Many windows put into one tensor: against NumPy and their twins, also where limits split everything."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ def numpy_insert(array: Any, windows: Any, offsets: Any, strides: Any) -> None:
     for window, begins, signed in zip(windows, offsets, steps, strict=True):
         axes = []
         for size, begin, step in zip(window.shape, begins.tolist(), signed.tolist(), strict=True):
-            axes.append(
-                np.arange(begin, begin + (size - 1) * abs(step) + 1, abs(step))[:: int(np.sign(step))]
-            )
+            forwards = np.arange(size) * abs(step) + begin
+            axes.append(forwards if step > 0 else forwards[::-1])
         inside = [
             np.flatnonzero((indices >= 0) & (indices < extent))
             for indices, extent in zip(axes, array.shape, strict=True)

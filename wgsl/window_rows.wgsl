@@ -6,15 +6,12 @@
 //   first, last   ->  also the blocks that hold the row's ends
 //
 // A row is the last dimension in use: neighbours in the source, maybe several channels an index, forwards, or with
-// the indices in reverse order. Backwards a block is put together of as many reversed ones as there are channels,
-// each of them shifted so that it is right for one.
+// the indices in reverse order.
 //
 // Needs a target whose rows follow each other without gaps, rows that hold `each` whole blocks, one at least, wherever
 // they begin, windows in order where rows share blocks, and bindings of whole blocks.
 
 override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override channels: u32;       // such elements an index, 1 to 15
-override mirrored: bool;      // whether some row goes backwards
 override filled: bool;        // whether some window leaves the input
 override ragged: bool;        // whether some row begins or ends inside a block
 
@@ -34,7 +31,7 @@ fn find_row(number: u32) -> Row {
     let start = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_nbytes;
     let place = find_window_place(pick, rest, last);
     let high = select(0u, copy.row_nbytes, place.inside || !filled);
-    var row = Row(place.source, start, is_backwards(pick, last), 0u, high);
+    var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high);
     let offset = find_offset(pick, last);
     let index_nbytes = copy.tensor_strides[last / 4u][last % 4u];
     row.source += bitcast<u32>(offset) * index_nbytes;
@@ -49,43 +46,9 @@ fn find_row(number: u32) -> Row {
     return row;
 }
 
-// A block of a row that may go backwards: then for each channel the reversed block that is right for it, two elements
-// further along for each. All of them lie in three blocks, or four. Forwards they are the same block.
-fn gather_channels(row: Row, position: u32) -> vec4<u32> {
-    let group = channels * element_nbytes;
-    let phase = (position + 16u * group) / element_nbytes % channels;
-    let backwards = row.source + copy.row_nbytes - position - 16u - (group - element_nbytes);
-    let first = select(row.source + position, backwards, row.backwards);
-    let block_0 = block_after(first, 0u);
-    let block_1 = block_after(first, 1u);
-    var block_2 = block_1;
-    var block_3 = block_1;
-    if (channels > 1u) {
-        block_2 = block_after(first, 2u);
-    }
-    if (2u * (group - element_nbytes) > 16u) {
-        block_3 = block_after(first, 3u);
-    }
-    var value = vec4(0u);
-    for (var channel = 0u; channel < channels; channel++) {
-        let offset = first % 16u + select(0u, 2u * channel * element_nbytes, row.backwards);
-        let low = select(select(block_0, block_1, offset >= 16u), block_2, offset >= 32u);
-        let high = select(select(block_1, block_2, offset >= 16u), block_3, offset >= 32u);
-        let block = join(low, high, offset % 16u);
-        let mask = copy.masks[(channel + channels - phase) % channels];
-        value |= select(block, turn(block, element_nbytes), row.backwards) & mask;
-    }
-    return value;
-}
-
 // The block of a row whose first byte is `position`, up to 15 before its first: what is no part of the row is anything.
 fn row_block(row: Row, position: u32) -> vec4<u32> {
-    var value = vec4(0u);
-    if (mirrored) {
-        value = gather_channels(row, position);
-    } else {
-        value = block_at(row.source + position);
-    }
+    var value = block_of_row(row.source, row.backwards, position);
     if (filled) {
         let start = clamp(bitcast<i32>(row.low - position), 0, 16);
         let stop = clamp(bitcast<i32>(row.high - position), start, 16);

@@ -50,7 +50,7 @@ fn find_pair_row(element: u32, pair: Pair) -> PairRow {
     let firsts = vec2(find_index(pick, x, 0u), find_index(pick, y, 0u));
     let backwards = vec2(is_backwards(pick, x), is_backwards(pick, y));
     let steps = select(pair.steps, 0u - pair.steps, backwards);
-    return PairRow(element - place.rest, place.source, place.inside, firsts, steps);
+    return PairRow(element - place.rest, place.tensor, place.inside, firsts, steps);
 }
 
 fn find_cursor(row: PairRow, pair: Pair, element: u32) -> Cursor {

@@ -8,11 +8,3 @@ fn write_bits(word: u32, value: u32, mask: u32) {
     // Nobody else changes these bits, so flipping those that differ sets them, whatever happens to the rest.
     atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
 }
-
-// An element of 1 or 2 bytes, which shares its word with others, or with bytes that nobody writes.
-fn write_narrow(target_element: u32, value: u32) {
-    let bits = 8u * element_nbytes;
-    let shift = target_element % elements_per_word() * bits;
-    let mask = extractBits(0xffffffffu, 0u, bits);
-    write_bits(target_element / elements_per_word(), value << shift, mask << shift);
-}

@@ -1,9 +1,9 @@
-// window_places: where a row of a window lies in the source.
+// window_places: where a row of a window lies in the tensor.
 
 // A place in the dimensions before those of a row.
 struct WindowPlace {
-    source: u32,  // elements or bytes before it, as the dispatch counts, modulo 2^32
-    inside: bool, // whether the input has it
+    tensor: u32,  // elements or bytes before it, as the dispatch counts, modulo 2^32
+    inside: bool, // whether the tensor has it, among the indices that are in use
     rest: u32,    // of the index, in the dimensions of a row
 }
 
@@ -15,9 +15,9 @@ fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
         let j = d % 4u;
         let c = divide(place.rest, copy.multipliers[i][j], copy.shifts[i][j]);
         place.rest -= c * copy.inner[i][j];
-        let read = find_index(pick, d, c);
-        place.source += read * copy.tensor_strides[i][j];
-        place.inside = place.inside && read < copy.extents[i][j];
+        let index = find_index(pick, d, c);
+        place.tensor += index * copy.tensor_strides[i][j];
+        place.inside = place.inside && index - copy.begins[i][j] < copy.extents[i][j];
     }
     return place;
 }

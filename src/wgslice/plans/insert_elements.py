@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from math import prod
-from operator import mul
-
-import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.arguments import U32_MAX
 from wgslice.plans.dealing import Share
+from wgslice.plans.insert_bands import Band, Numbers, bands, held
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import untrusted
 from wgslice.plans.steps import Memory, Span
@@ -24,7 +20,6 @@ from wgslice.plans.windows_steps import ElementDimension, InsertDispatch
 __all__ = ["Elements", "plan_insert_elements"]
 
 WORD_NBYTES = 4
-Numbers = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,37 +30,7 @@ class Elements:
     claims_nbytes: int  # 0 where windows are known to be disjoint
 
 
-@dataclass(frozen=True, eq=False)
-class Band:
-    """A part of a tensor that a binding holds, and its claims, with the windows that reach it."""
-
-    ranges: tuple[range, ...]  # of the tensor's indices
-    numbers: Numbers
-    contested: bool  # whether windows may overlap
-    differ: tuple[bool, ...]  # dimensions in which claims differ from index to index
-    base: int  # of claims
-
-    @property
-    def claim_sizes(self) -> tuple[int, ...]:
-        """Indices of the claims, 1 along dimensions in which they are the same."""
-        return tuple(
-            len(taken) if differ else 1 for taken, differ in zip(self.ranges, self.differ, strict=True)
-        )
-
-    @property
-    def claim_strides(self) -> list[int]:
-        """Claims from one index to the next, 0 along dimensions in which they are the same."""
-        packed = [*accumulate(self.claim_sizes[:0:-1], mul, initial=1)][::-1]
-        return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
-
-    @property
-    def claim_offset(self) -> int:
-        """Claims before that of the tensor's index 0."""
-        firsts = (taken.start for taken in self.ranges)
-        return -sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
-
-
-def plan_insert_elements(request: Request, numbers: Numbers, *, contested: bool, reason: str) -> Elements:
+def plan_insert_elements(request: Request, numbers: Numbers, *, contested: bool, hindrance: str) -> Elements:
     """Dispatches of `insert_windows` for some windows; where they may overlap, of `claim_windows` before."""
     if not numbers.size:
         return Elements((), 0)
@@ -81,63 +46,9 @@ def plan_insert_elements(request: Request, numbers: Numbers, *, contested: bool,
     for band in found:
         if contested:
             steps += claims_of(request, band)
-        steps += inserts_of(request, band, reason)
-    nbytes = max(prod(band.claim_sizes) * WORD_NBYTES for band in found) if contested else 0
+        steps += inserts_of(request, band, hindrance)
+    nbytes = max(band.claims_nbytes for band in found) if contested else 0
     return Elements(tuple(steps), nbytes)
-
-
-def bands(request: Request, numbers: Numbers, *, contested: bool) -> Iterator[Band]:
-    """Cut what windows reach of a tensor until bindings hold each part and its claims."""
-    windows, sizes = request.windows, request.tensor.sizes
-    differ = tuple(contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes))
-    base = 1  # above the zeros that claims begin as
-    for ranges in fitting(request, reached(request, numbers), differ):
-        touching = numbers[touching_windows(request, numbers, ranges)]
-        if touching.size:
-            yield Band(tuple(ranges), touching, contested, differ, base)
-            base += windows.count
-
-
-def reached(request: Request, numbers: Numbers) -> list[range]:
-    """The indices of a tensor that hold all that windows have of it."""
-    offsets = request.windows.offsets
-    if offsets is None:
-        return [range(size) for size in request.tensor.sizes]
-    lows = offsets[numbers].min(axis=0).tolist()
-    highs = offsets[numbers].max(axis=0).tolist()
-    extents = request.windows.extents
-    return [
-        range(max(low, 0), min(high + extent, size))
-        for low, high, extent, size in zip(lows, highs, extents, request.tensor.sizes, strict=True)
-    ]
-
-
-def fitting(request: Request, ranges: list[range], differ: Sequence[bool]) -> Iterator[list[range]]:
-    """Halve what is in use of a tensor until bindings hold it and its claims."""
-    part = request.tensor.select(ranges)
-    claims = [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
-    if (part.stop - part.lowest) * request.itemsize > request.most_nbytes:
-        reaches = [abs(reach) for reach in part.reaches]
-    elif prod(claims) * WORD_NBYTES > request.most_nbytes:
-        reaches = claims
-    else:
-        yield ranges
-        return
-    axis = reaches.index(max(reaches))
-    middle = len(ranges[axis]) // 2
-    for half in (ranges[axis][:middle], ranges[axis][middle:]):
-        yield from fitting(request, [*ranges[:axis], half, *ranges[axis + 1 :]], differ)
-
-
-def touching_windows(request: Request, numbers: Numbers, ranges: Sequence[range]) -> NDArray[np.bool_]:
-    """Which windows may have an element among some indices of a tensor."""
-    touching = np.ones(len(numbers), np.bool_)
-    if request.windows.offsets is not None:
-        places = request.windows.offsets[numbers].astype(np.int64)
-        for axis, taken in enumerate(ranges):
-            ends = places[:, axis] + request.windows.extents[axis]
-            touching &= (places[:, axis] < taken.stop) & (ends > taken.start)
-    return touching
 
 
 def claims_of(request: Request, band: Band) -> Iterator[InsertDispatch]:
@@ -146,7 +57,7 @@ def claims_of(request: Request, band: Band) -> Iterator[InsertDispatch]:
         range(size) if differs else range(1)
         for size, differs in zip(request.windows.sizes, band.differ, strict=True)
     ]
-    binding = Span(0, prod(band.claim_sizes) * WORD_NBYTES)
+    binding = Span(0, band.claims_nbytes)
     for part in parts(request, claimed):
         most = max(request.most_invocations // prod(map(len, part)), 1)
         for start in range(0, len(band.numbers), most):
@@ -161,30 +72,23 @@ def claims_of(request: Request, band: Band) -> Iterator[InsertDispatch]:
             )
 
 
-def inserts_of(request: Request, band: Band, reason: str) -> Iterator[InsertDispatch]:
+def inserts_of(request: Request, band: Band, hindrance: str) -> Iterator[InsertDispatch]:
     """Dispatches of `insert_windows` into a part of a tensor."""
     target = span_of(request.tensor.select(band.ranges), request.itemsize, request.limits)
     for part in parts(request, [range(size) for size in request.windows.sizes]):
-        for numbers in held(request, part, band.numbers):
+        for numbers in held(request, part, band.numbers, prod(map(len, part))):
             ends = [int(numbers[0]), int(numbers[-1]) + 1]
             source = span_of(request.batch.select([range(*ends), *part]), request.itemsize, request.limits)
             yield dispatch_of_elements(
-                request, Kernel.INSERT_WINDOWS, band, part, numbers, (source, target), reason
+                request,
+                Kernel.INSERT_WINDOWS,
+                band,
+                part,
+                numbers,
+                (source, target),
+                "windows, element by element",
+                hindrance,
             )
-
-
-def held(request: Request, part: list[range], numbers: Numbers) -> Iterator[Numbers]:
-    """Windows as many at a time as a binding of the batch holds of a part of each, and a grid."""
-    one = request.batch.select([0, *part])
-    room_nbytes = request.most_nbytes - (one.stop - one.lowest) * request.itemsize
-    further = room_nbytes // max(abs(request.batch.strides[0]) * request.itemsize, 1)
-    most = max(request.most_invocations // one.size, 1)
-    start = 0
-    while start < len(numbers):
-        stop = int(np.searchsorted(numbers, int(numbers[start]) + further, side="right"))
-        stop = min(stop, start + most)
-        yield numbers[start:stop]
-        start = stop
 
 
 def dispatch_of_elements(
@@ -195,6 +99,7 @@ def dispatch_of_elements(
     numbers: Numbers,
     bindings: tuple[Span, Span],
     reason: str,
+    hindrance: str = "",
 ) -> InsertDispatch:
     """One dispatch: some windows, a part of each, in a part of the tensor."""
     windows, itemsize = request.windows, request.itemsize
@@ -219,7 +124,7 @@ def dispatch_of_elements(
         batch_offset=request.batch.offset + begins - source.offset_nbytes // itemsize,
         window_stride=request.batch.strides[0],
         window_size=prod(map(len, part)),
-        claims=Span(0, prod(band.claim_sizes) * WORD_NBYTES) if band.contested and not claiming else None,
+        claims=Span(0, band.claims_nbytes) if band.contested and not claiming else None,
         claim_offset=band.claim_offset,
         claim_base=band.base,
         source_binding=source,
@@ -227,6 +132,7 @@ def dispatch_of_elements(
         writes=Memory.CLAIMS if claiming else Memory.OUTPUT,
         share=share,
         reason=reason,
+        hindrance=hindrance,
     )
 
 

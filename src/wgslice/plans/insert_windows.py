@@ -8,6 +8,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.extract_windows import check_tables
 from wgslice.plans.insert_elements import plan_insert_elements
+from wgslice.plans.insert_rows import InsertedRows, plan_insert_rows
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.steps import Memory
@@ -32,8 +33,12 @@ def plan_insert_windows(
     if source.size == 0 or target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(insertion.windows, terms.limits, "insert")
-    request = Request(insertion.windows, target, source, itemsize, terms)
-    reason = "windows, element by element"
-    elements = plan_insert_elements(request, insertion.numbers, contested=insertion.contested, reason=reason)
+    request = Request(insertion.windows, target, source, itemsize, terms, inserts=True)
+    rows = InsertedRows((), insertion.numbers, "windows may overlap")
+    if not insertion.contested and insertion.numbers.size:
+        rows = plan_insert_rows(request, insertion.numbers)
+    elements = plan_insert_elements(
+        request, rows.left, contested=insertion.contested, hindrance=rows.hindrance
+    )
     scratch = ((Memory.CLAIMS, elements.claims_nbytes),) if elements.claims_nbytes else ()
-    return Plan(nbytes, itemsize, itemsize, source, target, elements.steps, scratch)
+    return Plan(nbytes, itemsize, itemsize, source, target, (*rows.steps, *elements.steps), scratch)

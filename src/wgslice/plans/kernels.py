@@ -31,6 +31,8 @@ class Kernel(Enum):
     WINDOW_ROWS = "window_rows"
     WINDOW_WORDS = "window_words"
     INSERT_WINDOWS = "insert_windows"
+    INSERT_ROWS = "insert_rows"
+    INSERT_WORDS = "insert_words"
     CLAIM_WINDOWS = "claim_windows"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
@@ -46,9 +48,15 @@ class Kernel(Enum):
     @property
     def takes_windows(self) -> bool:
         """Whether it copies many windows, with a struct and bindings of its own."""
+        extracting = (Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
+        return self.inserts_windows or self in extracting
+
+    @property
+    def inserts_windows(self) -> bool:
+        """Whether it puts many windows into a tensor, or says which of them."""
         return self in (
-            *(Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS),
-            *(Kernel.INSERT_WINDOWS, Kernel.CLAIM_WINDOWS),
+            *(Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS),
+            *(Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
         )
 
     @property
@@ -58,6 +66,9 @@ class Kernel(Enum):
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
-        if self in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS):
+        if self in (
+            *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
+            *(Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS),
+        ):
             return WIDEST_NBYTES
         return 4 if self in (Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS) else width_nbytes

@@ -15,7 +15,7 @@ from wgslice.plans.hindrances import Copied
 from wgslice.plans.row_copies import are_whole_words, row_sizes
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
-from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
+from wgslice.plans.windows_steps import WindowDispatch
 
 __all__ = ["Plan", "Planner", "Step", "in_order"]
 
@@ -116,8 +116,9 @@ class Plan:
     def hindrances(self) -> tuple[str, ...]:
         """What in the layouts and the buffers is in the way of something faster, a line for each such way."""
         reading = [step for step in self.steps if isinstance(step, Dispatch) and step.reads is Memory.INPUT]
-        windows = [step.hindrance for step in self.steps if isinstance(step, ElementsDispatch)]
-        found = [f"in the way of window_rows: {why}" for why in dict.fromkeys(windows)]
+        windows = [step for step in self.steps if isinstance(step, WindowDispatch) and step.hindrance]
+        lines = [f"in the way of {step.hindered.value}: {step.hindrance}" for step in windows]
+        found = list(dict.fromkeys(lines))
         if self.terms is not None:
             copied = Copied(self.source, self.target, self.width_nbytes, self.terms)
             found += copied.hindrances({step.kernel for step in reading})

@@ -29,6 +29,17 @@ class Request:
     batch: Layout
     itemsize: int
     terms: Terms
+    inserts: bool = False  # whether the batch is the input, and the tensor the output
+
+    @property
+    def tensor_name(self) -> str:
+        """What callers call the tensor."""
+        return "output" if self.inserts else "input"
+
+    @property
+    def batch_name(self) -> str:
+        """What callers call the batch."""
+        return "input" if self.inserts else "output"
 
     @property
     def limits(self) -> Limits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -19,6 +19,9 @@ __all__ = [
     "ElementDimension",
     "ElementsDispatch",
     "InsertDispatch",
+    "InsertRowsDispatch",
+    "InsertWordsDispatch",
+    "RowsDispatch",
     "WindowDispatch",
     "WindowRowsDispatch",
     "Windows",
@@ -101,6 +104,7 @@ class Dimension:
     extent: int  # indices of the tensor that are in use
     inner: int  # indices of all later dimensions together
     tensor_stride: int  # elements or bytes, as the dispatch says
+    begin: int = field(default=0, kw_only=True)  # indices of the tensor before those that are in use
 
     @classmethod
     def of(cls, windows: Windows, axis: int, tensor_size: int, **others: int) -> Self:
@@ -116,7 +120,6 @@ class ElementDimension(Dimension):
 
     first: int  # indices of a window before the part
     batch_stride: int  # elements
-    begin: int = 0  # indices of the tensor before those that are in use
     claim_stride: int = 0  # claims, where windows may overlap
 
 
@@ -134,6 +137,7 @@ class WindowDispatch(OnGrid):
     batch_offset: int  # likewise
     window_stride: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
+    hindrance: str = ""  # why they are not taken in blocks, where they are not
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,6 +150,11 @@ class WindowDispatch(OnGrid):
         return super().memories | ({self.table.memory} if self.table else set())
 
     @property
+    def hindered(self) -> Kernel:
+        """What would take them in blocks."""
+        return Kernel.INSERT_ROWS if self.kernel.inserts_windows else Kernel.WINDOW_ROWS
+
+    @property
     def work(self) -> str:
         """Its class of work, as costs name it."""
         return f"{self.kernel.value} {self.element_nbytes}"
@@ -153,7 +162,8 @@ class WindowDispatch(OnGrid):
     @property
     def invocation_nbytes(self) -> float:
         """Bytes that an invocation writes at most."""
-        units = {Kernel.WINDOW_ROWS: WIDEST_NBYTES, Kernel.WINDOW_WORDS: 4}
+        units = {Kernel.WINDOW_ROWS: WIDEST_NBYTES, Kernel.INSERT_ROWS: WIDEST_NBYTES}
+        units |= dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS), 4)
         return self.share.each * units.get(self.kernel, self.element_nbytes)
 
     def __str__(self) -> str:
@@ -167,7 +177,6 @@ class ElementsDispatch(WindowDispatch):
 
     dimensions: tuple[ElementDimension, ...]
     segment: int  # elements of the source that are bound; windows read the others in another dispatch
-    hindrance: str  # why `window_rows` does not take them
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -186,12 +195,36 @@ class InsertDispatch(WindowDispatch):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WindowRowsDispatch(WindowDispatch):
-    """A dispatch of `window_rows`, which counts in bytes."""
+class RowsDispatch(WindowDispatch):
+    """A dispatch that takes windows row by row, and counts in bytes."""
 
     channels: int  # elements an index of a row, 1 where none is mirrored
     row_nbytes: int
     mirrored: bool  # whether some row goes backwards
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowRowsDispatch(RowsDispatch):
+    """A dispatch of `window_rows`."""
+
     ragged: bool  # whether some row begins or ends inside a block
 
     kernel: Kernel = Kernel.WINDOW_ROWS
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InsertRowsDispatch(RowsDispatch):
+    """A dispatch of `insert_rows`."""
+
+    clipped: bool  # whether some window leaves the tensor, or the part of it that is in use
+
+    kernel: Kernel = Kernel.INSERT_ROWS
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InsertWordsDispatch(RowsDispatch):
+    """A dispatch of `insert_words`."""
+
+    ends: bool  # whether whole blocks of rows are written already
+
+    kernel: Kernel = Kernel.INSERT_WORDS

@@ -43,11 +43,11 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.WIDE_TILES: ("copy", "invocations", "division", "places", "tile_numbers"),
     Kernel.EXTRACT_WINDOWS: (
         *("windows", "window_elements", "invocations"),
-        *("atomic_words", "narrow_elements"),
+        *("atomic_words", "narrow_elements", "narrow_writes"),
     ),
     Kernel.WINDOW_ROWS: (
         *("windows", "window_places", "invocations", "division", "pieces"),
-        *("extents", "edges", "blocks", "block_edges"),
+        *("extents", "edges", "blocks", "block_edges", "window_blocks"),
     ),
     Kernel.WINDOW_WORDS: (
         *("windows", "window_places", "invocations", "division"),
@@ -55,7 +55,15 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     ),
     Kernel.INSERT_WINDOWS: (
         *("windows", "window_elements", "invocations"),
-        *("atomic_words", "narrow_elements"),
+        *("atomic_words", "narrow_elements", "narrow_writes"),
+    ),
+    Kernel.INSERT_ROWS: (
+        *("windows", "window_places", "tensor_rows", "invocations", "division", "pieces"),
+        *("extents", "blocks", "window_blocks"),
+    ),
+    Kernel.INSERT_WORDS: (
+        *("windows", "window_places", "tensor_rows", "invocations", "division", "pieces"),
+        *("extents", "atomic_words"),
     ),
     Kernel.CLAIM_WINDOWS: ("windows", "window_elements", "invocations"),
 }

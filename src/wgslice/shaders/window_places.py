@@ -73,8 +73,8 @@ def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Word
 class WindowPlaces(NamedTuple):
     """Places in the first dimensions of windows."""
 
-    source: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
-    inside: Flags  # whether the input has them
+    tensor: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
+    inside: Flags  # whether the tensor has them, among the indices that are in use
     rest: Words  # of the indices, in the other dimensions
 
 
@@ -83,15 +83,15 @@ def find_window_places(
 ) -> WindowPlaces:
     """The places of indices into windows, over their first dimensions."""
     rest = index
-    source = np.full_like(rest, block["tensor_offset"])
+    tensor = np.full_like(rest, block["tensor_offset"])
     inside = np.ones(rest.shape, bool)
     for d in range(dimensions):
         c = divide(rest, block["multipliers"][d], block["shifts"][d])
         rest = rest - c * block["inner"][d]
-        read = find_indices(block, offsets, picks, d, c)
-        source += read * block["tensor_strides"][d]
-        inside &= read < block["extents"][d]
-    return WindowPlaces(source, inside, rest)
+        index = find_indices(block, offsets, picks, d, c)
+        tensor += index * block["tensor_strides"][d]
+        inside &= index - block["begins"][d] < block["extents"][d]
+    return WindowPlaces(tensor, inside, rest)
 
 
 class Elements(NamedTuple):

@@ -8,9 +8,10 @@ import numpy as np
 
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.windows_steps import WindowDispatch, WindowRowsDispatch
-from wgslice.shaders.blocks import block_after, block_at, join, mask, mask_from, mask_of, merge_edge, turn
+from wgslice.shaders.blocks import mask, mask_from, mask_of, merge_edge
 from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, taken
+from wgslice.shaders.window_blocks import RowSources, blocks_of_rows
 from wgslice.shaders.window_places import (
     Offsets,
     Tables,
@@ -53,7 +54,7 @@ def find_rows(
     high = np.where(places.inside | (not filled), block["row_nbytes"], np.uint32(0))
     backwards, index_nbytes = are_backwards(picks, last), block["tensor_strides"][last]
     begins = find_offsets(block, offsets, picks, last)
-    source = places.source + begins.view(np.uint32) * index_nbytes
+    source = places.tensor + begins.view(np.uint32) * index_nbytes
     low = np.zeros_like(rest)
     if filled:
         size = np.int64(block["sizes"][last])
@@ -64,38 +65,12 @@ def find_rows(
     return Rows(source, start, backwards, low, high, invocation)
 
 
-def gather_channels(
-    block: np.void, step: WindowRowsDispatch, memory: Observed, rows: Rows, position: Words
-) -> Bytes:
-    """Blocks of rows that may go backwards: then for each channel the reversed block that is right for it."""
-    channels, width = np.uint32(step.channels), np.uint32(step.element_nbytes)
-    group = channels * width
-    phase = (position + NBYTES * group) // width % channels
-    backwards = rows.source + block["row_nbytes"] - position - NBYTES - (group - width)
-    first = np.where(rows.backwards, backwards, rows.source + position)
-    count = 2 + (step.channels > 1) + (2 * (group - width) > NBYTES)  # blocks that the kernel loads
-    loaded = np.stack([block_after(memory, first, n, rows.invocation) for n in range(count)])
-    every = np.arange(len(first))
-    masks = block["masks"].view(np.uint8)
-    value = np.zeros((len(first), WIDEST_NBYTES), np.uint8)
-    for channel in range(step.channels):
-        offset = first % NBYTES + np.where(rows.backwards, np.uint32(2 * channel) * width, np.uint32(0))
-        number = offset // NBYTES
-        low, high = (loaded[np.minimum(number + n, count - 1), every] for n in (0, 1))
-        joined = join(low, high, offset % NBYTES)
-        turned = np.where(rows.backwards[:, None], turn(joined, step.element_nbytes), joined)
-        value |= turned & masks[(np.uint32(channel) + channels - phase) % channels]
-    return value
-
-
 def row_blocks(
     block: np.void, step: WindowRowsDispatch, memory: Observed, rows: Rows, position: Words
 ) -> Bytes:
     """The blocks of rows whose first bytes are `position`, up to 15 before their first."""
-    if step.mirrored:
-        value = gather_channels(block, step, memory, rows, position)
-    else:
-        value = block_at(memory, rows.source + position, rows.invocation)
+    sources = RowSources(rows.source, rows.backwards, rows.invocation)
+    value = blocks_of_rows(block, step, memory, sources, position)
     if step.windows.fill is None:
         return value
     start = np.clip((rows.low - position).view(np.int32), 0, WIDEST_NBYTES)

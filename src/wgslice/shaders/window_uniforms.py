@@ -8,7 +8,15 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.windows_steps import ElementsDispatch, InsertDispatch, WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows_steps import (
+    ElementsDispatch,
+    InsertDispatch,
+    InsertRowsDispatch,
+    InsertWordsDispatch,
+    RowsDispatch,
+    WindowDispatch,
+    WindowRowsDispatch,
+)
 from wgslice.shaders.uniforms import divider
 
 __all__ = ["window_block", "window_constants", "windows_dtype"]
@@ -82,7 +90,7 @@ def window_block(step: WindowDispatch) -> bytes:
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
-    if isinstance(step, WindowRowsDispatch):
+    if isinstance(step, RowsDispatch):
         block["row_nbytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
     elif isinstance(step, ElementsDispatch):
@@ -114,12 +122,18 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         constants["element_nbytes"] = step.element_nbytes
     if isinstance(step, InsertDispatch) and step.kernel is Kernel.INSERT_WINDOWS:
         constants["contested"] = int(step.claims is not None)
-    if isinstance(step, WindowRowsDispatch):
-        constants["whole_words"] = int(step.element_nbytes >= 4)
+    if isinstance(step, RowsDispatch):
         constants["channels"] = step.channels
         constants["each"] = step.share.each
         constants["contiguous"] = int(step.share.contiguous)
-        constants["filled"] = int(step.windows.fill is not None)
         constants["mirrored"] = int(step.mirrored)
+        if not isinstance(step, InsertWordsDispatch):
+            constants["whole_words"] = int(step.element_nbytes >= 4)
+    if isinstance(step, WindowRowsDispatch):
+        constants["filled"] = int(step.windows.fill is not None)
         constants["ragged"] = int(step.ragged)
+    if isinstance(step, InsertRowsDispatch):
+        constants["clipped"] = int(step.clipped)
+    if isinstance(step, InsertWordsDispatch):
+        constants["ends"] = int(step.ends)
     return constants

@@ -12,6 +12,7 @@ from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.windows_steps import ElementsDispatch, InsertDispatch, WindowDispatch
 from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
+from wgslice.shaders.insert_twins import insert_rows, insert_words
 from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store
 from wgslice.shaders.pieces import divide, invocation_numbers
 from wgslice.shaders.window_places import Tables, find_elements, find_picks, find_window_places
@@ -113,7 +114,7 @@ def window_words(
     picks = find_picks(block, step, window)
     index = element[mine] - window * block["window_size"]
     places = find_window_places(block, tables.offsets, picks, index, int(block["rank"]))
-    read = np.where(places.inside, places.source, np.uint32(0))
+    read = np.where(places.inside, places.tensor, np.uint32(0))
     by = np.broadcast_to(own[:, None], mine.shape)[mine]
     fill = block["fill"].view(f"V{nbytes}")[0]
     values[mine] = np.where(places.inside, source.elements(read, nbytes, by), fill)
@@ -127,5 +128,7 @@ window_twins: dict[Kernel, Twin] = {
     Kernel.WINDOW_ROWS: window_rows,
     Kernel.WINDOW_WORDS: window_words,
     Kernel.INSERT_WINDOWS: insert_windows,
+    Kernel.INSERT_ROWS: insert_rows,
+    Kernel.INSERT_WORDS: insert_words,
     Kernel.CLAIM_WINDOWS: claim_windows,
 }

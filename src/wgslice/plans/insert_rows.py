@@ -1,0 +1,173 @@
+"""Windows inserted row by row: whole blocks of 16 bytes, words where rows are short or end inside of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from wgslice.plans.insert_bands import Band, Numbers, bands, held, leaving_windows
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import FAILED
+from wgslice.plans.steps import Span
+from wgslice.plans.terms import span_of
+from wgslice.plans.window_row import Row, deal_blocks, longest_row
+from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch
+
+__all__ = ["InsertedRows", "plan_insert_rows"]
+
+WORD_NBYTES = 4
+BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
+END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
+RowsStep: TypeAlias = InsertRowsDispatch | InsertWordsDispatch
+
+
+@dataclass(frozen=True, eq=False)
+class InsertedRows:
+    """The dispatches of windows that are inserted row by row."""
+
+    steps: tuple[RowsStep, ...]
+    left: Numbers  # windows that are not
+    hindrance: str  # why they are not
+
+
+def plan_insert_rows(request: Request, numbers: Numbers) -> InsertedRows:
+    """Dispatches for windows of which no two have an index in common."""
+    row, distrusted = longest_row(request), request.limits.distrusted
+    found = list(bands(request, numbers, contested=False))
+    hindrance = row.hindrance() or hindrance_of_bindings(row, found)
+    if Kernel.INSERT_WORDS in distrusted:
+        hindrance = hindrance or FAILED
+    if hindrance:
+        return InsertedRows((), numbers, hindrance)
+    ragged = is_ragged(row, numbers)
+    hindrance = row.hindrance_of_blocks(request.limits.profile, ragged=ragged)
+    if Kernel.INSERT_ROWS in distrusted:
+        hindrance = hindrance or FAILED
+    if hindrance and row.nbytes > request.itemsize < WORD_NBYTES:
+        by_words = [step for band in found for step in words_of(row, band, hindrance)]
+        return InsertedRows(tuple(by_words), numbers[:0], hindrance)
+    if hindrance:
+        return InsertedRows((), numbers, hindrance)
+    stop = windows_with_room(request)
+    steps = [step for band in found for step in blocks_of(row, band.before(stop), ragged=ragged)]
+    return InsertedRows(
+        tuple(steps), numbers[numbers >= stop], "the input's buffer ends inside a vector of 16 bytes"
+    )
+
+
+def hindrance_of_bindings(row: Row, found: list[Band]) -> str | None:
+    """Why bindings do not hold rows."""
+    request = row.request
+    window = request.batch.select([0, *map(range, request.windows.sizes)])
+    if (window.stop - window.lowest) * request.itemsize > request.most_nbytes:
+        return "no binding holds a window"
+    if row.count * words_spanned(row) > request.most_invocations:
+        return "no grid holds a window"
+    merged = list(enumerate(request.tensor.sizes))[row.axis + 1 :]
+    if any(len(band.ranges[axis]) < size for band in found for axis, size in merged):
+        return "no binding holds what an index of a row has of the output"
+    return None
+
+
+def windows_with_room(request: Request) -> int:
+    """How many windows end before the last vector of 16 bytes that the input's buffer has no room for."""
+    room_nbytes = request.terms.source_room_nbytes - request.batch.offset * request.itemsize
+    window_nbytes = request.batch.size // request.windows.count * request.itemsize
+    count = request.windows.count
+    return count if count * window_nbytes <= room_nbytes else int(room_nbytes // window_nbytes)
+
+
+def is_ragged(row: Row, numbers: Numbers) -> bool:
+    """Whether some row begins or ends inside a block of the output, if the tensor has all of it."""
+    request, windows = row.request, row.request.windows
+    strides = request.tensor.strides[: row.axis]
+    sizes, steps = windows.sizes[: row.axis], windows.steps[: row.axis]
+    places = [stride * step for size, stride, step in zip(sizes, strides, steps, strict=True) if size > 1]
+    if windows.offsets is None:
+        places += [*strides, row.unit, request.tensor.offset]
+    else:
+        offsets = windows.offsets[numbers, : row.axis + 1].astype(np.int64)
+        starts = request.tensor.offset + offsets @ np.array([*strides, row.unit], np.int64)
+        places += np.unique(starts % WIDEST_NBYTES).tolist()
+    return any(
+        nbytes % WIDEST_NBYTES for nbytes in (row.nbytes, *(place * request.itemsize for place in places))
+    )
+
+
+class Bound(NamedTuple):
+    """Some windows, and what holds them on both sides."""
+
+    numbers: Numbers
+    source: Span
+    target: Span
+    ranges: tuple[range, ...]  # indices of the tensor that are in use
+
+
+def bound(row: Row, band: Band, numbers: Numbers, pieces: int) -> Iterator[Bound]:
+    """Windows as many at a time as bindings and a grid hold, each row in so many pieces."""
+    request = row.request
+    part = [range(size) for size in request.windows.sizes]
+    target = span_of(request.tensor.select(band.ranges), request.itemsize, request.limits)
+    for some in held(request, part, numbers, row.count * pieces):
+        taken = request.batch.select([range(int(some[0]), int(some[-1]) + 1), *part])
+        yield Bound(some, span_of(taken, request.itemsize, request.limits), target, band.ranges)
+
+
+def blocks_of(row: Row, band: Band, *, ragged: bool) -> Iterator[RowsStep]:
+    """Whole blocks of rows, then their ends; windows that leave the band apart from those that do not."""
+    request = row.request
+    pieces, each = deal_blocks(row, request.limits.profile, ragged=ragged)
+    way = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
+    leaving = leaving_windows(request, band.numbers, band.ranges)
+    for clipped in (False, True):
+        for some in bound(row, band, band.numbers[leaving == clipped], max(pieces, END_PIECES)):
+            source = some.source.in_whole(WIDEST_NBYTES)
+            target = Span(some.target.offset_nbytes, some.target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
+            invocations = len(some.numbers) * row.count * pieces
+            if target.nbytes:  # else no row has a whole block
+                yield InsertRowsDispatch(
+                    **row.fields(some.numbers, target, source, some.ranges),
+                    clipped=clipped,
+                    source_binding=source,
+                    target_binding=target,
+                    share=request.share(len(some.numbers), invocations, pieces, each),
+                    reason=f"windows, row by row of {way}, in blocks of 16 bytes",
+                )
+            if ragged or clipped:
+                yield words(row, some, END_PIECES, BLOCK_WORDS, ends=True)
+
+
+def words_spanned(row: Row) -> int:
+    """The most words that a row touches, wherever it begins."""
+    return (row.nbytes + 2) // WORD_NBYTES + 1
+
+
+def words_of(row: Row, band: Band, hindrance: str) -> Iterator[RowsStep]:
+    """All words of rows."""
+    most = words_spanned(row)
+    each = min(most, BLOCK_WORDS) if row.request.limits.profile.contiguous else 1
+    pieces = -(-most // each)
+    for some in bound(row, band, band.numbers, pieces):
+        yield words(row, some, pieces, each, ends=False, hindrance=hindrance)
+
+
+def words(
+    row: Row, some: Bound, pieces: int, each: int, *, ends: bool, hindrance: str = ""
+) -> InsertWordsDispatch:
+    """A dispatch of `insert_words`."""
+    count = len(some.numbers)
+    share = row.request.share(count, count * row.count * pieces, pieces, each)
+    what = "where rows begin or end inside a block" if ends else "windows, row by row"
+    return InsertWordsDispatch(
+        **row.fields(some.numbers, some.target, some.source, some.ranges),
+        ends=ends,
+        hindrance=hindrance,
+        source_binding=some.source,
+        target_binding=some.target,
+        share=replace(share, contiguous=False),  # a word that is written twice at once would be lost
+        reason=f"{what}, word by word",
+    )

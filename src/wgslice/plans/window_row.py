@@ -1,0 +1,163 @@
+"""A row of windows: the most dimensions of them that are neighbours, and how its blocks are dealt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.arguments import I32_MAX
+from wgslice.layout import Layout
+from wgslice.plans.dealing import deal_row
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
+from wgslice.plans.steps import Span
+from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import Dimension, Windows
+
+__all__ = ["MOST_CHANNELS", "Row", "deal_blocks", "longest_row"]
+
+MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A dimension of windows, each index of it `unit` neighbours in the tensor."""
+
+    request: Request
+    axis: int
+    unit: int  # elements an index
+    element_nbytes: int  # bytes of what keeps its order backwards
+    mirrored: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a row."""
+        return self.request.windows.sizes[self.axis] * self.unit * self.request.itemsize
+
+    @property
+    def count(self) -> int:
+        """Rows of a window."""
+        return prod(self.request.windows.sizes[: self.axis])
+
+    @property
+    def channels(self) -> int:
+        """Elements an index that keep their order."""
+        return self.unit * self.request.itemsize // self.element_nbytes
+
+    def hindrance(self) -> str | None:
+        """Why windows are not taken row by row; None where they are."""
+        request, windows = self.request, self.request.windows
+        step, size = windows.steps[self.axis], request.tensor.sizes[self.axis]
+        if step != 1:
+            return f"steps of {step} inside of rows"
+        if not beside(windows, request.tensor, self.axis, self.unit):
+            return f"elements of a window's row do not follow each other in the {request.tensor_name}"
+        if not request.batch.is_packed:
+            return f"the {request.batch_name} is not packed"
+        if windows.extents[self.axis] + size > I32_MAX:
+            return f"a dimension of {size} is too long to count from outside of it"
+        return None
+
+    def hindrance_of_blocks(self, profile: Profile, *, ragged: bool) -> str | None:
+        """Why rows are not taken in blocks of 16 bytes; `ragged` says whether some end inside of one."""
+        if self.nbytes < WIDEST_NBYTES:
+            return f"rows of {self.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
+        if ragged and profile.contiguous and self.nbytes < (least := 2 * WIDEST_NBYTES - 1):
+            return f"rows of {self.nbytes} bytes, some from inside a vector of 16, which takes {least}"
+        if self.mirrored and self.channels > MOST_CHANNELS:
+            return (
+                f"{self.channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
+            )
+        return None
+
+    def fields(
+        self, picks: NDArray[np.uint32], tensor: Span, batch: Span, taken: Sequence[range] | None = None
+    ) -> dict[str, Any]:
+        """What a dispatch of some windows says of their rows, between two bindings.
+
+        `taken` are the indices of the tensor that are in use, where these are not all.
+        """
+        request, windows, itemsize = self.request, self.request.windows, self.request.itemsize
+        unit_nbytes = self.unit * itemsize
+        inner = windows.sizes[: self.axis]
+        strides = [*(stride * itemsize for stride in request.tensor.strides[: self.axis]), unit_nbytes]
+        indices = taken or [range(size) for size in request.tensor.sizes]
+        dimensions = tuple(
+            Dimension.of(
+                windows,
+                axis,
+                request.tensor.sizes[axis],
+                inner=prod(inner[axis + 1 :]),
+                tensor_stride=strides[axis],
+                begin=indices[axis].start,
+                extent=len(indices[axis]),
+            )
+            for axis in range(self.axis + 1)
+        )
+        ordered = len(picks) == picks[-1] - picks[0] + 1
+        return {
+            "windows": windows,
+            "picks": picks if windows.same_flips is None or not ordered else None,
+            "first": int(picks[0]),
+            "table": request.terms.table,
+            "dimensions": dimensions,
+            "element_nbytes": self.element_nbytes,
+            "channels": self.channels if self.mirrored else 1,
+            "tensor_offset": request.tensor.offset * itemsize - tensor.offset_nbytes,
+            "batch_offset": request.batch.offset * itemsize - batch.offset_nbytes,
+            "window_stride": prod(windows.sizes) * itemsize,
+            "window_size": prod(inner),
+            "row_nbytes": self.nbytes,
+            "mirrored": self.mirrored,
+        }
+
+
+def longest_row(request: Request) -> Row:
+    """The most dimensions of the windows, from the last one on, of which the tensor has every index."""
+    windows, tensor, itemsize = request.windows, request.tensor, request.itemsize
+    axis, unit = tensor.rank - 1, 1
+    while axis > 0 and joins(windows, tensor, axis, unit, itemsize):
+        unit *= tensor.sizes[axis]
+        axis -= 1
+    places = tensor.offset, request.batch.offset, unit, *tensor.strides[:axis]
+    element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
+    return Row(request, axis, unit, element_nbytes, windows.goes_backwards(axis))
+
+
+def deal_blocks(row: Row, profile: Profile, *, ragged: bool) -> tuple[int, int]:
+    """Invocations a row, and the blocks that each takes; ragged rows begin or end inside of some."""
+    if not profile.contiguous:
+        return deal_row(Kernel.WINDOW_ROWS, row.nbytes, 1, profile)
+    most = row.nbytes // WIDEST_NBYTES
+    least = most  # whole blocks of a row, wherever it begins
+    if ragged:
+        least = (row.nbytes - WIDEST_NBYTES + 1) // WIDEST_NBYTES
+    choices = [each for each in BLOCKS_EACH if each <= min(least, profile.window_blocks)]
+    each = min(choices, key=lambda each: -(-most // each) * (each + PIECE_BLOCKS))
+    return -(-most // each), each
+
+
+def beside(windows: Windows, tensor: Layout, axis: int, unit: int) -> bool:
+    """Whether a window's indices along a dimension are neighbours, each of `unit` elements."""
+    return windows.steps[axis] == 1 and (tensor.strides[axis] == unit or tensor.sizes[axis] == 1)
+
+
+def joins(windows: Windows, tensor: Layout, axis: int, unit: int, itemsize: int) -> bool:
+    """Whether a dimension with all after it makes an index of that before: every window takes all of it."""
+    size = tensor.sizes[axis]
+    whole = windows.extents[axis] == size and windows.starts_at_zero(axis, size)
+    forwards = not windows.goes_backwards(axis)
+    before_nbytes = unit * size * itemsize
+    long = before_nbytes > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
+    return (
+        whole
+        and forwards
+        and beside(windows, tensor, axis, unit)
+        and beside(windows, tensor, axis - 1, unit * size)
+        and not long
+    )

@@ -1,0 +1,82 @@
+// insert_words: rows of windows put into one tensor word by word: short rows, or the ends of rows whose whole blocks
+// insert_rows has written.
+//
+//   invocation n  ->  piece n % pieces of row n / pieces
+//   piece         ->  `each` neighbouring words; of ends, those of the block of 16 bytes that the row begins in, or ends in
+//
+// A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
+// the indices in reverse order. Words are shared with other rows, or with bytes that no window has, so the target is
+// atomic: an invocation changes the bytes of its own row and no others.
+//
+// Needs windows of which no two have an index in common, and pieces that are not contiguous.
+
+override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
+override channels: u32;       // such elements an index
+override mirrored: bool;      // whether some row goes backwards
+override ends: bool;          // whether whole blocks of rows are written already
+
+// A byte of a row from its lowest one in the source on, for one from its first in the target on.
+fn reverse(row: TensorRow, position: u32) -> u32 {
+    let group = channels * element_nbytes;
+    let index = position / group;
+    let reversed = copy.row_nbytes - position - group + 2u * (position - index * group);
+    return select(position, reversed, row.backwards);
+}
+
+// Four bytes of the source from a byte on. Words beside a row are anything, and masked out; the one before the binding
+// has wrapped around to the end of the 2^30 words that 32 bits of bytes reach.
+fn word_at(source: u32) -> u32 {
+    let low = source_words[source / 4u];
+    let high = source_words[((source + 3u) / 4u) & 0x3fffffffu];
+    let bits = source % 4u * 8u;
+    return select((low >> bits) | (high << ((32u - bits) % 32u)), low, bits == 0u);
+}
+
+fn gather_word(row: TensorRow, position: u32) -> u32 {
+    if (!mirrored) {
+        return word_at(row.source + position);
+    }
+    let nbytes = min(element_nbytes, 4u); // that keep their order in a word
+    var value = 0u;
+    for (var i = 0u; i < 4u; i += nbytes) {
+        let element = word_at(row.source + reverse(row, position + i));
+        value = insertBits(value, element, i * 8u, nbytes * 8u);
+    }
+    return value;
+}
+
+@compute @workgroup_size(workgroup_size)
+fn insert_words(own: Invocation) {
+    let rows = copy.count * copy.window_size;
+    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), rows);
+    if (is_left_over(piece, rows)) {
+        return;
+    }
+    let row = find_tensor_row(piece.row, 16u);
+    var start = row.extent.start;
+    var stop = row.extent.stop;
+    var first = start / 4u + piece.number * each;
+    if (ends && piece.number == 0u) {
+        stop = min(stop, row.extent.whole_unit * 16u);
+    } else if (ends) {
+        start = max(start, max(row.extent.stop_unit, row.extent.whole_unit) * 16u);
+        first = start / 4u;
+    }
+    for (var k = 0u; k < each; k++) {
+        let base = (first + k) * 4u;
+        if (base < stop && start < stop) {
+            let mask = below_byte(stop - base) & ~below_byte(max(start, base) - base);
+            let value = gather_word(row, base - row.start);
+            if (mask == 0xffffffffu) {
+                atomicStore(&target_words[first + k], value);
+            } else {
+                write_bits(first + k, value, mask);
+            }
+        }
+    }
+}
+
+// The bytes before `stop` of a word.
+fn below_byte(stop: u32) -> u32 {
+    return select((1u << (stop * 8u % 32u)) - 1u, 0xffffffffu, stop >= 4u);
+}
