@@ -14,8 +14,10 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from hypothesis import assume
 
 import wgslice.array_api as ours
+from wgslice.arguments import MAX_RANK
 from wgslice.array_api.data_types import DTYPES
 from wgslice.array_api.refused import REFUSED
 
@@ -152,6 +154,12 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 # A dtype of NumPy's equals None if it is float64's; its types of scalars do not.
 for name, dtype in DTYPES.items():
     globals()[name] = dtype.type
+
+
+def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Any:
+    assume(len(shape) <= MAX_RANK)  # which the inspection says, and a suite may not know
+    return moving(ours.reshape)(x, shape, copy=copy)
+
 
 concat = one_dtype(ours.concat)
 stack = one_dtype(ours.stack)
