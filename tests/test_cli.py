@@ -92,6 +92,9 @@ def test_an_index_may_begin_with_a_minus(folder: Path) -> None:
 # A value of each constant that any kernel has, in elements, units or bytes as its comment says.
 CONSTANTS = {
     "workgroup_size": 64,
+    "clipped": 1,
+    "contested": 1,
+    "ends": 1,
     "element_nbytes": 4,
     "each": 4,
     "contiguous": 1,

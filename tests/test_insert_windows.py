@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pytest
 from helpers import (
     DTYPES,
     GUARD,
     WIDTHS,
     Bytes,
     check_bytes,
+    check_same,
+    make_buffer,
     random_bytes,
     read_buffer,
     view_bytes,
     whole_words,
 )
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from strategies import nested_strides
-from test_extract_windows import PROFILES, TIGHT, check_bindings, tensor
+from test_extract_windows import NAMES, PROFILES, TIGHT, check_bindings, run_on_gpu, tensor
 
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.insert_windows import plan_insert_windows
-from wgslice.plans.overlaps import insertion_of
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.overlaps import insertion_of, overlapping
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.windows_steps import Windows
 from wgslice.shaders.twins import run_plan
@@ -188,3 +193,388 @@ def test_twins_do_what_numpy_does(
     result = target.copy()
     run_plan(plan, source, result, case.offsets)
     check_bytes(result, case.expected(source, target))
+
+
+@settings(max_examples=40)
+@given(case=insertions(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+def test_kernels_in_tight_limits_do_what_numpy_does(
+    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
+) -> None:
+    source, target = case.buffers()
+    alignment = device.limits.binding_alignment_nbytes
+    limits = Limits(8 * alignment, alignment, 4, profile)
+    plan = case.plan(limits, on_gpu=on_gpu)
+    check_bindings(plan, limits)
+    check_bytes(run_on_gpu(device, plan, source, target, case.offsets), case.expected(source, target))
+
+
+# overlaps
+
+
+def meet(places: Any, extents: Any, steps: Any) -> bool:
+    """Whether two boxes share an index, by all of their indices."""
+    boxes = [
+        set(product(*(range(o, o + e, s) for o, e, s in zip(place, extents, steps, strict=True))))
+        for place in places
+    ]
+    return any(one & other for one, other in combinations(boxes, 2))
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_whether_windows_overlap_is_exact(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, 3))
+    steps = [data.draw(st.integers(1, 3)) for _ in range(rank)]
+    extents = [data.draw(st.integers(0, 3)) * step + 1 for step in steps]
+    places = data.draw(st.lists(st.tuples(*[st.integers(-12, 12)] * rank), max_size=8))
+    array = np.array(places, np.int64).reshape(-1, rank)
+    pair = overlapping(array, tuple(extents), tuple(steps))
+    assert (pair is not None) == meet(places, extents, steps)
+    if pair is not None:
+        assert pair[0] != pair[1]
+        assert meet([places[pair[0]], places[pair[1]]], extents, steps)
+
+
+def test_many_windows_are_compared_without_comparing_all() -> None:
+    """Grids, with and without gaps, unaligned ones, and corners of cubes in eight dimensions."""
+    grid = np.array(list(product(range(120), range(120))))
+    for apart, disjoint in ((64, True), (80, True), (63, False)):
+        assert (overlapping(grid * apart - 5, (64, 64), (1, 1)) is None) == disjoint
+    cube = np.array(list(product(range(3), repeat=8)))
+    assert overlapping(cube * 96, (64,) * 8, (1,) * 8) is None
+    assert overlapping(cube * 63, (64,) * 8, (1,) * 8) is not None
+    wide = np.random.default_rng(1).integers(-(2**31), 2**31, (5000, 8))
+    assert overlapping(wide, (9,) * 8, (2,) * 8) is None
+    last = np.concatenate([wide, wide[77:78] + 8])
+    found = overlapping(last, (9,) * 8, (2,) * 8)
+    assert found is not None
+    assert set(found) == {77, 5000}
+
+
+def test_overlaps_are_refused_where_they_are_inside() -> None:
+    for offsets, sizes, shape, steps in [
+        ([[0], [2]], (3,), (9,), (1,)),
+        ([[0], [2]], (2,), (9,), (2,)),
+        ([[0, 5], [3, 4]], (4, 2), (9, 9), (1, 1)),
+        ([[-2], [-1]], (3,), (9,), (1,)),
+        ([[8], [7]], (3,), (9,), (1,)),
+        ([[4], [4]], (1,), (9,), (1,)),
+    ]:
+        windows = inserted_windows(offsets, (2, *sizes), shape, steps)
+        with pytest.raises(wg.WindowError, match=r"^windows 0 and 1 overlap, at offsets \("):
+            insertion_of(windows, shape, "refuse")
+        assert not insertion_of(windows, shape, "last").contested or offsets[0] != offsets[1]
+    for offsets, sizes, shape, steps in [
+        ([[0], [3]], (3,), (9,), (1,)),
+        ([[0], [1]], (2,), (9,), (2,)),
+        ([[0, 5], [3, 7]], (4, 2), (9, 9), (1, 1)),
+        ([[-3], [-2]], (2,), (9,), (1,)),  # in common they have what lies outside
+        ([[-2], [-1]], (2,), (9,), (2,)),
+        ([[9], [10]], (3,), (9,), (1,)),
+    ]:
+        windows = inserted_windows(offsets, (2, *sizes), shape, steps)
+        assert not insertion_of(windows, shape, "refuse").contested
+
+
+def test_of_equal_offsets_the_last_one_is_left() -> None:
+    offsets = [[5], [1], [5], [9], [1], [5], [99]]
+    windows = inserted_windows(offsets, (7, 1), (10,), None)
+    insertion = insertion_of(windows, (10,), "last")
+    assert insertion.numbers.tolist() == [3, 4, 5]
+    assert not insertion.contested
+
+
+# refusals
+
+
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    (
+        {"offsets": [[0, 0], [1, 2]]},
+        wg.WindowError,
+        r"windows 0 and 1 overlap, at offsets \(0, 0\) and \(1, 2\)",
+    ),
+    (
+        {"offsets": "gpu"},
+        wg.WindowError,
+        "offsets lie on the GPU, so that nobody can tell whether windows overlap",
+    ),
+    ({"overlap": "first"}, ValueError, "overlap = 'first': must be 'refuse', or 'last'"),
+    ({"offsets": [[0.5, 0], [1, 2]]}, TypeError, "offsets have dtype float64: must be integers"),
+    ({"offsets": [[0, 0, 0], [1, 2, 3]]}, ValueError, r"offsets have shape \(2, 3\): must be \(windows, 2\)"),
+    ({"offsets": [[0, 0]]}, ValueError, r"y has sizes \(2, 2, 3\): must be \(1, \.\.\.\)"),
+    ({"y": np.zeros((2, 6), np.float32)}, ValueError, r"y has sizes \(2, 6\): must be \(2, \.\.\.\)"),
+    ({"y": "int32"}, TypeError, "output has dtype float32, the input int32"),
+    ({"y": np.zeros((2, 2, 3), complex)}, TypeError, "Cannot cast array data from dtype"),
+    ({"strides": (1, 0)}, wg.WindowError, r"strides\[1\] = 0: must not be 0"),
+    (
+        {"strides": [(1, 1), (1, 2)]},
+        wg.WindowError,
+        r"strides\[1\]\[1\] = 2: must have the magnitude of the first",
+    ),
+    (
+        {"strides": (1, 2**31 - 1)},
+        wg.WindowError,
+        r"windows of y reach over 4294967295 indices of dimension 1",
+    ),
+    ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
+    ({"x": "scalar"}, wg.WindowError, "windows of x of rank 0: the rank must be 1 to 8"),
+    ({"x": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ({"offsets": "float32"}, TypeError, "offsets have dtype float32: must be integers"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), REFUSED)
+def test_a_refused_call_writes_nothing(
+    device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    poison = random_bytes(4 * 6 * 4, 3)
+    buffer = make_buffer(device, poison)
+    x = wg.from_buffer(buffer, (4, 6), np.float32)
+    made: dict[str, Any] = {
+        "gpu": lambda: wg.asarray(np.array([[0, 0], [2, 3]]), device),
+        "float32": lambda: wg.zeros((2, 2), np.float32, device),
+        "int32": lambda: wg.zeros((2, 2, 3), np.int32, device),
+        "scalar": lambda: x[0, 0],
+        "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
+    }
+    arguments: dict[str, Any] = {"y": np.ones((2, 2, 3), np.float32), "x": x, "offsets": [[0, 0], [2, 3]]}
+    for name, value in changes.items():
+        arguments[name] = made[value]() if isinstance(value, str) and value in made else value
+    with pytest.raises(error, match=f"^insert_windows: .*{message}"):
+        wg.insert_windows(**arguments)
+    check_bytes(read_buffer(buffer), poison)
+
+
+def test_there_and_back_again(device: wg.Device) -> None:
+    """What was cut out goes back to where it was, mirrored or not, also in steps that end with the window."""
+    array = random_bytes(60 * 70).reshape(60, 70)
+    rng = np.random.default_rng(1)
+    offsets = np.array([(y, x) for y in (0, 21, 42) for x in (-3, 22, 47)])
+    for steps in ((1, 1), (2, 1), (4, 3), (1, 6)):
+        strides = rng.choice([1, -1], offsets.shape) * steps
+        x = wg.asarray(array, device)
+        windows = wg.extract_windows(x, offsets, (21, 25), strides, fill=0)
+        y = wg.zeros(array.shape, np.uint8, device)
+        wg.insert_windows(windows, x, offsets, strides)
+        check_same(x.numpy(), array)
+        wg.insert_windows(windows, y, offsets, strides)
+        again = wg.extract_windows(y, offsets, (21, 25), strides, fill=0)
+        check_same(again.numpy(), windows.numpy())
+
+
+# in one buffer, of no elements, compiled
+
+
+def test_windows_and_tensor_in_one_buffer(device: wg.Device) -> None:
+    """The windows are read before anything is written; so are offsets."""
+    for on_gpu in (False, True):
+        array = np.arange(400, dtype=np.int32)
+        x = wg.asarray(array, device)
+        offsets: Any = np.array([[3], [60], [31]])
+        if on_gpu:
+            array[390:396:2] = offsets[:, 0]
+            wg.copyto(x[390:396:2], offsets[:, 0].astype(np.int32))
+            offsets = x[390:396:2].reshape((3, 1))
+        expected = array.copy()
+        windows = array[:60].reshape(3, 20)
+        numpy_insert(expected, windows, np.array([[3], [60], [31]]), [[1], [-1], [1]])
+        wg.insert_windows(x[:60].reshape((3, 20)), x, offsets, [[1], [-1], [1]], overlap="last")
+        check_same(x.numpy(), expected)
+
+
+def test_nothing_to_insert(device: wg.Device) -> None:
+    x = wg.asarray(np.arange(6), device)
+    nothing: list[tuple[Any, Any]] = [
+        (np.zeros((0, 3), int), np.zeros((0, 1), int)),
+        (np.zeros((2, 0), int), [[1], [1]]),
+        (np.ones((2, 3), int), [[6], [-3]]),
+    ]
+    for windows, offsets in nothing:
+        wg.insert_windows(windows, x, offsets)
+    wg.insert_windows(np.ones((2, 3), int), wg.zeros(0, int, device), [[0], [0]], overlap="last")
+    assert x.numpy().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def described(case: Case, offsets: Any) -> wg.InsertWindows:
+    return wg.InsertWindows(
+        wg.TensorDesc(case.dtype, case.batch.sizes, case.batch.strides),
+        wg.TensorDesc(case.dtype, case.tensor.sizes, case.tensor.strides),
+        offsets,
+        case.strides,
+        overlap="last",
+    )
+
+
+@settings(max_examples=60)
+@given(case=insertions(), on_gpu=st.booleans())
+def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
+    assume(case.tensor.rank < 8 and min((*case.batch.strides, *case.tensor.strides)) >= 0)
+    source, target = case.buffers()
+    table = make_buffer(device, np.concatenate([[99], case.offsets.ravel()]).astype(np.int64).view(np.uint8))
+    operator = device.compile(
+        described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
+    )
+    output = make_buffer(device, target)
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(
+        encoder,
+        input=(make_buffer(device, source), case.batch.offset * case.width),
+        output=(output, case.tensor.offset * case.width),
+        **({"offsets": (table, 8)} if on_gpu else {}),
+    )
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_bytes(read_buffer(output), case.expected(source, target))
+
+
+def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> None:
+    """With offsets of its own, claims begin anew each time."""
+    sides = wg.TensorDesc("uint8", (3, 40)), wg.TensorDesc("uint8", (100,))
+    operator = device.compile(wg.InsertWindows(*sides, wg.TensorDesc("int32", (3, 1)), overlap="last"))
+    windows = random_bytes(120).reshape(3, 40)
+    x = wg.zeros(100, np.uint8, device)
+    expected = np.zeros(100, np.uint8)
+    for seed in range(3):
+        offsets = np.random.default_rng(seed).integers(-20, 90, (3, 1), np.int32)
+        assert operator(wg.asarray(windows, device), out=x, offsets=wg.asarray(offsets, device)) is x
+        numpy_insert(expected, windows, offsets, (1,))
+        check_same(x.numpy(), expected)
+    assert "claim_windows on 3 windows of (40,) to the claims" in str(operator.plan)
+    known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]]))
+    check_same(known(wg.asarray(windows, device)).numpy(), windows.ravel()[:100])
+    assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_rows")
+
+
+# the choice of the kernels
+
+
+def steps_of(
+    shape: Any, sizes: Any, offsets: Any, *, width: int = 1, strides: Any = None, **changes: Any
+) -> Any:
+    """The kernels for windows of a packed batch in a packed tensor, on a CPU."""
+    windows = inserted_windows(offsets, (len(offsets), *sizes), shape, strides)
+    batch = Layout.packed((len(offsets), *sizes), changes.pop("skip", 0))
+    limits = replace(Limits(2**27, 32, 65535, CPU), **changes)
+    insertion = insertion_of(windows, shape, "last")
+    plan = plan_insert_windows(insertion, batch, Layout.packed(shape), width, Terms(limits))
+    return [step.name for step in plan.steps]
+
+
+def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
+    rows, words, elements, claims = "insert_rows", "insert_words", "insert_windows", "claim_windows"
+    for arguments, kernels in [
+        ({"sizes": (3, 31), "offsets": [[1, 1]]}, [rows, words]),
+        ({"sizes": (3, 30), "offsets": [[1, 1]]}, [words]),  # a row that may hold no block
+        ({"sizes": (3, 30), "offsets": [[1, 1]], "profile": GPU}, [rows, words]),
+        ({"sizes": (3, 16), "offsets": [[1, 16]]}, [rows]),
+        ({"sizes": (3, 16), "offsets": [[1, 17]]}, [words]),
+        ({"sizes": (3, 16), "offsets": [[1, 17]], "profile": GPU}, [rows, words]),
+        ({"sizes": (3, 15), "offsets": [[1, 16]]}, [words]),
+        ({"sizes": (3, 15), "offsets": [[1, 16]], "profile": GPU}, [words]),
+        ({"sizes": (3, 1), "offsets": [[1, 16]]}, [elements]),
+        ({"sizes": (3, 8), "offsets": [[1, 4]], "width": 4}, [rows]),
+        ({"sizes": (3, 3), "offsets": [[1, 4]], "width": 4}, [elements]),
+        ({"sizes": (3, 32), "offsets": [[1, 16], [5, -16]]}, [rows, rows, words]),  # one is clipped
+        ({"sizes": (3, 32), "offsets": [[1, 16], [3, 16]]}, [claims, elements]),
+        ({"sizes": (3, 32), "offsets": [[1, 16], [1, 16]]}, [rows]),
+        ({"sizes": (3, 32), "offsets": [[1, 16]], "strides": (2, 1)}, [rows]),
+        ({"sizes": (3, 32), "offsets": [[1, 16]], "strides": (1, 2)}, [elements]),
+        ({"sizes": (3, 64), "offsets": [[1, 16], [4, 16]], "binding_nbytes": 512}, [rows, words, rows]),
+    ]:
+        given = {"shape": (9, 112), **cast("Any", arguments)}
+        assert steps_of(**given) == kernels, arguments
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=NAMES)
+def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> None:
+    """Rows of lengths around a block and two, forwards and backwards, of some channels, clipped or not."""
+    limits = replace(device.limits, profile=profile)
+    seen = set()
+    for width, channels, nbytes in product((1, 2, 4, 8, 16), (1, 3), (16, 17, 30, 31, 32, 48, 67, 200)):
+        size = max(nbytes // (width * channels), 1)
+        for mirrored, leaves in product((False, True), repeat=2):
+            rng = np.random.default_rng(nbytes)
+            shape = (14, 2 * size + 9, channels)
+            offsets = np.array([(y, x, 0) for y in (1, 4, 8) for x in (0, size + 2)])
+            offsets[:, 1] += rng.integers(0, 3, len(offsets))
+            if leaves:
+                offsets[:, :2] += rng.choice([-5, 0, 5], 2)
+            strides = np.ones_like(offsets)
+            if mirrored:
+                strides[:, :2] = rng.choice([1, -1], (len(offsets), 2))
+            tensor_ = Layout.packed(shape, int(rng.integers(0, 16)))
+            batch = Layout.packed((len(offsets), 3, size, channels), int(rng.integers(0, 16)))
+            case = Case(width, batch, tensor_, offsets, strides, nbytes)
+            plan = case.plan(limits)
+            seen |= {(step.name, getattr(step, "clipped", None)) for step in plan.steps}
+            source, target = case.buffers()
+            expected = case.expected(source, target)
+            check_bytes(run_on_gpu(device, plan, source, target, offsets), expected)
+    names = {("insert_rows", False), ("insert_rows", True), ("insert_words", None)}
+    assert names <= seen
+
+
+def test_no_kernel_is_left_where_all_are_distrusted() -> None:
+    distrusted = frozenset({Kernel.INSERT_WORDS})
+    assert steps_of((9, 112), (3, 32), [[1, 16]], distrusted=distrusted) == ["insert_windows"]
+    distrusted |= {Kernel.INSERT_WINDOWS}
+    with pytest.raises(
+        RuntimeError, match=r"no kernel is left for windows of sizes \(3, 32\): insert_windows, "
+    ):
+        steps_of((9, 112), (3, 32), [[1, 16]], distrusted=distrusted)
+    only_rows = frozenset({Kernel.INSERT_ROWS})
+    assert steps_of((9, 112), (3, 32), [[1, 17]], distrusted=only_rows) == ["insert_words"]
+
+
+def test_the_oracle_sees_a_wrong_answer() -> None:
+    batch, tensor_ = Layout.packed((2, 3, 40)), Layout.packed((9, 99))
+    case = Case(1, batch, tensor_, np.array([(1, 1), (5, 2)]), np.array([1, -1]), 5)
+    source, target = case.buffers()
+    wrong = target.copy()
+    run_plan(case.plan(Limits(2**27, 32, 65535, CPU)), np.zeros_like(source), wrong, case.offsets)
+    for result in (target, wrong, np.zeros_like(target)):
+        with pytest.raises(AssertionError, match="bytes differ"):
+            check_bytes(result, case.expected(source, target))
+
+
+# tiles
+
+
+@given(st.data())
+def test_tiles_cover_everything_and_none_is_superfluous(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(0, 3))
+    shape = [data.draw(st.integers(0, 12)) for _ in range(rank)]
+    tile = [data.draw(st.integers(1, 9)) for _ in range(rank)]
+    overlap = [data.draw(st.integers(0, length - 1)) for length in tile]
+    offsets = wg.tile_offsets(shape, tile, overlap)
+    assert offsets.dtype == np.int64
+    counts = np.zeros(shape, int)
+    for place in offsets.tolist():
+        assert all(
+            begin == 0 or begin + common < size
+            for begin, common, size in zip(place, overlap, shape, strict=True)
+        )
+        counts[tuple(slice(begin, begin + length) for begin, length in zip(place, tile, strict=True))] += 1
+    assert (counts > 0).all()
+    assert offsets.tolist() == sorted(offsets.tolist())
+    if not any(overlap):
+        assert (counts == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (((4, 4), 0), ValueError, r"tile\[0\] = 0: must be an i32 of at least 1"),
+        (
+            ((4, 4), (2, 2, 2)),
+            ValueError,
+            r"tile \(2, 2, 2\): must be one integer, or 2, one for each dimension",
+        ),
+        (((4, 4), 2, 2), ValueError, r"overlap\[0\] = 2: must be 0 to 1, less than tile\[0\]"),
+        (((4, 4), 2, -1), ValueError, r"overlap\[0\] = -1: must be 0 to 1"),
+        (((4, 4), 2.5), TypeError, "tile = 2.5: must be an integer, not float"),
+        (((4, -4), 2), ValueError, r"shape\[1\] = -4: must be a u32"),
+    ],
+)
+def test_tiles_that_cannot_be(arguments: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^tile_offsets: {message}"):
+        wg.tile_offsets(*arguments)

@@ -68,6 +68,7 @@ NAMES = [
         "stack",
         "take",
         "tile",
+        "tile_offsets",
     ),
 ]
 SIGNATURES = {
@@ -111,6 +112,9 @@ SIGNATURES = {
     taking.take_along_axis: "(x, indices, axis=-1)",
     triangles.tril: "(x, k=0)",
     triangles.triu: "(x, k=0)",
+    wg.tile_offsets: "(shape, tile, overlap=0)",
+    wg.reverse: "(x, axes=None)",
+    wg.permute: "(x, axes)",
     wg.broadcast_to: "(x, shape)",
     wg.reshape: "(x, shape)",
     wg.squeeze: "(x, axis=None)",

@@ -20,6 +20,7 @@ from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import empty, from_buffer, zeros
 from wgslice.tensors.tensor import Tensor
@@ -84,6 +85,7 @@ __all__ = [
     "stack",
     "take",
     "tile",
+    "tile_offsets",
     "tune",
     "zeros",
 ]

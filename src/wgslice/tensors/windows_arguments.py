@@ -87,6 +87,8 @@ def inserted_windows(
     """Windows of a batch of sizes (B, ...), to be inserted at known offsets into a tensor of other sizes."""
     places = integer_array("offsets", offsets)
     extents, steps, flips = checked_batch(places.shape, batch_sizes, tensor_sizes, strides)
+    if 0 in batch_sizes:  # windows without elements are none
+        places, flips = places[:0], flips[:0]
     highest = np.asarray(tensor_sizes, np.int64) - np.asarray(extents, np.int64)
     leaving = bool(((places < 0) | (places > highest)).any())
     known = np.clip(places, I32_MIN, I32_MAX).astype(np.int32)
