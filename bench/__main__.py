@@ -25,7 +25,7 @@ def main() -> int:
         return 0
     console = Console(width=None if sys.stdout.isatty() else 200)
     if arguments.family:
-        run_family(console, arguments, ("windows", "gradients"), "family")
+        run_family(console, arguments, ("windows", "gradients", "batches"), "family")
         return 0
     if arguments.compilers:
         from bench.compilers.report import run_compilers
@@ -126,7 +126,7 @@ def parse() -> argparse.Namespace:
         metavar="SECONDS",
         help="of a run of cases: rounds become fewer, what does not fit in is left out; no bound by default",
     )
-    parser.add_argument("--family", action="store_true", help="time windows and gradients instead of slices")
+    parser.add_argument("--family", action="store_true", help="time windows, gradients and batches instead")
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument(
         "--costs", action="store_true", help="time what comes once, and calls of each size, instead"

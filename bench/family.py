@@ -1,4 +1,4 @@
-"""Time many windows at once, gradients, and graphs, against the ways that others have."""
+"""Time many windows at once, gradients, batches and graphs, against the ways that others have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.entries import entry_of
 from bench.graphs import GRAPHS
 from bench.report import GPU_COLUMN, RESULTS, about, clocked, stem_of, write_json
 from bench.schedule import contest, say_what_is_left, scheduled
-from bench.tasks import GRADIENTS, WINDOWS
+from bench.tasks import BATCHES, GRADIENTS, WINDOWS
 
 __all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
 
@@ -44,6 +44,17 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
             ("slice_grad, each byte once", "", "family_ours", "WrittenOnce"),
             ("NumPy", "", "family_numpy", "Assigned"),
             ("PyTorch", "torch", "family_torch", "Assigned"),
+        ],
+    ),
+    "batches": (
+        BATCHES,
+        [
+            ("indexed by an array", "", "batches_ours", "Indexed"),
+            ("indexed by a tensor", "", "batches_ours", "IndexedOnGpu"),
+            ("extract_windows", "", "batches_ours", "Extracted"),
+            ("a buffer copy", "", "batches_ours", "Copied"),
+            ("NumPy", "", "family_numpy", "Indexed"),
+            ("PyTorch", "torch", "family_torch", "Indexed"),
         ],
     ),
     "graphs": (

@@ -1,4 +1,4 @@
-"""What is timed beside slices: thousands of windows at once, and gradients."""
+"""What is timed beside slices: thousands of windows at once, gradients, and batches in another order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench.cases import Case
 
-__all__ = ["GRADIENTS", "WINDOWS", "Crops", "Gradient", "Task"]
+__all__ = ["BATCHES", "GRADIENTS", "WINDOWS", "Crops", "Gradient", "Order", "Task"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,27 @@ class Gradient:
         return self.shape
 
 
+@dataclass(frozen=True)
+class Order:
+    """A batch in another order, each of its elements once."""
+
+    count: int
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """Of the batch, in the new order."""
+        return np.random.default_rng(4).permutation(self.count)
+
+    def of(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """What must come out."""
+        result: NDArray[Any] = batch[self.indices]
+        return result
+
+    def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Of what must come out."""
+        return shape
+
+
 @dataclass(frozen=True, eq=False)
 class Task(Case):
     """An array and what is done with it: its key, which says what must come out, and of which sizes."""
@@ -150,6 +171,10 @@ WINDOWS = [
     Task("10,000 crops of 32 x 32 grey", "uint8", (4096, 4096), Crops(10_000, (32, 32))),
     Task("10,000 crops of 14 x 14 float32", "float32", (4096, 4096), Crops(10_000, (14, 14))),
     Task("10,000 crops of 8 x 8 x 8 float16", "float16", (256, 256, 256), Crops(10_000, (8, 8, 8))),
+]
+BATCHES = [
+    Task("1,000 images of 224 x 224 RGB", "uint8", (1000, 224, 224, 3), Order(1000)),
+    Task("100,000 rows of 64 float32", "float32", (100_000, 64), Order(100_000)),
 ]
 GRADIENTS = [
     gradient("f32 crop of 3001 x 3001", "float32", (4096, 4096), np.s_[7:3008, 5:3006]),

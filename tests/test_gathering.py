@@ -177,3 +177,20 @@ def test_a_broken_tensor_is_named(device: wg.Device) -> None:
     x.buffer.destroy()
     with pytest.raises(ValueError, match=r"indexing: input: .*destroyed"):
         x[[0, 1]]
+
+
+@on_one_adapter
+def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
+    """As NumPy would do it without a word, in an index, a value or an array."""
+    x = wg.zeros((3, 4), "i8", device)
+    one: Any = x[0, 0]
+    for call in (
+        lambda: x[[one, one]],
+        lambda: x[:, [[one], [one]]],
+        lambda: x.__setitem__(0, [one] * 4),
+        lambda: x.__setitem__([0, 1], [[one], [one]]),
+        lambda: wg.copyto(x[0], (one, 1, 2, 3)),
+        lambda: wg.asarray([x, x]),
+    ):
+        with pytest.raises(TypeError, match="a sequence of tensors: stack puts them together"):
+            call()

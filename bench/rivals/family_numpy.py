@@ -1,4 +1,4 @@
-"""NumPy's windows and gradients."""
+"""NumPy's windows, gradients and batches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.rivals.numpy_ import describe
-from bench.tasks import Crops, Gradient
+from bench.tasks import Crops, Gradient, Order
 
-__all__ = ["Assigned", "Loop", "SlidingWindows", "describe"]
+__all__ = ["Assigned", "Indexed", "Loop", "SlidingWindows", "describe"]
 
 
 class Loop:
@@ -49,6 +49,22 @@ class SlidingWindows(Loop):
         self.out = np.moveaxis(cut, 1, -1) if self.channels else cut
         if self.mirrored.size:
             self.out[self.mirrored] = self.out[self.mirrored][:, *self.backwards]
+
+
+class Indexed:
+    """A batch indexed by an array."""
+
+    def __init__(self, array: NDArray[Any], order: Order) -> None:
+        self.array, self.indices = array, order.indices
+
+    def run(self) -> None:
+        """Take."""
+        self.out = self.array[self.indices]
+
+    def result(self) -> NDArray[Any]:
+        """The output."""
+        result: NDArray[Any] = self.out
+        return result
 
 
 class Assigned:

@@ -1,4 +1,4 @@
-"""PyTorch's windows and gradients, on the CPU."""
+"""PyTorch's windows, gradients and batches, on the CPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from bench.rivals.torch_ import SAME_BITS, describe
-from bench.tasks import Crops, Gradient
+from bench.tasks import Crops, Gradient, Order
 
-__all__ = ["Assigned", "Loop", "Unfolded", "describe"]
+__all__ = ["Assigned", "Indexed", "Loop", "Unfolded", "describe"]
 
 
 class Loop:
@@ -52,6 +52,22 @@ class Unfolded(Loop):
         self.out = cut.movedim(1, -1) if self.channels else cut
         if self.mirrored.numel():
             self.out[self.mirrored] = self.out[self.mirrored].flip(1 + self.last)
+
+
+class Indexed:
+    """A batch indexed by a tensor."""
+
+    def __init__(self, array: NDArray[Any], order: Order) -> None:
+        self.array, self.indices = torch.from_numpy(array), torch.from_numpy(order.indices)
+
+    def run(self) -> None:
+        """Take."""
+        self.out = self.array[self.indices]
+
+    def result(self) -> NDArray[Any]:
+        """The output."""
+        result: NDArray[Any] = self.out.numpy()
+        return result
 
 
 class Assigned:

@@ -22,8 +22,9 @@ from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
-from wgslice.tensors.creation import asarray, empty, from_buffer, from_dlpack, zeros
+from wgslice.tensors.creation import empty, from_buffer, zeros
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.uploading import asarray, from_dlpack
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
 from wgslice.tensors.writing import copyto
 from wgslice.tuning.tune import Tuning, tune

@@ -13,7 +13,7 @@ from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.shared_devices import checked_device
-from wgslice.tensors import creation
+from wgslice.tensors import creation, uploading
 from wgslice.tensors.tensor import Tensor
 
 __all__ = [
@@ -53,7 +53,7 @@ def asarray(
     ValueError where `copy` is False and elements would have to go to another device.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
-    return creation.asarray(obj, device, dtype=kind, copy=copy)
+    return uploading.asarray(obj, device, dtype=kind, copy=copy)
 
 
 def arange(
@@ -73,7 +73,7 @@ def arange(
         kind = default_dtype(dtype, first, last, step)
         numbers: Any = first, last, step
         array = np.arange(*numbers, dtype=kind)
-    return creation.asarray(array, device)
+    return uploading.asarray(array, device)
 
 
 def linspace(
@@ -89,7 +89,7 @@ def linspace(
     """So many evenly spaced numbers, computed on the host and uploaded."""
     with named("linspace"):
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
-    return creation.asarray(array, device)
+    return uploading.asarray(array, device)
 
 
 def eye(
@@ -172,7 +172,7 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
             return x.copy() if copy else x
         if copy is False:
             raise BufferError("elements cannot go to a device without a copy: leave copy=False out")
-    return creation.from_dlpack(x, device)
+    return uploading.from_dlpack(x, device)
 
 
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:

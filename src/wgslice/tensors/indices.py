@@ -22,7 +22,7 @@ from wgslice.plans.indexed_windows import IndexedWindows
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows_steps import Windows
 from wgslice.rearrange import broadcast, reshaped
-from wgslice.tensors.placed import Placed, uploaded
+from wgslice.tensors.placed import Placed, check_of_numbers, uploaded
 
 __all__ = ["run_windows", "selected"]
 
@@ -30,6 +30,7 @@ __all__ = ["run_windows", "selected"]
 def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
     """What NumPy's indexing selects of a tensor; masks on the GPU are read back, as shapes depend on them."""
     items = key if isinstance(key, tuple) else (key,)
+    check_of_numbers([item for item in items if isinstance(item, list)])
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
     dtypes = {item.holder.dtype for item in held if isinstance(item, Elsewhere)}
     if len(dtypes) > 1:

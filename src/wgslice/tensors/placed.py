@@ -15,7 +15,7 @@ from wgslice.gpu.recording import Operand
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 
-__all__ = ["Placed", "Shaped", "check_tensor", "uploaded", "viewed"]
+__all__ = ["Placed", "Shaped", "check_of_numbers", "check_tensor", "uploaded", "viewed"]
 
 
 class Shaped:
@@ -92,6 +92,16 @@ def uploaded(device: Device, array: NDArray[Any]) -> Operand:
 def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
     """Another view of a tensor's buffer."""
     return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout)
+
+
+def check_of_numbers(value: object) -> None:
+    """Refuse a nested sequence of tensors, which NumPy would read back without a word."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, Placed):
+                raise TypeError("a sequence of tensors: stack puts them together on their device")
+            if isinstance(item, list | tuple):
+                check_of_numbers(item)
 
 
 def check_tensor(name: str, value: object) -> None:

@@ -16,7 +16,7 @@ from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout, check_disjoint
 from wgslice.plans.copy import fills
 from wgslice.rearrange import broadcast, without_leading_ones
-from wgslice.tensors.placed import Placed, check_tensor, uploaded
+from wgslice.tensors.placed import Placed, check_of_numbers, check_tensor, uploaded
 
 __all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "write"]
 
@@ -65,6 +65,7 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
 
 def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
     """What NumPy stores of `value` in an array of `dtype` that it is assigned to."""
+    check_of_numbers(value)
     array = np.empty(np.shape(value), dtype)
     array[...] = value
     return array
@@ -72,6 +73,7 @@ def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
 
 def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
     """What `numpy.copyto` stores of `value`; it refuses what loses its kind, such as a fraction."""
+    check_of_numbers(value)
     array = np.empty(np.shape(value), dtype)
     np.copyto(array, value)
     return array
