@@ -15,9 +15,9 @@ from wgslice.layout import Layout
 from wgslice.plans.assembling import stages
 from wgslice.plans.copy import fills
 from wgslice.plans.segments import MODES, padded
-from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.uploading import asarray
 from wgslice.tensors.writing import as_assigned
 
 __all__ = ["pad"]
