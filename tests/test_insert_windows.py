@@ -478,7 +478,7 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
         ({"sizes": (3, 32), "offsets": [[1, 16], [1, 16]]}, [rows]),
         ({"sizes": (3, 32), "offsets": [[1, 16]], "strides": (2, 1)}, [rows]),
         ({"sizes": (3, 32), "offsets": [[1, 16]], "strides": (1, 2)}, [elements]),
-        ({"sizes": (3, 64), "offsets": [[1, 16], [4, 16]], "binding_nbytes": 512}, [rows, words, rows]),
+        ({"sizes": (3, 64), "offsets": [[1, 16], [4, 16]], "binding_nbytes": 512}, [rows, rows]),
     ]:
         given = {"shape": (9, 112), **cast("Any", arguments)}
         assert steps_of(**given) == kernels, arguments
