@@ -7,11 +7,12 @@
 // A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
 // the indices in reverse order. Only blocks that are all a row's are written; insert_words writes its ends.
 //
-// Needs windows of which no two have an index in common, and bindings of whole blocks; where none is clipped and
-// pieces are contiguous, rows that hold `each` whole blocks, one at least, wherever they begin.
+// Needs windows of which no two have an index in common, or one has the last word on all of a row, and bindings of
+// whole blocks; where none is clipped and pieces are contiguous, rows that hold `each` whole blocks, one at least,
+// wherever they begin.
 
 override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override clipped: bool;       // whether some window leaves the tensor, or the part of it that is in use
+override clipped: bool;       // whether some row is not written, or not all of it
 
 @compute @workgroup_size(workgroup_size)
 fn insert_rows(own: Invocation) {

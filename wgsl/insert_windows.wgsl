@@ -7,9 +7,6 @@
 // is atomic: an invocation changes the bits of its own element and no others.
 
 override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
-override contested: bool;     // whether windows may overlap, so that claims say which of them writes an element
-
-@group(0) @binding(5) var<storage, read> winners: array<u32>; // the greatest claim on each index
 
 @compute @workgroup_size(workgroup_size)
 fn insert_windows(own: Invocation) {
@@ -18,10 +15,7 @@ fn insert_windows(own: Invocation) {
         return;
     }
     let element = find_element(invocation);
-    if (!element.inside) {
-        return;
-    }
-    if (contested && winners[element.claim] != copy.claim_base + element.window) {
+    if (!element.inside || !wins(element.claim, element.window)) {
         return;
     }
     if (element_nbytes < 4u) {

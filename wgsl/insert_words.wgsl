@@ -8,7 +8,8 @@
 // the indices in reverse order. Words are shared with other rows, or with bytes that no window has, so the target is
 // atomic: an invocation changes the bytes of its own row and no others.
 //
-// Needs windows of which no two have an index in common, and pieces that are not contiguous.
+// Needs windows of which no two have an index in common, or one has the last word on all of a row, and pieces that
+// are not contiguous.
 
 override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
 override channels: u32;       // such elements an index

@@ -4,7 +4,7 @@ struct TensorRow {
     source: u32,     // bytes before its lowest one in the batch, from the start of the binding, modulo 2^32
     start: u32,      // bytes before its first one in the tensor, inside of it or not, modulo 2^32
     backwards: bool, // whether its indices go in reverse order
-    extent: Extent,  // the bytes of it that the tensor has, none where it has none
+    extent: Extent,  // the bytes of it that go into the tensor
 }
 
 // A row of a dispatch, whose units are so many bytes.
@@ -14,15 +14,17 @@ fn find_tensor_row(number: u32, unit_nbytes: u32) -> TensorRow {
     let pick = find_pick(window);
     let last = copy.rank - 1u;
     let place = find_window_place(pick, rest, last);
-    let offset = find_offset(pick, last) - bitcast<i32>(copy.begins[last / 4u][last % 4u]); // among indices in use
+    let first = bitcast<u32>(find_offset(pick, last));
+    let offset = bitcast<i32>(first - copy.begins[last / 4u][last % 4u]); // among the indices in use
     let size = bitcast<i32>(copy.sizes[last / 4u][last % 4u]);
     let before = clamp(-offset, 0, size); // indices of it before those in use
     let stop = clamp(bitcast<i32>(copy.extents[last / 4u][last % 4u]) - offset, before, size);
     let index_nbytes = copy.tensor_strides[last / 4u][last % 4u];
-    let start = place.tensor + bitcast<u32>(find_offset(pick, last)) * index_nbytes;
+    let start = place.tensor + first * index_nbytes;
     let low = start + bitcast<u32>(before) * index_nbytes;
-    let nbytes = select(0u, bitcast<u32>(stop - before) * index_nbytes, place.inside);
-    let source = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_nbytes;
+    let written = place.inside && wins(place.claim + first * copy.claim_strides[last / 4u][last % 4u], pick.number);
+    let nbytes = select(0u, bitcast<u32>(stop - before) * index_nbytes, written);
+    let source = copy.batch_offset + pick.number * copy.window_stride + place.batch;
     let extent = find_extent(select(0u, low, nbytes > 0u), nbytes, unit_nbytes);
     return TensorRow(source, start, is_backwards(pick, last), extent);
 }

@@ -18,7 +18,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
-from wgslice.plans.windows_steps import InsertDispatch, WindowDispatch, Windows
+from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
 from wgslice.shaders.window_uniforms import window_block, window_constants
@@ -137,8 +137,8 @@ class Pipelines:
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             known[PICKS] = self._table(step.windows, chosen)
-        if isinstance(step, InsertDispatch) and step.claims is not None:
-            brought[CLAIMS] = Memory.CLAIMS, step.claims
+        if step.kernel.reads_claims and step.claims is not None:
+            brought[CLAIMS] = step.claims.memory, step.claims.span
         unused = {PICKS, *([CLAIMS] if step.kernel.reads_claims else [])} - {*known, *brought}
         for number in unused:  # a binding must have a buffer, also where nothing is read of it
             if OFFSETS in known:

@@ -12,7 +12,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.plans.steps import Span
 from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import Claims
 
 __all__ = ["Band", "Numbers", "bands", "held", "leaving_windows"]
 
@@ -34,6 +36,10 @@ class Band:
         """The same with fewer windows: those whose numbers are smaller."""
         return replace(self, numbers=self.numbers[self.numbers < stop])
 
+    def behind(self, stop: int) -> Band:
+        """The other windows."""
+        return replace(self, numbers=self.numbers[self.numbers >= stop])
+
     @property
     def claim_sizes(self) -> tuple[int, ...]:
         """Indices of the claims, 1 along dimensions in which they are the same."""
@@ -53,16 +59,19 @@ class Band:
         return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
 
     @property
-    def claim_offset(self) -> int:
-        """Claims before that of the tensor's index 0."""
+    def claims(self) -> Claims | None:
+        """Where they lie, if windows may overlap."""
         firsts = (taken.start for taken in self.ranges)
-        return -sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
+        ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
+        return Claims(Span(0, self.claims_nbytes), -ahead, self.base) if self.contested else None
 
 
 def bands(request: Request, numbers: Numbers, *, contested: bool) -> Iterator[Band]:
     """Cut what windows reach of a tensor until bindings hold each part and its claims."""
     windows, sizes = request.windows, request.tensor.sizes
     differ = tuple(contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes))
+    if not numbers.size:
+        return
     base = 1  # above the zeros that claims begin as
     for ranges in fitting(request, reached(request, numbers), differ):
         touching = numbers[touching_windows(request, numbers, ranges)]

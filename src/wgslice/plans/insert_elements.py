@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
-from wgslice.arguments import U32_MAX
 from wgslice.plans.dealing import Share
-from wgslice.plans.insert_bands import Band, Numbers, bands, held
+from wgslice.plans.insert_bands import Band, Numbers, held
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.windows_elements import parts
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import ElementDimension, InsertDispatch
+from wgslice.plans.windows_steps import Dimension, WindowDispatch
 
-__all__ = ["Elements", "plan_insert_elements"]
+__all__ = ["claims_of", "elements_of"]
 
 WORD_NBYTES = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Elements:
-    """The dispatches of windows that are inserted element by element."""
-
-    steps: tuple[InsertDispatch, ...]
-    claims_nbytes: int  # 0 where windows are known to be disjoint
-
-
-def plan_insert_elements(request: Request, numbers: Numbers, *, contested: bool, hindrance: str) -> Elements:
-    """Dispatches of `insert_windows` for some windows; where they may overlap, of `claim_windows` before."""
-    if not numbers.size:
-        return Elements((), 0)
-    kernels = {Kernel.INSERT_WINDOWS, *([Kernel.CLAIM_WINDOWS] if contested else [])}
-    if kernels & request.limits.distrusted:
-        raise RuntimeError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
-    found = list(bands(request, numbers, contested=contested))
-    if len(found) * request.windows.count > U32_MAX:
-        raise ValueError(
-            f"{request.windows.count} windows that may overlap, in {len(found)} bindings: take fewer at once"
-        )
-    steps: list[InsertDispatch] = []
-    for band in found:
-        if contested:
-            steps += claims_of(request, band)
-        steps += inserts_of(request, band, hindrance)
-    nbytes = max(band.claims_nbytes for band in found) if contested else 0
-    return Elements(tuple(steps), nbytes)
-
-
-def claims_of(request: Request, band: Band) -> Iterator[InsertDispatch]:
+def claims_of(request: Request, band: Band) -> Iterator[WindowDispatch]:
     """Dispatches of `claim_windows`: each window claims its indices, once along dimensions that all have."""
     claimed = [
         range(size) if differs else range(1)
@@ -72,7 +40,7 @@ def claims_of(request: Request, band: Band) -> Iterator[InsertDispatch]:
             )
 
 
-def inserts_of(request: Request, band: Band, hindrance: str) -> Iterator[InsertDispatch]:
+def elements_of(request: Request, band: Band, hindrance: str) -> Iterator[WindowDispatch]:
     """Dispatches of `insert_windows` into a part of a tensor."""
     target = span_of(request.tensor.select(band.ranges), request.itemsize, request.limits)
     for part in parts(request, [range(size) for size in request.windows.sizes]):
@@ -100,7 +68,7 @@ def dispatch_of_elements(
     bindings: tuple[Span, Span],
     reason: str,
     hindrance: str = "",
-) -> InsertDispatch:
+) -> WindowDispatch:
     """One dispatch: some windows, a part of each, in a part of the tensor."""
     windows, itemsize = request.windows, request.itemsize
     source, target = bindings
@@ -112,7 +80,7 @@ def dispatch_of_elements(
     )
     share: Share = request.share(count, count * prod(map(len, part)), 1, 1)
     begins = sum(taken.start * stride for taken, stride in zip(part, request.batch.strides[1:], strict=True))
-    return InsertDispatch(
+    return WindowDispatch(
         kernel=kernel,
         windows=windows,
         picks=None if in_a_row and windows.same_flips is not None else numbers,
@@ -124,9 +92,7 @@ def dispatch_of_elements(
         batch_offset=request.batch.offset + begins - source.offset_nbytes // itemsize,
         window_stride=request.batch.strides[0],
         window_size=prod(map(len, part)),
-        claims=Span(0, band.claims_nbytes) if band.contested and not claiming else None,
-        claim_offset=band.claim_offset,
-        claim_base=band.base,
+        claims=band.claims,
         source_binding=source,
         target_binding=target,
         writes=Memory.CLAIMS if claiming else Memory.OUTPUT,
@@ -136,13 +102,11 @@ def dispatch_of_elements(
     )
 
 
-def dimension_of(
-    request: Request, band: Band, part: list[range], axis: int, *, claiming: bool
-) -> ElementDimension:
+def dimension_of(request: Request, band: Band, part: list[range], axis: int, *, claiming: bool) -> Dimension:
     """A dimension of a part of each window, within the indices of the tensor that are in use."""
     size, taken = request.tensor.sizes[axis], band.ranges[axis]
     once = claiming and not band.differ[axis]  # whatever index it is that stands for all
-    return ElementDimension.of(
+    return Dimension.of(
         request.windows,
         axis,
         size,

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from wgslice.plans.insert_bands import Band, Numbers, bands, held, leaving_windows
+from wgslice.plans.insert_bands import Band, Numbers, held, leaving_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.profiles import FAILED
 from wgslice.plans.steps import Span
@@ -17,46 +17,49 @@ from wgslice.plans.window_row import Row, deal_blocks, longest_row
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch
 
-__all__ = ["InsertedRows", "plan_insert_rows"]
+__all__ = ["TIGHT", "RowWay", "find_row_way"]
 
 WORD_NBYTES = 4
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
+TIGHT = "the input's buffer ends inside a vector of 16 bytes"
 RowsStep: TypeAlias = InsertRowsDispatch | InsertWordsDispatch
 
 
 @dataclass(frozen=True, eq=False)
-class InsertedRows:
-    """The dispatches of windows that are inserted row by row."""
+class RowWay:
+    """How windows are inserted row by row."""
 
-    steps: tuple[RowsStep, ...]
-    left: Numbers  # windows that are not
-    hindrance: str  # why they are not
+    row: Row
+    ragged: bool  # whether some row begins or ends inside a block of the output, if the tensor has all of it
+    in_words: str  # why rows are not taken in blocks, where they are not
+    stop: int  # the first window that is left out, since the input's buffer ends inside a vector
+
+    def steps_of(self, band: Band) -> Iterator[RowsStep]:
+        """The dispatches for the windows of a band."""
+        return words_of(self, band) if self.in_words else blocks_of(self, band.before(self.stop))
 
 
-def plan_insert_rows(request: Request, numbers: Numbers) -> InsertedRows:
-    """Dispatches for windows of which no two have an index in common."""
-    row, distrusted = longest_row(request), request.limits.distrusted
-    found = list(bands(request, numbers, contested=False))
+def find_row_way(request: Request, found: list[Band], numbers: Numbers, *, contested: bool) -> RowWay | str:
+    """How some windows are inserted row by row into bands, or why they are not."""
+    row, limits = longest_row(request), request.limits
     hindrance = row.hindrance() or hindrance_of_bindings(row, found)
-    if Kernel.INSERT_WORDS in distrusted:
-        hindrance = hindrance or FAILED
+    if contested and any(band.differ[row.axis] for band in found) and request.windows.sizes[row.axis] > 1:
+        hindrance = hindrance or "windows may overlap in parts of rows"
+    if hindrance is None and Kernel.INSERT_WORDS in limits.distrusted:
+        hindrance = FAILED
     if hindrance:
-        return InsertedRows((), numbers, hindrance)
+        return hindrance
     ragged = is_ragged(row, numbers)
-    hindrance = row.hindrance_of_blocks(request.limits.profile, ragged=ragged)
-    if Kernel.INSERT_ROWS in distrusted:
-        hindrance = hindrance or FAILED
-    if hindrance and row.nbytes > request.itemsize < WORD_NBYTES:
-        by_words = [step for band in found for step in words_of(row, band, hindrance)]
-        return InsertedRows(tuple(by_words), numbers[:0], hindrance)
-    if hindrance:
-        return InsertedRows((), numbers, hindrance)
+    in_words = row.hindrance_of_blocks(limits.profile, ragged=ragged)
     stop = windows_with_room(request)
-    steps = [step for band in found for step in blocks_of(row, band.before(stop), ragged=ragged)]
-    return InsertedRows(
-        tuple(steps), numbers[numbers >= stop], "the input's buffer ends inside a vector of 16 bytes"
-    )
+    if in_words is None and contested and stop < request.windows.count:
+        in_words = TIGHT
+    if in_words is None and Kernel.INSERT_ROWS in limits.distrusted:
+        in_words = FAILED
+    if in_words and not row.nbytes > request.itemsize < WORD_NBYTES:
+        return in_words
+    return RowWay(row, ragged, in_words or "", request.windows.count if in_words else stop)
 
 
 def hindrance_of_bindings(row: Row, found: list[Band]) -> str | None:
@@ -75,10 +78,13 @@ def hindrance_of_bindings(row: Row, found: list[Band]) -> str | None:
 
 def windows_with_room(request: Request) -> int:
     """How many windows end before the last vector of 16 bytes that the input's buffer has no room for."""
-    room_nbytes = request.terms.source_room_nbytes - request.batch.offset * request.itemsize
-    window_nbytes = request.batch.size // request.windows.count * request.itemsize
-    count = request.windows.count
-    return count if count * window_nbytes <= room_nbytes else int(room_nbytes // window_nbytes)
+    count, batch = request.windows.count, request.batch
+    missing_nbytes = batch.stop * request.itemsize - request.terms.source_room_nbytes
+    if missing_nbytes <= 0:
+        return count
+    if batch.strides[0] <= 0:
+        return 0
+    return max(count - -(-int(missing_nbytes) // (batch.strides[0] * request.itemsize)), 0)
 
 
 def is_ragged(row: Row, numbers: Numbers) -> bool:
@@ -104,7 +110,7 @@ class Bound(NamedTuple):
     numbers: Numbers
     source: Span
     target: Span
-    ranges: tuple[range, ...]  # indices of the tensor that are in use
+    band: Band
 
 
 def bound(row: Row, band: Band, numbers: Numbers, pieces: int) -> Iterator[Bound]:
@@ -114,30 +120,30 @@ def bound(row: Row, band: Band, numbers: Numbers, pieces: int) -> Iterator[Bound
     target = span_of(request.tensor.select(band.ranges), request.itemsize, request.limits)
     for some in held(request, part, numbers, row.count * pieces):
         taken = request.batch.select([range(int(some[0]), int(some[-1]) + 1), *part])
-        yield Bound(some, span_of(taken, request.itemsize, request.limits), target, band.ranges)
+        yield Bound(some, span_of(taken, request.itemsize, request.limits), target, band)
 
 
-def blocks_of(row: Row, band: Band, *, ragged: bool) -> Iterator[RowsStep]:
+def blocks_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
     """Whole blocks of rows, then their ends; windows that leave the band apart from those that do not."""
-    request = row.request
-    pieces, each = deal_blocks(row, request.limits.profile, ragged=ragged)
-    way = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
+    row, request = way.row, way.row.request
+    pieces, each = deal_blocks(row, request.limits.profile, ragged=way.ragged)
+    orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
     leaving = leaving_windows(request, band.numbers, band.ranges)
-    for clipped in (False, True):
-        for some in bound(row, band, band.numbers[leaving == clipped], max(pieces, END_PIECES)):
+    for leave in (False, True):
+        for some in bound(row, band, band.numbers[leaving == leave], max(pieces, END_PIECES)):
             source = some.source.in_whole(WIDEST_NBYTES)
             target = Span(some.target.offset_nbytes, some.target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
             invocations = len(some.numbers) * row.count * pieces
             if target.nbytes:  # else no row has a whole block
                 yield InsertRowsDispatch(
-                    **row.fields(some.numbers, target, source, some.ranges),
-                    clipped=clipped,
+                    **row.fields(some.numbers, target, source, band),
+                    clipped=leave or band.contested,
                     source_binding=source,
                     target_binding=target,
                     share=request.share(len(some.numbers), invocations, pieces, each),
-                    reason=f"windows, row by row of {way}, in blocks of 16 bytes",
+                    reason=f"windows, row by row of {orders}, in blocks of 16 bytes",
                 )
-            if ragged or clipped:
+            if way.ragged or leave:
                 yield words(row, some, END_PIECES, BLOCK_WORDS, ends=True)
 
 
@@ -146,13 +152,13 @@ def words_spanned(row: Row) -> int:
     return (row.nbytes + 2) // WORD_NBYTES + 1
 
 
-def words_of(row: Row, band: Band, hindrance: str) -> Iterator[RowsStep]:
+def words_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
     """All words of rows."""
-    most = words_spanned(row)
+    row, most = way.row, words_spanned(way.row)
     each = min(most, BLOCK_WORDS) if row.request.limits.profile.contiguous else 1
     pieces = -(-most // each)
     for some in bound(row, band, band.numbers, pieces):
-        yield words(row, some, pieces, each, ends=False, hindrance=hindrance)
+        yield words(row, some, pieces, each, ends=False, hindrance=way.in_words)
 
 
 def words(
@@ -163,7 +169,7 @@ def words(
     share = row.request.share(count, count * row.count * pieces, pieces, each)
     what = "where rows begin or end inside a block" if ends else "windows, row by row"
     return InsertWordsDispatch(
-        **row.fields(some.numbers, some.target, some.source, some.ranges),
+        **row.fields(some.numbers, some.target, some.source, some.band),
         ends=ends,
         hindrance=hindrance,
         source_binding=some.source,

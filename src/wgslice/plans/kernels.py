@@ -62,7 +62,7 @@ class Kernel(Enum):
     @property
     def reads_claims(self) -> bool:
         """Whether it binds claims, where windows may overlap, beside what all kernels of windows bind."""
-        return self is Kernel.INSERT_WINDOWS
+        return self in (Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS)
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""

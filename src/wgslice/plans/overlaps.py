@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -12,10 +13,12 @@ from wgslice.arguments import I64_MAX
 from wgslice.errors import WindowError
 from wgslice.plans.windows_steps import Windows
 
-__all__ = ["Insertion", "Overlap", "check_overlap", "insertion_of", "overlapping"]
+__all__ = ["Insertion", "Overlap", "check_overlap", "insertion_of", "layers_of", "overlapping"]
 
 Overlap: TypeAlias = Literal["refuse", "last"]
 Integers: TypeAlias = NDArray[np.int64]
+
+MOST_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,37 @@ def last_of_equal(places: Integers, numbers: NDArray[np.uint32]) -> NDArray[np.u
 
 
 def overlapping(places: Integers, extents: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, int] | None:
-    """Two windows, by their places among others, that share an index; None where all are disjoint. Exact.
+    """Two windows, by their places among others, that share an index; None where all are disjoint. Exact."""
+    for one, other in meeting(places, extents, steps):
+        return int(one[0]), int(other[0])
+    return None
+
+
+def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.uint32]] | None:
+    """Windows in layers, one after the other: in each they are disjoint, and behind all that they overlap.
+
+    None where too many of them overlap each other to say so soon.
+    """
+    assert windows.offsets is not None
+    found, count = [], 0
+    for pair in meeting(windows.offsets[numbers].astype(np.int64), windows.extents, windows.steps):
+        found.append(np.sort(pair, axis=0))
+        count += len(found[-1][0])
+        if count > MOST_PAIRS:
+            return None
+    earlier, later = np.concatenate(found, axis=1) if found else np.zeros((2, 0), np.int64)
+    order = np.argsort(later, kind="stable")
+    depths = [0] * len(numbers)
+    for before, behind in zip(earlier[order].tolist(), later[order].tolist(), strict=True):
+        depths[behind] = max(depths[behind], depths[before] + 1)
+    depth = np.array(depths)
+    return [numbers[depth == layer] for layer in range(int(depth.max(initial=-1)) + 1)]
+
+
+def meeting(
+    places: Integers, extents: tuple[int, ...], steps: tuple[int, ...]
+) -> Iterator[tuple[Integers, Integers]]:
+    """All pairs of windows that share an index, some of them again; some pairs at a time, none of them empty.
 
     Windows of different remainders by the steps never meet; of equal ones they are boxes without gaps. Space
     is cut into cells of a box's sizes, counted from the lowest box: each box touches two cells at most along
@@ -93,16 +126,16 @@ def overlapping(places: Integers, extents: tuple[int, ...], steps: tuple[int, ..
             remainders.append(column % step)
             quotients.append(column // step - column.min() // step)
             sizes.append((extent - 1) // step + 1)
-    if not quotients:
-        return (0, 1) if len(places) > 1 else None
-    keys, boxes = shared(keys_of(remainders), np.arange(len(places)))
+    keys, boxes = np.zeros(len(places), np.int64), np.arange(len(places))
+    if quotients:
+        keys, boxes = shared(keys_of(remainders), boxes)
     for quotient, size in zip(quotients, sizes, strict=True):
         first, rest = np.divmod(quotient[boxes], size)
         crossing = rest != 0  # into the next cell
         cells = [np.concatenate(pair) for pair in ((keys, keys[crossing]), (first, first[crossing] + 1))]
         keys, boxes = shared(keys_of(cells), np.concatenate([boxes, boxes[crossing]]))
     order = np.argsort(keys, kind="stable")
-    return first_meeting(keys[order], boxes[order], quotients, sizes)
+    yield from meeting_in_cells(keys[order], boxes[order], quotients, sizes)
 
 
 def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
@@ -112,22 +145,20 @@ def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
     return numbers[kept].astype(np.int64), boxes[kept]
 
 
-def first_meeting(
+def meeting_in_cells(
     keys: Integers, boxes: Integers, quotients: list[Integers], sizes: list[int]
-) -> tuple[int, int] | None:
-    """Two boxes of one cell that meet; cells are runs of equal keys."""
+) -> Iterator[tuple[Integers, Integers]]:
+    """Pairs of boxes of one cell that meet; cells are runs of equal keys."""
     for apart in range(1, len(keys)):
         together = np.flatnonzero(keys[apart:] == keys[:-apart])
         if not together.size:
-            return None
+            return
         one, other = boxes[together], boxes[together + apart]
         meet = np.ones(len(together), np.bool_)
         for quotient, size in zip(quotients, sizes, strict=True):
             meet &= np.abs(quotient[one] - quotient[other]) < size
         if meet.any():
-            found = int(meet.argmax())
-            return int(one[found]), int(other[found])
-    return None
+            yield one[meet], other[meet]
 
 
 def keys_of(columns: list[Integers] | Integers) -> Integers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.dealing import deal_row
+from wgslice.plans.insert_bands import Band
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
 from wgslice.plans.steps import Span
@@ -57,8 +57,10 @@ class Row:
             return f"steps of {step} inside of rows"
         if not beside(windows, request.tensor, self.axis, self.unit):
             return f"elements of a window's row do not follow each other in the {request.tensor_name}"
-        if not request.batch.is_packed:
+        if not request.inserts and not request.batch.is_packed:
             return f"the {request.batch_name} is not packed"
+        if windows.sizes[self.axis] > 1 and request.batch.strides[self.axis + 1] != self.unit:
+            return f"elements of a window's row do not follow each other in the {request.batch_name}"
         if windows.extents[self.axis] + size > I32_MAX:
             return f"a dimension of {size} is too long to count from outside of it"
         return None
@@ -76,17 +78,18 @@ class Row:
         return None
 
     def fields(
-        self, picks: NDArray[np.uint32], tensor: Span, batch: Span, taken: Sequence[range] | None = None
+        self, picks: NDArray[np.uint32], tensor: Span, batch: Span, band: Band | None = None
     ) -> dict[str, Any]:
         """What a dispatch of some windows says of their rows, between two bindings.
 
-        `taken` are the indices of the tensor that are in use, where these are not all.
+        The band says which indices of the tensor are in use, where these are not all.
         """
         request, windows, itemsize = self.request, self.request.windows, self.request.itemsize
         unit_nbytes = self.unit * itemsize
         inner = windows.sizes[: self.axis]
         strides = [*(stride * itemsize for stride in request.tensor.strides[: self.axis]), unit_nbytes]
-        indices = taken or [range(size) for size in request.tensor.sizes]
+        indices = band.ranges if band else [range(size) for size in request.tensor.sizes]
+        claim_strides = band.claim_strides if band else [0] * len(indices)
         dimensions = tuple(
             Dimension.of(
                 windows,
@@ -94,8 +97,10 @@ class Row:
                 request.tensor.sizes[axis],
                 inner=prod(inner[axis + 1 :]),
                 tensor_stride=strides[axis],
+                batch_stride=request.batch.strides[axis + 1] * itemsize if axis < self.axis else unit_nbytes,
                 begin=indices[axis].start,
                 extent=len(indices[axis]),
+                claim_stride=claim_strides[axis],
             )
             for axis in range(self.axis + 1)
         )
@@ -110,8 +115,9 @@ class Row:
             "channels": self.channels if self.mirrored else 1,
             "tensor_offset": request.tensor.offset * itemsize - tensor.offset_nbytes,
             "batch_offset": request.batch.offset * itemsize - batch.offset_nbytes,
-            "window_stride": prod(windows.sizes) * itemsize,
+            "window_stride": request.batch.strides[0] * itemsize,
             "window_size": prod(inner),
+            "claims": band.claims if band else None,
             "row_nbytes": self.nbytes,
             "mirrored": self.mirrored,
         }
@@ -119,14 +125,22 @@ class Row:
 
 def longest_row(request: Request) -> Row:
     """The most dimensions of the windows, from the last one on, of which the tensor has every index."""
-    windows, tensor, itemsize = request.windows, request.tensor, request.itemsize
+    windows, tensor, batch, itemsize = request.windows, request.tensor, request.batch, request.itemsize
     axis, unit = tensor.rank - 1, 1
-    while axis > 0 and joins(windows, tensor, axis, unit, itemsize):
+    while axis > 0 and joins(windows, tensor, axis, unit, itemsize) and in_line(batch, axis, unit):
         unit *= tensor.sizes[axis]
         axis -= 1
-    places = tensor.offset, request.batch.offset, unit, *tensor.strides[:axis]
+    strides = *tensor.strides[:axis], *batch.strides[: axis + 1]
+    places = tensor.offset, batch.offset, unit, *strides
     element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
     return Row(request, axis, unit, element_nbytes, windows.goes_backwards(axis))
+
+
+def in_line(batch: Layout, axis: int, unit: int) -> bool:
+    """Whether all indices of a dimension of windows lie in a batch one after another, and so on and on."""
+    size = batch.sizes[axis + 1]
+    beside = size == 1 or batch.strides[axis + 1] == unit
+    return beside and (batch.sizes[axis] == 1 or batch.strides[axis] == unit * size)
 
 
 def deal_blocks(row: Row, profile: Profile, *, ragged: bool) -> tuple[int, int]:

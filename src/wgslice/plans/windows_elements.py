@@ -13,7 +13,7 @@ from wgslice.plans.rows import words_spanned
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import ElementDimension, ElementsDispatch
+from wgslice.plans.windows_steps import Dimension, ElementsDispatch
 
 __all__ = ["plan_elements"]
 
@@ -21,7 +21,7 @@ WORD_NBYTES = 4
 
 
 # A dimension more, for windows that have only one: `window_words` takes two as a row.
-ONE = ElementDimension(
+ONE = Dimension(
     size=1,
     step=1,
     last=0,
@@ -138,10 +138,10 @@ def elements_dispatch(
     )
 
 
-def dimensions_of(request: Request, part: list[range], target: Layout) -> tuple[ElementDimension, ...]:
+def dimensions_of(request: Request, part: list[range], target: Layout) -> tuple[Dimension, ...]:
     """The dimensions of a part of each window."""
     return tuple(
-        ElementDimension.of(
+        Dimension.of(
             request.windows,
             axis,
             request.tensor.sizes[axis],

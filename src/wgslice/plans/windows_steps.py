@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,9 @@ from wgslice.plans.terms import Table
 
 __all__ = [
     "DROPPED",
+    "Claims",
     "Dimension",
-    "ElementDimension",
     "ElementsDispatch",
-    "InsertDispatch",
     "InsertRowsDispatch",
     "InsertWordsDispatch",
     "RowsDispatch",
@@ -47,6 +46,7 @@ class Windows:
     offset_nbytes: int  # bytes an offset, as the kernels read it
     offset_signed: bool
     fill: bytes | None  # 16 bytes of what lies outside of the tensor; None where nothing may
+    at_zero: int = 0  # last dimensions in which every window begins at 0, whatever the GPU's offsets say
 
     @property
     def count(self) -> int:
@@ -74,6 +74,8 @@ class Windows:
 
     def starts_at_zero(self, axis: int, tensor_size: int) -> bool:
         """Whether every window begins at index 0 of a dimension: because it must, or as its offsets say."""
+        if axis >= len(self.extents) - self.at_zero:
+            return True
         if self.fill is None:
             return self.extents[axis] == tensor_size
         return self.offsets is not None and not self.offsets[:, axis].any()
@@ -81,6 +83,8 @@ class Windows:
     def clamp(self, axis: int, tensor_size: int) -> tuple[int, int]:
         """The offsets beyond which nothing changes: a window stays inside, or leaves the tensor for good."""
         extent = self.extents[axis]
+        if axis >= len(self.extents) - self.at_zero:
+            return 0, 0
         return (0, tensor_size - extent) if self.fill is None else (-extent, tensor_size)
 
     def takes_all(self, axis: int, tensor_size: int) -> bool:
@@ -104,7 +108,10 @@ class Dimension:
     extent: int  # indices of the tensor that are in use
     inner: int  # indices of all later dimensions together
     tensor_stride: int  # elements or bytes, as the dispatch says
-    begin: int = field(default=0, kw_only=True)  # indices of the tensor before those that are in use
+    batch_stride: int = 0  # likewise; not of rows that are extracted
+    first: int = 0  # indices of a window before those, where it is dealt in parts
+    begin: int = 0  # indices of the tensor before those that are in use
+    claim_stride: int = 0  # claims, where windows may overlap
 
     @classmethod
     def of(cls, windows: Windows, axis: int, tensor_size: int, **others: int) -> Self:
@@ -114,13 +121,13 @@ class Dimension:
         return cls(**{**sizes, "step": windows.steps[axis], "lowest": lowest, "highest": highest, **others})
 
 
-@dataclass(frozen=True)
-class ElementDimension(Dimension):
-    """One dimension of windows, or of a part of each, that are copied element by element."""
+class Claims(NamedTuple):
+    """Which window has the last word on each index of a tensor."""
 
-    first: int  # indices of a window before the part
-    batch_stride: int  # elements
-    claim_stride: int = 0  # claims, where windows may overlap
+    span: Span
+    offset: int  # claims before that of the tensor's first index
+    base: int  # a claim is the number of its window, and this
+    memory: Memory = Memory.CLAIMS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,6 +145,7 @@ class WindowDispatch(OnGrid):
     window_stride: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
     hindrance: str = ""  # why they are not taken in blocks, where they are not
+    claims: Claims | None = None  # that decide between windows, where these may overlap
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -147,7 +155,8 @@ class WindowDispatch(OnGrid):
     @property
     def memories(self) -> set[Memory]:
         """What it binds."""
-        return super().memories | ({self.table.memory} if self.table else set())
+        tables = {table.memory for table in (self.table, self.claims) if table}
+        return super().memories | tables
 
     @property
     def hindered(self) -> Kernel:
@@ -175,23 +184,7 @@ class WindowDispatch(OnGrid):
 class ElementsDispatch(WindowDispatch):
     """A dispatch of `window_words` or `extract_windows`, which count in elements."""
 
-    dimensions: tuple[ElementDimension, ...]
     segment: int  # elements of the source that are bound; windows read the others in another dispatch
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InsertDispatch(WindowDispatch):
-    """A dispatch of `insert_windows`, or of `claim_windows` before it, which count in elements."""
-
-    dimensions: tuple[ElementDimension, ...]
-    claims: Span | None  # that decide between windows, where these may overlap
-    claim_offset: int  # claims before that of the tensor's first index
-    claim_base: int  # a claim is the number of its window, and this
-
-    @property
-    def memories(self) -> set[Memory]:
-        """What it binds."""
-        return super().memories | ({Memory.CLAIMS} if self.claims else set())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -216,7 +209,7 @@ class WindowRowsDispatch(RowsDispatch):
 class InsertRowsDispatch(RowsDispatch):
     """A dispatch of `insert_rows`."""
 
-    clipped: bool  # whether some window leaves the tensor, or the part of it that is in use
+    clipped: bool  # whether some row is not written, or not all of it
 
     kernel: Kernel = Kernel.INSERT_ROWS
 

@@ -15,6 +15,7 @@ from wgslice.shaders.window_blocks import RowSources, blocks_of_rows
 from wgslice.shaders.window_places import (
     Tables,
     are_backwards,
+    are_last,
     find_offsets,
     find_picks,
     find_window_places,
@@ -48,8 +49,10 @@ def find_tensor_rows(block: np.void, step: RowsDispatch, tables: Tables, number:
     start = places.tensor + begins.view(np.uint32) * index_nbytes
     low = start + before.astype(np.uint32) * index_nbytes
     reached = (stop - before).astype(np.uint32) * index_nbytes
-    nbytes = np.asarray(np.where(places.inside, reached, 0), np.uint32)
-    source = block["batch_offset"] + picks.number * block["window_stride"] + rest * block["row_nbytes"]
+    claim = places.claim + begins.view(np.uint32) * block["claim_strides"][last]
+    written = places.inside & are_last(block, step, tables, claim, picks.number)
+    nbytes = np.asarray(np.where(written, reached, 0), np.uint32)
+    source = block["batch_offset"] + picks.number * block["window_stride"] + places.batch
     first = np.asarray(np.where(nbytes > 0, low, 0), np.uint32)
     whole = find_extents(first, np.uint32(0), WIDEST_NBYTES)
     extents = whole._replace(stop=first + nbytes, stop_unit=(first + nbytes) // NBYTES)

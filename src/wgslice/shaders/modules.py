@@ -54,15 +54,15 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
         *("words", "narrow_elements"),
     ),
     Kernel.INSERT_WINDOWS: (
-        *("windows", "window_elements", "invocations"),
+        *("windows", "window_elements", "claims", "invocations"),
         *("atomic_words", "narrow_elements", "narrow_writes"),
     ),
     Kernel.INSERT_ROWS: (
-        *("windows", "window_places", "tensor_rows", "invocations", "division", "pieces"),
+        *("windows", "window_places", "tensor_rows", "claims", "invocations", "division", "pieces"),
         *("extents", "blocks", "window_blocks"),
     ),
     Kernel.INSERT_WORDS: (
-        *("windows", "window_places", "tensor_rows", "invocations", "division", "pieces"),
+        *("windows", "window_places", "tensor_rows", "claims", "invocations", "division", "pieces"),
         *("extents", "atomic_words"),
     ),
     Kernel.CLAIM_WINDOWS: ("windows", "window_elements", "invocations"),

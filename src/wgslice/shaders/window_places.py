@@ -17,6 +17,7 @@ __all__ = [
     "Picks",
     "Tables",
     "are_backwards",
+    "are_last",
     "find_elements",
     "find_indices",
     "find_offsets",
@@ -32,6 +33,15 @@ class Tables(NamedTuple):
 
     offsets: Offsets
     claims: Words | None  # on the tensor's indices, where windows may overlap
+
+
+def are_last(block: np.void, step: WindowDispatch, tables: Tables, claim: Words, window: Words) -> Flags:
+    """Whether windows are the last ones that have the indices of claims."""
+    if step.claims is None:
+        return np.ones(claim.shape, bool)
+    assert tables.claims is not None
+    known = tables.claims[np.minimum(claim, np.uint32(len(tables.claims) - 1))]
+    return np.asarray(known == block["claim_base"] + window, bool)
 
 
 class Picks(NamedTuple):
@@ -74,6 +84,8 @@ class WindowPlaces(NamedTuple):
     """Places in the first dimensions of windows."""
 
     tensor: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
+    batch: Words  # likewise, from the first of their windows
+    claim: Words  # claims before those of their indices
     inside: Flags  # whether the tensor has them, among the indices that are in use
     rest: Words  # of the indices, in the other dimensions
 
@@ -83,15 +95,18 @@ def find_window_places(
 ) -> WindowPlaces:
     """The places of indices into windows, over their first dimensions."""
     rest = index
-    tensor = np.full_like(rest, block["tensor_offset"])
+    tensor, batch = np.full_like(rest, block["tensor_offset"]), np.zeros_like(rest)
+    claim = np.full_like(rest, block["claim_offset"])
     inside = np.ones(rest.shape, bool)
     for d in range(dimensions):
         c = divide(rest, block["multipliers"][d], block["shifts"][d])
         rest = rest - c * block["inner"][d]
         index = find_indices(block, offsets, picks, d, c)
         tensor += index * block["tensor_strides"][d]
+        batch += c * block["batch_strides"][d]
+        claim += index * block["claim_strides"][d]
         inside &= index - block["begins"][d] < block["extents"][d]
-    return WindowPlaces(tensor, inside, rest)
+    return WindowPlaces(tensor, batch, claim, inside, rest)
 
 
 class Elements(NamedTuple):

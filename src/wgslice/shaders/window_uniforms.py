@@ -10,7 +10,6 @@ from wgslice.arguments import MAX_RANK
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.windows_steps import (
     ElementsDispatch,
-    InsertDispatch,
     InsertRowsDispatch,
     InsertWordsDispatch,
     RowsDispatch,
@@ -98,8 +97,8 @@ def window_block(step: WindowDispatch) -> bytes:
         block["elements"] = step.share.count * step.window_size
         block["row_size"] = prod(step.shape[-2:])
         block["each"] = step.share.each
-    elif isinstance(step, InsertDispatch):
-        block["claim_offset"], block["claim_base"] = step.claim_offset % 2**32, step.claim_base
+    if step.claims is not None:
+        block["claim_offset"], block["claim_base"] = step.claims.offset % 2**32, step.claims.base
     return block.tobytes()
 
 
@@ -120,7 +119,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
     }
     if step.kernel is not Kernel.CLAIM_WINDOWS:
         constants["element_nbytes"] = step.element_nbytes
-    if isinstance(step, InsertDispatch) and step.kernel is Kernel.INSERT_WINDOWS:
+    if step.kernel.reads_claims:
         constants["contested"] = int(step.claims is not None)
     if isinstance(step, RowsDispatch):
         constants["channels"] = step.channels

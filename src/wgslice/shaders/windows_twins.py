@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows_steps import ElementsDispatch, InsertDispatch, WindowDispatch
+from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
 from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
 from wgslice.shaders.insert_twins import insert_rows, insert_words
 from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store
 from wgslice.shaders.pieces import divide, invocation_numbers
-from wgslice.shaders.window_places import Tables, find_elements, find_picks, find_window_places
+from wgslice.shaders.window_places import Tables, are_last, find_elements, find_picks, find_window_places
 from wgslice.shaders.window_row_twins import window_rows
 from wgslice.shaders.window_uniforms import window_block, windows_dtype
 
@@ -67,20 +67,17 @@ def extract_windows(
 
 
 def insert_windows(
-    block: np.void, step: InsertDispatch, source: Observed, _target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
     """Twin of `wgsl/insert_windows.wgsl`."""
     found = find_elements(block, step, tables.offsets)
-    found = found.of(found.inside)
-    if step.claims is not None:
-        assert tables.claims is not None
-        found = found.of(tables.claims[found.claim] == block["claim_base"] + found.window)
+    found = found.of(found.inside & are_last(block, step, tables, found.claim, found.window))
     copied = Copied(found.batch, found.tensor, found.invocation)
     return write_elements(source, copied, step.element_nbytes, min(step.element_nbytes, WORD_NBYTES))
 
 
 def claim_windows(
-    block: np.void, step: InsertDispatch, _source: Observed, target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, _source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Twin of `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
     found = find_elements(block, step, tables.offsets)
