@@ -67,7 +67,7 @@ def check_same_index(sizes: tuple[int, ...], key: Any) -> None:
         assert found.tolist() == expected.tolist()
 
 
-@settings(max_examples=1000)
+@settings(max_examples=600)
 @given(st.data(), array_shapes(min_dims=1, max_dims=8, min_side=0, max_side=4))
 def test_any_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
     key = data.draw(any_keys(sizes))

@@ -220,7 +220,7 @@ def meet(places: Any, extents: Any, steps: Any) -> bool:
     return any(one & other for one, other in combinations(boxes, 2))
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.data())
 def test_whether_windows_overlap_is_exact(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
