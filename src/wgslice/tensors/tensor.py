@@ -174,7 +174,7 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
         with named("ravel"):
             return packed_copy(self).reshape(-1)
 
-    def astype(self, dtype: DTypeLike, copy: bool = True) -> Tensor:
+    def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str = "K") -> Tensor:
         """Copy on the GPU to a dtype that is the tensor's own: nothing is converted.
 
         Parameters
@@ -183,6 +183,8 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
             Equal to the tensor's; `view` takes others of the same width, and keeps the bits.
         copy : bool
             False returns the tensor itself.
+        order : {"K", "A", "C"}
+            As NumPy's; packed tensors are row-major.
 
         Returns
         -------
@@ -194,9 +196,11 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
         TypeError
             The dtype is another one, so that numbers would have to be converted.
         ValueError, OutOfDeviceMemory, DeviceLostError
-            As `copy`.
+            As `copy`; or the order is another one.
         """
         with named("astype"):
+            if order not in ("K", "A", "C"):
+                raise ValueError(f"order = {order!r}: must be K, A or C, since packed tensors are row-major")
             element = element_dtype(dtype)
             if element != self.dtype:
                 raise TypeError(

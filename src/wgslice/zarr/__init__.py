@@ -6,7 +6,8 @@ memory; there they are encoded too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
 
 try:
     import zarr
@@ -19,15 +20,14 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.shared_devices import checked_device
 from wgslice.zarr.ndbuffer import DEVICE_KEY, NAME, NDBuffer
 
-if TYPE_CHECKING:
-    from donfig.config_obj import ConfigSet
-
 __all__ = ["NDBuffer", "disable", "enable"]
+
+Configured: TypeAlias = AbstractContextManager[Any]
 
 HOST = {"buffer": "zarr.buffer.cpu.Buffer", "ndbuffer": "zarr.buffer.cpu.NDBuffer"}
 
 
-def enable(device: Device | str | None = None) -> ConfigSet:
+def enable(device: Device | str | None = None) -> Configured:
     """Read every Zarr array into tensors from now on, or inside of a `with` statement.
 
     Parameters
@@ -62,11 +62,11 @@ def enable(device: Device | str | None = None) -> ConfigSet:
     with named("enable"):
         if device is not None:
             checked_device(device)
-    changed: ConfigSet = zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device})
+    changed: Configured = zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device})
     return changed
 
 
-def disable() -> ConfigSet:
+def disable() -> Configured:
     """Read Zarr arrays into NumPy's from now on, or inside of a `with` statement.
 
     Returns
@@ -74,5 +74,5 @@ def disable() -> ConfigSet:
     donfig.ConfigSet
         As `enable`.
     """
-    changed: ConfigSet = zarr.config.set({**HOST, DEVICE_KEY: None})
+    changed: Configured = zarr.config.set({**HOST, DEVICE_KEY: None})
     return changed

@@ -25,18 +25,17 @@ def current_task() -> Task | None:
         return None
 
 
-def begin() -> bool:
-    """Begin to read; whether it is what a user asked for.
+def begin(task: Task) -> bool:
+    """Begin to read in a task; whether it is what a user asked for.
 
-    After a read that failed a task's children may be taken for the failed one's.
+    After a read that failed it may be taken for a part of that one, until another has ended.
     """
-    task = current_task()
-    if task is None or reading.get() not in (None, task):
+    if reading.get() is not None:
         return False
     reading.set(task)
     return True
 
 
 def end() -> None:
-    """End what this task has begun to read."""
+    """End what a task has begun to read."""
     reading.set(None)

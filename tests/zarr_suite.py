@@ -1,0 +1,63 @@
+"""A plugin for Zarr's own tests, which says how many tensors they have read: `pytest -p zarr_suite`.
+
+The environment chooses the buffer, ZARR_NDBUFFER=wgslice.zarr.NDBuffer. Tests that cannot pass are expected
+to fail, and the run fails where one of them passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from zarr.registry import register_ndbuffer
+
+import wgslice as wg
+from wgslice.zarr import landing, ndbuffer
+
+# By the test's name, without parameters.
+EXCEPTIONS = {
+    "test_numpy_int_indexing": "compares numbers with tensors of rank 0, which refuse it",
+}
+
+read: list[str] = []  # how tensors came about
+
+
+class Counted(ndbuffer.NDBuffer):
+    """Counts the tensors that are read: a suite that reads none would prove nothing."""
+
+    def as_ndarray_like(self) -> Any:
+        result = super().as_ndarray_like()
+        if isinstance(result, wg.Tensor):
+            read.append("uploaded" if self._landing is None else "landed")
+        return result
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What a small number does: no array of Zarr's tests is larger than a default."""
+    parser.addoption("--whole", type=int, help="bytes beyond which chunks land in a tensor one by one")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have them read by what counts."""
+    if (whole := config.getoption("--whole")) is not None:
+        ndbuffer.WHOLE_NBYTES = landing.GATHERED_NBYTES = whole
+    register_ndbuffer(Counted, ndbuffer.NAME)
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Expect the exceptions to fail."""
+    for item in items:
+        if reason := EXCEPTIONS.get(item.originalname):
+            item.add_marker(pytest.mark.xfail(strict=True, raises=TypeError, reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what was read."""
+    kinds = [f"{read.count(kind)} tensors {kind}" for kind in ("uploaded", "landed")]
+    terminalreporter.write_line(", ".join(kinds))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where the environment has chosen another buffer."""
+    if not read:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
