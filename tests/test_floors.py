@@ -25,7 +25,7 @@ FLOORS = [
     ["tensors"],
     ["operators"],
     ["arrays"],
-    ["onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"],
+    ["onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions", "zarr"],
     ["cli", "demo"],  # use the public names of the package too
 ]
 LEVELS = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}
@@ -122,6 +122,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "onnx.supported": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
+        "zarr": {"zarr"},
+        "zarr.ndbuffer": {"zarr"},
     }
     for name, path in modules().items():
         roots = {imported.split(".")[0] for imported in imports(path)}
@@ -152,6 +154,7 @@ EXTRAS = {
         "pygfx",
         "rich",
         "torch",
+        "zarr",
     ),
 }
 
@@ -167,7 +170,7 @@ def test_an_import_loads_numpy_and_little_else() -> None:
     assert "wgpu" in loaded_by("import wgslice as wg\nwg.adapters()")
 
 
-@pytest.mark.parametrize("name", ["onnx", "pygfx"])
+@pytest.mark.parametrize("name", ["onnx", "pygfx", "zarr"])
 def test_a_missing_extra_is_named(name: str) -> None:
     program = f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

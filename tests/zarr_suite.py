@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Have them read by what counts."""
     if (whole := config.getoption("--whole")) is not None:
-        ndbuffer.WHOLE_NBYTES = landing.GATHERED_NBYTES = whole
+        ndbuffer.WHOLE_NBYTES, landing.GATHERED_NBYTES = whole, 2**12
     register_ndbuffer(Counted, ndbuffer.NAME)
 
 

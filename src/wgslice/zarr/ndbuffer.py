@@ -83,9 +83,7 @@ class NDBuffer(cpu.NDBuffer):
         if self._reader is not current_task():
             return self._data
         end()
-        if self._landing is not None:
-            self._landing.insert()
-        self._held, self._device = asarray(self._held, self._device), None
+        self._held, self._device = asarray(self._landed(), self._device), None
         return self._held
 
     @property
@@ -93,12 +91,18 @@ class NDBuffer(cpu.NDBuffer):
         """An array in host memory, for all else that Zarr does; a tensor is read back once and for all."""
         with self._lock:  # several threads encode chunks of one tensor
             if isinstance(self._held, Tensor):
-                self._held = self._held.numpy()
+                self._held, self._landing = self._landed().numpy(), None
             return self._held
 
     @_data.setter
     def _data(self, array: Any) -> None:
         self._held = array
+
+    def _landed(self) -> Any:
+        """The array, or the tensor with all that has been written into it."""
+        if self._landing is not None:
+            self._landing.insert()
+        return self._held
 
     @property
     def dtype(self) -> DType:

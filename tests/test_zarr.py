@@ -1,0 +1,369 @@
+"""Zarr arrays as tensors: read bit for bit what Zarr reads into NumPy's arrays, and written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from helpers import check_same, in_threads, on_one_adapter, random_bytes, run_python
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from moving import DTYPES, numbered
+from numpy.typing import NDArray
+from zarr.buffer import cpu
+from zarr.codecs import ShardingCodec, TransposeCodec
+from zarr.codecs.numcodecs import Delta
+
+import wgslice as wg
+import wgslice.zarr
+from wgslice.gpu.device import Device
+from wgslice.gpu.transfer import download
+from wgslice.zarr import landing, ndbuffer
+
+SIZES = (7, 6, 5)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "chunks": {"chunks": (3, 4, 2), "compressors": None},
+    "compressed": {"chunks": (4, 6, 3)},
+    "shards": {"chunks": (2, 3, 2), "shards": (4, 6, 4)},
+    "one_chunk": {"chunks": (7, 6, 5), "compressors": None},
+    "transposed": {"chunks": (4, 3, 5), "filters": TransposeCodec(order=(2, 0, 1))},
+    "version_2": {"chunks": (3, 4, 2), "zarr_format": 2, "order": "F"},
+}
+
+
+def stored(array: NDArray[Any], name: str, **options: Any) -> Any:
+    """An array in memory, with its chunks laid out in one of the ways."""
+    settings = {**LAYOUTS[name], **options}
+    z = zarr.create_array({}, shape=array.shape, dtype=array.dtype, **settings)
+    z[...] = array
+    return z
+
+
+@pytest.fixture(params=["whole", "landing"])
+def enabled(
+    request: pytest.FixtureRequest, device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[wg.Device]:
+    """Zarr reads into tensors: put together and uploaded, or chunk by chunk, in batches of a few."""
+    if request.param == "landing":
+        monkeypatch.setattr(ndbuffer, "WHOLE_NBYTES", 0)
+        monkeypatch.setattr(landing, "GATHERED_NBYTES", 256)
+    with wgslice.zarr.enable(device):
+        yield device
+
+
+def check_read(found: Any, expected: Any, device: wg.Device) -> None:
+    """A tensor on the device, of the same elements."""
+    assert isinstance(found, wg.Tensor)
+    assert found.device is device
+    check_same(found.numpy(), np.asarray(expected))
+
+
+def slices_of(size: int) -> st.SearchStrategy[Any]:
+    """Forwards, as Zarr's are."""
+    return st.slices(size).map(lambda key: slice(key.start, key.stop, abs(key.step or 1)))
+
+
+def indices_of(size: int) -> st.SearchStrategy[Any]:
+    """Distinct indices in any order, or a mask."""
+    some = st.lists(
+        st.integers(-size, size - 1), min_size=1, max_size=size, unique_by=lambda each: each % size
+    )
+    return some | st.lists(st.booleans(), min_size=size, max_size=size).map(np.array)
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[str, Any, Any]:
+    """The name of a way to index, its key, and a key of NumPy's for the same."""
+    kind = draw(st.sampled_from(["basic", "oindex", "vindex", "mask", "blocks"]))
+    if kind == "oindex":
+        keys = [draw(slices_of(size) | indices_of(size)) for size in SIZES]
+        taken = [np.arange(size)[key] for size, key in zip(SIZES, keys, strict=True)]
+        return kind, tuple(keys), np.ix_(*taken)
+    if kind == "vindex":
+        count = draw(st.integers(1, 6))
+        flat = draw(st.lists(st.integers(0, prod(SIZES) - 1), min_size=count, max_size=count, unique=True))
+        places = np.unravel_index(np.array(flat), SIZES)
+        return kind, places, places
+    if kind == "mask":
+        mask = np.random.default_rng(draw(st.integers(0, 99))).random(SIZES) < 0.3
+        return kind, mask, mask
+    if kind == "blocks":
+        return kind, (0, slice(0, 1)), kind
+    key: Any = tuple(draw(slices_of(size) | st.integers(-size, size - 1)) for size in SIZES)
+    key = key[: draw(st.integers(0, 2))] or (...,)
+    return kind, key, key
+
+
+def numpys_block(z: Any) -> tuple[slice, ...]:
+    """What `z.blocks[0, 0:1]` takes."""
+    first, second, _ = z.shards or z.chunks
+    return (slice(first), slice(second))
+
+
+def indexer(z: Any, kind: str) -> Any:
+    """What takes a key of a kind."""
+    return {"basic": z, "mask": z.vindex}.get(kind) or getattr(z, kind)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_what_is_read_is_numpys(enabled: wg.Device, data: st.DataObject) -> None:
+    array = numbered(SIZES, data.draw(st.sampled_from(DTYPES)))
+    z = stored(array, data.draw(st.sampled_from(sorted(LAYOUTS))))
+    kind, key, numpys = data.draw(selections())
+    found = indexer(z, kind)[key]
+    expected = array[numpys_block(z) if kind == "blocks" else numpys]
+    if kind in ("vindex", "mask"):  # of which Zarr itself makes NumPy's arrays
+        check_same(found, expected)
+    else:
+        check_read(found, expected, enabled)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_what_is_written_is_numpys(enabled: wg.Device, data: st.DataObject) -> None:
+    """A tensor, of any view, an array, or a number."""
+    dtype = data.draw(st.sampled_from(DTYPES))
+    array = numbered(SIZES, dtype)
+    layout = data.draw(st.sampled_from(sorted(LAYOUTS)))
+    z = stored(array, layout)
+    kind, key, numpys = data.draw(selections())
+    assume((kind, layout) != ("oindex", "shards"))  # which Zarr cannot, into arrays either: its issue 2834
+    key_of_numpys = numpys_block(z) if kind == "blocks" else numpys
+    shape = array[key_of_numpys].shape
+    value = numbered(shape, dtype, first=501)
+    given = data.draw(st.sampled_from(["tensor", "view", "array", "number"]))
+    if given == "number":
+        value = value.reshape(-1)[:1].reshape(()) if value.size else np.zeros((), dtype)
+        indexer(z, kind)[key] = value[()].item()
+    elif given == "view":
+        indexer(z, kind)[key] = wg.asarray(value[..., ::-1].copy(), enabled)[..., ::-1]
+    else:
+        indexer(z, kind)[key] = wg.asarray(value, enabled) if given == "tensor" else value
+    array[key_of_numpys] = value
+    check_read(z[...], array, enabled)
+
+
+def test_each_dtype_comes_back(enabled: wg.Device) -> None:
+    """Every bit of it, also in another byte order, and dates."""
+    for dtype in ("int8", "uint16", "float16", "float64", "complex128", ">i4", ">f8", "datetime64[s]"):
+        array = random_bytes(480).view(dtype)
+        z = zarr.create_array({}, shape=array.shape, dtype=array.dtype, chunks=(7,), zarr_format=2)
+        z[...] = array
+        native = array.astype(array.dtype.newbyteorder("="))
+        check_read(z[1:], native[1:], enabled)
+        z[3:] = wg.asarray(native, enabled)[:-3]
+        check_read(z[3:], native[:-3], enabled)
+
+
+def test_missing_chunks_are_the_fill_value(enabled: wg.Device) -> None:
+    for fill in (0, -0.0, 7.5, np.nan):
+        expected = np.full((9, 33), fill, np.float32)
+        z = zarr.create_array({}, shape=(9, 33), dtype=np.float32, chunks=(4, 5), fill_value=fill)
+        check_read(z[...], expected, enabled)
+        z[3:5, 7] = expected[3:5, 7] = 1
+        check_read(z[...], expected, enabled)
+        check_read(z[1::3, 2::5], expected[1::3, 2::5], enabled)
+
+
+def test_what_equals_the_fill_value_is_not_stored(enabled: wg.Device) -> None:
+    store: dict[str, Any] = {}
+    z = zarr.create_array(store, shape=(6,), dtype=np.int32, chunks=(2,), fill_value=3)
+    written = np.array([3, 3, 1, 2, 3, 3], np.int32)
+    z[...] = wg.asarray(written, enabled)
+    assert [key for key in store if key.startswith("c/")] == ["c/1"]
+    check_read(z[...], written, enabled)
+
+
+@on_one_adapter
+def test_numbers_alone_and_what_no_tensor_holds(enabled: wg.Device) -> None:
+    array = numbered(SIZES, "int64")
+    z = stored(array, "chunks")
+    number = z.get_basic_selection((1, 2, 3))
+    assert isinstance(number, np.int64)
+    assert number == array[1, 2, 3]
+    check_read(z[1, 2, 3], array[1, 2, 3], enabled)  # of rank 0, as Zarr's
+    alone = zarr.create_array({}, data=np.array(7.5))
+    assert alone[()] == 7.5
+    alone[...] = wg.asarray(np.array(2.5), enabled)
+    assert alone[()] == 2.5
+    data: Any = wg.asarray(array, enabled)
+    check_read(zarr.create_array({}, data=data, chunks=(2, 6, 3))[:], array, enabled)
+    records = np.array([(1, 2.5), (3, 4.5)], [("a", "i4"), ("b", "f8")])
+    for held in (np.array(["one", "two"]), records, numbered((2,) * 9, "uint8")):
+        kept = zarr.create_array({}, shape=held.shape, dtype=held.dtype, chunks=held.shape, zarr_format=2)
+        kept[...] = held
+        assert isinstance(kept[...], np.ndarray)
+        assert np.array_equal(kept[...], held)
+
+
+@on_one_adapter
+def test_nothing_is_converted(enabled: wg.Device) -> None:
+    array = numbered(SIZES, "int32")
+    z = stored(array, "compressed")
+    with pytest.raises(TypeError, match=r"^astype: int64 to int32: .*x\.numpy\(\)\.astype"):
+        z[...] = wg.asarray(array.astype(np.int64), enabled)
+    check_read(z[...], array, enabled)
+
+
+def test_a_tensor_is_read_into(enabled: wg.Device) -> None:
+    array = numbered(SIZES, "float32")
+    z = stored(array, "chunks", fill_value=2)
+    out = wg.asarray(np.full((9, 6, 10), np.nan, np.float32), enabled)
+    window = out[1:-1, :, ::-2]
+    assert z.get_basic_selection(out=ndbuffer.NDBuffer(window)) is window
+    expected = np.full((9, 6, 10), np.nan, np.float32)
+    expected[1:-1, :, ::-2] = array
+    check_same(out.numpy(), expected)
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")  # of Numcodecs, and of such shards
+def test_filters_around_a_shard_see_arrays(enabled: wg.Device) -> None:
+    """Zarr reads the shard as it does what is asked for."""
+    array = numbered(SIZES, "int64")
+    around: list[tuple[Any, NDArray[Any]]] = [
+        (Delta(dtype="<i8"), array.reshape(-1)),
+        (TransposeCodec(order=(2, 0, 1)), array),
+    ]
+    for codec, held in around:
+        z = zarr.create_array(
+            {},
+            shape=held.shape,
+            dtype=held.dtype,
+            chunks=tuple(size // 4 * 4 + 4 for size in held.shape),
+            serializer=ShardingCodec(chunk_shape=(4,) * held.ndim),
+            filters=codec,
+            compressors=None,
+        )
+        z[...] = wg.asarray(held, enabled)
+        check_read(z[...], held, enabled)
+        z[3:5] = wg.asarray(held[1:3], enabled)
+        held = held.copy()
+        held[3:5] = held[1:3]
+        check_read(z[1:], held[1:], enabled)
+
+
+def test_the_asynchronous_interface(enabled: wg.Device) -> None:
+    """Several reads in one task, and tasks of their own."""
+    array = numbered(SIZES, "float64")
+    z = stored(array, "shards").async_array
+
+    async def read() -> list[Any]:
+        await z.setitem(np.s_[2:4], wg.asarray(array[:2], enabled))
+        one = await z.getitem(np.s_[1:, ::2])
+        others = await asyncio.gather(*(z.getitem(np.s_[number:]) for number in range(6)))
+        return [one, *others]
+
+    one, *others = asyncio.run(read())
+    array[2:4] = array[:2]
+    check_read(one, array[1:, ::2], enabled)
+    for number, other in enumerate(others):
+        check_read(other, array[number:], enabled)
+
+
+@on_one_adapter
+def test_after_a_read_that_failed_the_next_one_is_right(enabled: wg.Device) -> None:
+    array = numbered(SIZES, "uint8")
+    store: dict[str, Any] = {}
+    z = zarr.create_array(store, shape=SIZES, dtype=np.uint8, chunks=(3, 4, 2))
+    z[...] = array
+    spoiled, store["c/1/1/1"] = store["c/1/1/1"], cpu.Buffer.from_bytes(b"no zstd")
+
+    async def read() -> Any:
+        with pytest.raises(RuntimeError):
+            await z.async_array.getitem(...)
+        store["c/1/1/1"] = spoiled
+        return await z.async_array.getitem(...), await z.async_array.getitem(np.s_[1:])
+
+    first, second = asyncio.run(read())
+    check_read(first, array, enabled)
+    check_read(second, array[1:], enabled)
+
+
+def test_threads_read_and_write_at_once(enabled: wg.Device) -> None:
+    array = numbered((16, 12, 5), "float32")
+    z = stored(array, "compressed", chunks=(4, 6, 3))
+    right = []
+
+    def work(number: int) -> None:
+        rows = slice(4 * number, 4 * number + 4)  # chunks of its own
+        for _ in range(3):
+            check_read(z[rows, ::2], array[rows, ::2], enabled)
+            z[rows] = wg.asarray(array[rows], enabled)
+        right.append(number)
+
+    in_threads(work)
+    assert sorted(right) == [0, 1, 2, 3]
+    check_read(z[...], array, enabled)
+
+
+@on_one_adapter
+def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 210 chunks."""
+    submitted: list[Any] = []
+    downloaded: list[int] = []
+    submit = Device.submit
+
+    def submitting(device: Device, encoder: Any) -> None:
+        submitted.append(encoder)
+        submit(device, encoder)
+
+    def downloading(device: Device, buffer: Any, offset: int, into: Any, *encoder: Any) -> None:
+        downloaded.append(into.size)
+        download(device, buffer, offset, into, *encoder)
+
+    monkeypatch.setattr(Device, "submit", submitting)
+    monkeypatch.setattr("wgslice.tensors.reading.download", downloading)
+    array = numbered(SIZES, "int64")
+    z = stored(array, "chunks", chunks=(1, 1, 1), fill_value=99)
+    tensor = wg.asarray(array, device)
+    with wgslice.zarr.enable(device):
+        z[...]
+        assert not submitted  # but for what the queue is given
+        z[...] = tensor
+        assert downloaded == [array.nbytes]
+        monkeypatch.setattr(ndbuffer, "WHOLE_NBYTES", 0)
+        submitted.clear()
+        z[...]
+        assert len(submitted) == 1
+        downloaded.clear()
+        z[:2] = tensor[:2]
+        assert downloaded == [8] * 60
+
+
+@on_one_adapter
+def test_it_is_enabled_and_disabled(device: wg.Device) -> None:
+    z = stored(numbered(SIZES, "int16"), "chunks")
+    with wgslice.zarr.enable(device.adapter.backend.lower()):
+        assert z[...].device.adapter == device.adapter
+        with wgslice.zarr.disable():
+            assert isinstance(z[...], np.ndarray)
+        assert isinstance(z[...], wg.Tensor)
+    assert isinstance(z[...], np.ndarray)
+    with pytest.raises(wg.NoAdapterError):
+        wgslice.zarr.enable("no such adapter")
+    with pytest.raises(TypeError, match=r"^enable: device is of type int"):
+        wgslice.zarr.enable(3)  # type: ignore[arg-type]
+    assert isinstance(z[...], np.ndarray)
+
+
+@on_one_adapter
+def test_the_environment_enables_it(device: wg.Device) -> None:
+    """By the entry point alone."""
+    program = "import zarr\nprint(type(zarr.create_array({}, data=zarr.zeros(3)[...])[1:]))"
+    done = run_python(program, ZARR_NDBUFFER=ndbuffer.NAME, ZARR_WGSLICE__DEVICE=device.adapter.backend)
+    assert done.stdout.strip() == "<class 'wgslice.tensors.tensor.Tensor'>", done.stderr
+    assert "ndarray" in run_python(program).stdout
+
+
+def test_more_than_the_device_holds_is_refused(enabled: wg.Device) -> None:
+    z = zarr.create_array({}, shape=(2**20, 2**20), dtype=np.uint8, chunks=(2**10, 2**10))
+    with pytest.raises(
+        ValueError, match=r"^wgslice\.zarr: a buffer of 1099511627776 bytes: .* allows at most"
+    ):
+        z[...]
