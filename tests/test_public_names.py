@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wgslice as wg
-from wgslice import directml, onnx
+from wgslice import directml, onnx, zarr
 from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
 
 NAMES = [
@@ -150,6 +150,8 @@ SIGNATURES = {
     directml.DMLCalcBufferTensorSize: "(dataType, dimensionCount, sizes, strides=None)",
     directml.DMLCreateDevice: "(device, flags=<DML_CREATE_DEVICE_FLAGS.NONE: 0>)",
     directml.IDMLCommandRecorder.RecordDispatch: "(self, commandList, dispatchable, bindings)",
+    zarr.enable: "(device=None)",
+    zarr.disable: "()",
     wg.CompiledOperator.__call__: "(self, x, out=None, *, offsets=None)",
     wg.CompiledOperator.record: "(self, encoder, *, input, output, offsets=None)",
 }
@@ -257,7 +259,7 @@ BELOW = [  # functions that are public in their modules and in `array_api`
 
 @pytest.mark.parametrize(
     "documented",
-    [*(getattr(wg, name) for name in MAIN), wg.TensorDesc, *BELOW],
+    [*(getattr(wg, name) for name in MAIN), wg.TensorDesc, zarr.enable, *BELOW],
     ids=lambda each: each.__name__,
 )
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch, documented: Any) -> None:

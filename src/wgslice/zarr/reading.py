@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 __all__ = ["Task", "begin", "current_task", "end"]
 
-Task: TypeAlias = "asyncio.Task[Any]"
+Task: TypeAlias = asyncio.Task[Any]
 
 reading: ContextVar[Task | None] = ContextVar("reading", default=None)
 
