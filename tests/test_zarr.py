@@ -30,7 +30,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "chunks": {"chunks": (3, 4, 2), "compressors": None},
     "compressed": {"chunks": (4, 6, 3)},
     "shards": {"chunks": (2, 3, 2), "shards": (4, 6, 4)},
-    "one_chunk": {"chunks": (7, 6, 5), "compressors": None},
+    "one_chunk": {"chunks": (7, 6, 5), "compressors": None, "config": {"write_empty_chunks": True}},
     "transposed": {"chunks": (4, 3, 5), "filters": TransposeCodec(order=(2, 0, 1))},
     "version_2": {"chunks": (3, 4, 2), "zarr_format": 2, "order": "F"},
 }
@@ -248,8 +248,16 @@ def test_filters_around_a_shard_see_arrays(enabled: wg.Device) -> None:
         check_read(z[1:], held[1:], enabled)
 
 
-def test_the_asynchronous_interface(enabled: wg.Device) -> None:
-    """Several reads in one task, and tasks of their own."""
+def test_the_asynchronous_interface(enabled: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several reads in one task, and in tasks of their own: each lands, and none of its shards."""
+    landed: list[Any] = []
+
+    class Counted(landing.Landing):
+        def __init__(self, sizes: Any, *arguments: Any) -> None:
+            landed.append(sizes)
+            super().__init__(sizes, *arguments)
+
+    monkeypatch.setattr(ndbuffer, "Landing", Counted)
     array = numbered(SIZES, "float64")
     z = stored(array, "shards").async_array
 
@@ -264,6 +272,7 @@ def test_the_asynchronous_interface(enabled: wg.Device) -> None:
     check_read(one, array[1:, ::2], enabled)
     for number, other in enumerate(others):
         check_read(other, array[number:], enabled)
+    assert landed == ([other.shape for other in (one, *others)] if ndbuffer.WHOLE_NBYTES == 0 else [])
 
 
 @on_one_adapter
@@ -306,6 +315,7 @@ def test_threads_read_and_write_at_once(enabled: wg.Device) -> None:
 def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 210 chunks."""
     submitted: list[Any] = []
+    waited: list[int] = []  # with how many submissions, of which the queue holds one at most
     downloaded: list[int] = []
     submit = Device.submit
 
@@ -317,7 +327,11 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
         downloaded.append(into.size)
         download(device, buffer, offset, into, *encoder)
 
+    def waiting(device: Device) -> None:
+        waited.append(len(submitted))
+
     monkeypatch.setattr(Device, "submit", submitting)
+    monkeypatch.setattr(Device, "synchronize", waiting)
     monkeypatch.setattr("wgslice.tensors.reading.download", downloading)
     array = numbered(SIZES, "int64")
     z = stored(array, "chunks", chunks=(1, 1, 1), fill_value=99)
@@ -331,6 +345,11 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
         submitted.clear()
         z[...]
         assert len(submitted) == 1
+        monkeypatch.setattr(landing, "GATHERED_NBYTES", 64 * 16)
+        submitted.clear()
+        z[...]
+        assert len(submitted) == 4
+        assert waited == [1, 2, 3]
         downloaded.clear()
         z[:2] = tensor[:2]
         assert downloaded == [8] * 60

@@ -17,7 +17,7 @@ from wgslice.gpu.recording import Operand, run_copies
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.plans.copy import fills
-from wgslice.tensors.tensor import Tensor, allocate
+from wgslice.tensors.tensor import allocate
 
 __all__ = ["GATHERED_NBYTES", "Landing"]
 
@@ -26,7 +26,7 @@ __all__ = ["GATHERED_NBYTES", "Landing"]
 # array: chunks of 64 x 64 x 64 5.5 by 2 MiB, 6.1 by 4, 5.6 by 8, 5.4 by 16, 5.4 by 32; of 16 x 32 x 32 3.1,
 # 2.7, 2.8, 2.5, 2.9.
 GATHERED_NBYTES = 2**24
-ALIGNMENT_NBYTES = 16  # of each array among those that are gathered: the widest element
+ALIGNMENT_NBYTES = 16  # of each array among those that are gathered, so that elements can be so wide
 
 
 class Landing:
@@ -46,13 +46,12 @@ class Landing:
         self.buffer: Buffer | None = None  # for what is gathered, on the device
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        given = value if isinstance(value, Tensor) else np.asarray(value, self.tensor.dtype)
+        given = np.asarray(value, self.tensor.dtype)
+        if not is_plain(key):
+            self.tensor[key] = given
+            return
+        target = self.tensor[key].layout
         with self.lock:
-            if isinstance(given, Tensor) or not is_plain(key):
-                self.insert_gathered()
-                self.tensor[key] = given
-                return
-            target = self.tensor[key].layout
             if given.ndim == 0:
                 self.gather_repeated(given, target)
             else:

@@ -123,14 +123,8 @@ class NDBuffer(cpu.NDBuffer):
         return super().__getitem__(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(value, NDBuffer):
-            value = value._held
-        elif isinstance(value, core.NDBuffer):
+        if isinstance(value, core.NDBuffer):
             value = value.as_numpy_array()
-        if isinstance(value, Tensor) and not (
-            isinstance(self._held, Tensor) and self._held.device is value.device
-        ):
-            value = value.numpy()
         target = self._held if self._landing is None else self._landing
         target[key] = value
 
