@@ -55,7 +55,7 @@ class Workspace:
         self.owned: list[Buffer] = []  # what the last run has used, for the next one
         self.repeating: dict[
             tuple[DType, bytes], Value
-        ] = {}  # constants that borders consist of, for all runs
+        ] = {}  # what borders consist of, for all runs
         self.begin()
 
     def begin(self) -> None:
