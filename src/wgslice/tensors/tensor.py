@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 from numpy.typing import DTypeLike
 
@@ -23,7 +23,7 @@ from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
 from wgslice.tensors.namespaced import Namespaced
 from wgslice.tensors.placed import viewed
-from wgslice.tensors.reading import Readable
+from wgslice.tensors.portable import Portable
 from wgslice.tensors.rearranging import Rearrangeable
 from wgslice.tensors.scattering import scatter
 from wgslice.tensors.uncomputed import Uncomputed
@@ -33,7 +33,7 @@ __all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
 
 
 @dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
-class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
+class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
     Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
@@ -44,6 +44,9 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
     Tensors are moved and not computed with: operators such as `==` and `+` between tensors, arrays and
     numbers raise a TypeError that says how to go on. Tensors are hashed and found in lists and as keys by
     their identity.
+
+    A pickled tensor is its elements alone, read back, and becomes a packed tensor on `default_device()` of
+    the process that unpickles it; from protocol 5 on, what takes them out of band gets them without a copy.
 
     Attributes
     ----------
@@ -212,12 +215,6 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         with named("copy.deepcopy"):
             return packed_copy(self)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Tensor cannot be pickled, since its elements are on a device: pickle x.numpy(), and make a "
-            "tensor of that with asarray"
-        )
 
     def __repr__(self) -> str:
         packed = "packed" if self.is_packed else f"strides={self.strides}"
