@@ -25,7 +25,7 @@ def main() -> int:
         return 0
     console = Console(width=None if sys.stdout.isatty() else 200)
     if arguments.family:
-        run_family(console, arguments, ("windows", "gradients", "batches"), "family")
+        run_family(console, arguments, ("windows", "insertions", "gradients", "batches"), "family")
         return 0
     if arguments.compilers:
         from bench.compilers.report import run_compilers

@@ -25,8 +25,9 @@ from helpers import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
-from test_extract_windows import NAMES, PROFILES, TIGHT, check_bindings, run_on_gpu, tensor
+from test_extract_windows import NAMES, PROFILES, TIGHT, check_bindings, offset_table, tensor
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -189,6 +190,7 @@ def test_twins_do_what_numpy_does(
     limits = Limits(tight[0], 32, tight[1], profile)
     room = {} if room_of is None else {f"{room_of}_room": case.room_nbytes(room_of)}
     plan = case.plan(limits, on_gpu=on_gpu, **room)
+    assume(len(plan.steps) <= 500)
     check_bindings(plan, limits)
     result = target.copy()
     run_plan(plan, source, result, case.offsets)
@@ -204,8 +206,10 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
     alignment = device.limits.binding_alignment_nbytes
     limits = Limits(8 * alignment, alignment, 4, profile)
     plan = case.plan(limits, on_gpu=on_gpu)
+    assume(len(plan.steps) <= 500)  # now and then one has 40,000, which take a minute
     check_bindings(plan, limits)
-    check_bytes(run_on_gpu(device, plan, source, target, case.offsets), case.expected(source, target))
+    found = run_on_gpu(device, plan, source, target, offset_table(case.offsets))
+    check_bytes(found, case.expected(source, target))
 
 
 # overlaps
@@ -488,7 +492,7 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
 def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> None:
     """Rows of lengths around a block and two, forwards and backwards, of some channels, clipped or not."""
     limits = replace(device.limits, profile=profile)
-    seen = set()
+    seen, runs, results = set(), [], []
     for width, channels, nbytes in product((1, 2, 4, 8, 16), (1, 3), (16, 17, 30, 31, 32, 48, 67, 200)):
         size = max(nbytes // (width * channels), 1)
         for mirrored, leaves in product((False, True), repeat=2):
@@ -507,8 +511,9 @@ def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> Non
             plan = case.plan(limits)
             seen |= {(step.name, getattr(step, "clipped", None)) for step in plan.steps}
             source, target = case.buffers()
-            expected = case.expected(source, target)
-            check_bytes(run_on_gpu(device, plan, source, target, offsets), expected)
+            results.append(case.expected(source, target))
+            runs.append((plan, source, target, offset_table(offsets)))
+    check_bytes(run_side_by_side(device, runs), side_by_side(device, results)[0])
     names = {("insert_rows", False), ("insert_rows", True), ("insert_words", None)}
     assert names <= seen
 
