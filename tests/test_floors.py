@@ -144,6 +144,7 @@ EXTRAS = {
     *(
         "PIL",
         "dask",
+        "distributed",
         "google",
         "matplotlib",
         "ml_dtypes",
@@ -153,6 +154,8 @@ EXTRAS = {
         "pygfx",
         "rich",
         "torch",
+        "xarray",
+        "zarr",
     ),
 }
 

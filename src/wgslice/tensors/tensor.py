@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 from numpy.typing import DTypeLike
 
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
-from wgslice.dialects.numpy_index import basic_index
+from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
@@ -157,6 +157,32 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         """
         with named("flatten"):
             return packed_copy(self).reshape(-1)
+
+    def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+        """View with other sizes, or copy where the elements lie so that there is no such view.
+
+        Parameters
+        ----------
+        shape : int, or one sequence of int
+            Sizes of as many elements; one may be -1, which stands for what is left.
+
+        Returns
+        -------
+        Tensor
+            A view, or packed in a buffer of its own, by work that is submitted and not waited for;
+            `wgslice.reshape` refuses where it would be a copy.
+
+        Raises
+        ------
+        TypeError
+            A size is no integer.
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            The sizes hold another number of elements, or the rank is above 8; or as `copy`.
+        """
+        with named("reshape"):
+            sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
+            layout = reshaped(self.layout, sizes)
+            return viewed(packed_copy(self), Layout.packed(sizes)) if layout is None else viewed(self, layout)
 
     def ravel(self) -> Tensor:
         """View in one dimension, or copy where the elements lie so that there is no such view.
