@@ -12,7 +12,9 @@ import pytest
 from distributed import Client, Nanny, Scheduler, SpecCluster
 from helpers import ADAPTERS
 
-__all__ = ["cluster", "kill_the_first", "worker_pids"]
+__all__ = ["LIMIT_MIB", "cluster", "kill_the_first", "worker_pids"]
+
+LIMIT_MIB = 640  # of each worker, of which some 300 are Python, Dask and the driver
 
 LOCAL = {"host": "127.0.0.1", "dashboard": False}
 
@@ -26,14 +28,14 @@ def cluster() -> Iterator[Client]:
             "options": {
                 "host": "127.0.0.1",
                 "nthreads": 1,
+                "memory_limit": f"{LIMIT_MIB} MiB",
                 "env": {"WGSLICE_ADAPTER": ADAPTERS[number % len(ADAPTERS)]},
             },
         }
         for number in range(2)
     }
-    quiet = {"logging.distributed": "error", "distributed.worker.memory.terminate": False}
     with (
-        dask.config.set(quiet),
+        dask.config.set({"logging.distributed": "error"}),
         SpecCluster(workers=workers, scheduler={"cls": Scheduler, "options": LOCAL}) as processes,
         Client(processes, set_as_default=False) as client,
     ):

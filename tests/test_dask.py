@@ -8,17 +8,16 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from clusters import cluster, kill_the_first, worker_pids
+from clusters import LIMIT_MIB, cluster, kill_the_first, worker_pids
 from dask.array.chunk_types import is_valid_chunk_type
 from dask.array.dispatch import concatenate_lookup, take_lookup, to_numpy_dispatch
 from dask.base import tokenize
 from dask.sizeof import sizeof
-from distributed import Client, LocalCluster
+from distributed import Client
 from helpers import ADAPTERS, check_same, on_one_adapter, run_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,7 +138,7 @@ def check(found: Any, array: NDArray[Any]) -> None:
     check_same(found.numpy(), array.copy())
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(case=moved())
 def test_in_one_process(device: wg.Device, case: tuple[Any, NDArray[Any]]) -> None:
     x, array = case
@@ -300,14 +299,13 @@ def test_a_worker_that_dies_in_the_middle(device: wg.Device, cluster: Client, tm
     assert len(set(before) & set(after)) == 1
 
 
-LIMIT_MIB = 640  # of each of two workers, of which some 300 are Python, Dask and the driver
 PLANE = (1024, 2048)
 
 
 @on_the_cluster
 @on_one_adapter
-def test_a_store_larger_than_the_limit(device: wg.Device, tmp_path: Path) -> None:
-    """Mirrored, cropped and re-chunked into another one, on a cluster that would have to end a worker."""
+def test_a_store_larger_than_the_limit(device: wg.Device, cluster: Client, tmp_path: Path) -> None:
+    """Mirrored, cropped and re-chunked into another one, by workers that Dask ends at their limit."""
     depth = LIMIT_MIB // 4 + 20
     plane = np.arange(PLANE[0] * PLANE[1], dtype=np.uint16).reshape(PLANE)
     store = zarr.create_array(
@@ -316,22 +314,12 @@ def test_a_store_larger_than_the_limit(device: wg.Device, tmp_path: Path) -> Non
     for z in range(depth):
         store[z] = plane + np.uint16(301 * z)
     assert store.nbytes > LIMIT_MIB * 2**20
-    with (
-        dask.config.set({"logging.distributed": "error"}),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit=f"{LIMIT_MIB} MiB",
-            dashboard_address=":0",
-            env={"WGSLICE_ADAPTER": device.adapter.backend},
-        ) as processes,
-        Client(processes) as client,
-    ):
-        pids = worker_pids(client)
+    with cluster.as_current():
+        pids = worker_pids(cluster)
         x = da.from_zarr(tmp_path / "large.zarr").map_blocks(wg.asarray)
         cut = x[:, ::-1, 64:-64].rechunk((4, 512, 1920))
         cut.map_blocks(np.asarray).to_zarr(tmp_path / "cut.zarr")
-        assert worker_pids(client) == pids  # nobody died of it
+        assert worker_pids(cluster) == pids  # nobody died of it
     found: Any = zarr.open_array(tmp_path / "cut.zarr", mode="r")
     assert found.shape == (depth, PLANE[0], PLANE[1] - 128)
     assert found.chunks == (4, 512, 1920)
