@@ -29,7 +29,7 @@ LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65
 ASKED: list[Case] = [
     *CASES,
     *WINDOWS,
-    *(replace(task, name=f"{task.name}, written") for task in INSERTIONS),
+    *(replace(task, name=f"{task.name}, written") for task in INSERTIONS if task.key.crops.gridded),
     *(replace(task, name=f"{task.name}, gradient") for task in GRADIENTS),
 ]
 
