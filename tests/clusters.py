@@ -16,7 +16,7 @@ __all__ = ["LIMIT_MIB", "cluster", "kill_the_first", "worker_pids"]
 
 LIMIT_MIB = 640  # of each worker, of which some 300 are Python, Dask and the driver
 
-LOCAL = {"host": "127.0.0.1", "dashboard": False}
+LOCAL = {"host": "127.0.0.1", "dashboard_address": ":0"}  # any free port
 
 
 @pytest.fixture(scope="session")
