@@ -40,7 +40,6 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
         INSERTIONS,
         [
             ("insert_windows", "", "family_ours", "Insert"),
-            ("insert_windows, offsets on the GPU", "", "family_ours", "InsertOnGpu"),
             ("extract_windows of the same", "", "family_ours", "ExtractBack"),
             ("NumPy in a loop", "", "family_numpy", "InsertLoop"),
             ("PyTorch in a loop", "torch", "family_torch", "InsertLoop"),

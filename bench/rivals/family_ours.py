@@ -23,7 +23,6 @@ __all__ = [
     "ExtractBack",
     "ExtractOnGpu",
     "Insert",
-    "InsertOnGpu",
     "SliceGrad",
     "SliceLoop",
     "WrittenOnce",
@@ -89,14 +88,6 @@ class Insert(Clocked):
     def result(self) -> NDArray[Any]:
         """What has been written to."""
         return self.out.numpy()
-
-
-class InsertOnGpu(Insert):
-    """The same with offsets that the GPU has."""
-
-    def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
-        super().__init__(array, inserts)
-        self.offsets = wg.asarray(self.offsets.astype(np.int32), device)
 
 
 class ExtractBack(Extract):

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from wgslice.layout import Layout
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
@@ -53,7 +51,7 @@ def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, 
     copies = [copy for part in parts for copy in fills(part, x.dtype.itemsize)]
     if copies:
         count = max(repeated.stop for repeated, _ in copies)
-        pattern = workspace.upload(np.full(count, as_assigned(value, x.dtype)))
+        pattern = workspace.repeated(as_assigned(value, x.dtype), count)
         for repeated, part in copies:
             workspace.copy(pattern.viewed(repeated), result.viewed(part))
     return result
