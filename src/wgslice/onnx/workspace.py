@@ -53,9 +53,7 @@ class Workspace:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.owned: list[Buffer] = []  # what the last run has used, for the next one
-        self.repeating: dict[
-            tuple[DType, bytes], Value
-        ] = {}  # what borders consist of, for all runs
+        self.repeating: dict[tuple[DType, bytes], Value] = {}  # what borders consist of, for all runs
         self.begin()
 
     def begin(self) -> None:
