@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from zarr.core.buffer import core, cpu
 from zarr.registry import register_ndbuffer
 
-from wgslice.arguments import MAX_RANK
+from wgslice.arguments import MAX_RANK, checked_shape
 from wgslice.dtypes import DType, native_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -67,12 +67,13 @@ class NDBuffer(cpu.NDBuffer):
         asked_for = begin(task)
         with named("wgslice.zarr"):
             device = checked_device(zarr.config.get(DEVICE_KEY, None))
-            if asked_for and prod(shape) * element.itemsize > WHOLE_NBYTES:
-                landing = Landing(shape, element, device)
+            sizes = checked_shape(shape)
+            if asked_for and prod(sizes) * element.itemsize > WHOLE_NBYTES:
+                landing = Landing(sizes, element, device)
                 made = cls(landing.tensor)
                 made._landing = landing
             else:
-                made = cls(np.empty(shape, element))
+                made = cls(np.empty(sizes, element))
         made._device, made._reader = device, task
         return made
 
