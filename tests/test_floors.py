@@ -25,7 +25,7 @@ FLOORS = [
     ["tensors"],
     ["operators"],
     ["arrays"],
-    ["onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"],
+    ["onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions", "streaming"],
     ["cli", "demo"],  # use the public names of the package too
 ]
 LEVELS = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}
