@@ -113,7 +113,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
         "cli.files": {"PIL"},
-        "cli.tune": {"rich"},
+        "cli.progress": {"rich"},
+        "cli.stores": {"zarr"},
         "demo": {"matplotlib"},
         "kept_costs.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
@@ -152,6 +153,7 @@ EXTRAS = {
         "pygfx",
         "rich",
         "torch",
+        "zarr",
     ),
 }
 
