@@ -51,8 +51,8 @@ class Span(NamedTuple):
         return kept
 
 
-def cut(spans: Sequence[Span], order: Sequence[int], itemsize: int, shares: Shares) -> list[Edges]:
-    """Where to cut each dimension, so that boxes have at most `shares.largest_nbytes`.
+def cut(spans: Sequence[Span], order: Sequence[int], nbytes: int, shares: Shares) -> list[Edges]:
+    """Where to cut each dimension, so that boxes have at most `shares.largest_nbytes`, `nbytes` an element.
 
     Each is cut the best way that there is room for, the outermost dimension of `order` first the next best
     one. Then neighbours are taken together, those of the innermost dimension first, as long as boxes have at
@@ -61,13 +61,13 @@ def cut(spans: Sequence[Span], order: Sequence[int], itemsize: int, shares: Shar
     cuts = [span.ways[0] for span in spans]
     sizes = [span.largest(edges) for span, edges in zip(spans, cuts, strict=True)]
     for axis, edges in next_best(spans, order):
-        if prod(sizes) * itemsize <= shares.largest_nbytes:
+        if prod(sizes) * nbytes <= shares.largest_nbytes:
             break
         size = spans[axis].largest(edges)
         if size < sizes[axis]:
             cuts[axis], sizes[axis] = edges, size
     for axis in reversed(order):
-        room = shares.usual_nbytes // (prod(sizes) * itemsize)
+        room = shares.usual_nbytes // (prod(sizes) * nbytes)
         if room > 1:
             cuts[axis] = spans[axis].grown(cuts[axis], room * sizes[axis])
             sizes[axis] = spans[axis].largest(cuts[axis])

@@ -16,7 +16,7 @@ from wgslice.dtypes import DType, native_array, native_dtype
 from wgslice.layout import Layout
 from wgslice.streaming.cuts import Edges, blocks_touched, counts
 from wgslice.streaming.limits import Shares
-from wgslice.streaming.pages import PAGE_NBYTES, release, touch
+from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release
 from wgslice.streaming.walk import Dimension, Piece, Walk
 
 __all__ = ["Source", "block_starts"]
@@ -67,8 +67,7 @@ class Source:
 
     def read(self, piece: Piece) -> NDArray[Any]:
         """A box, row-major in the dimensions of `order`; of an array in memory perhaps the memory itself."""
-        found = self.array[piece.box]
-        block = np.asarray(found)
+        block = np.asarray(self.array[piece.box])
         if block.shape != piece.sizes:
             raise ValueError(
                 f"the source gives shape {block.shape} for the key {piece.box}, where its own shape "
@@ -76,11 +75,10 @@ class Source:
             )
         if native_dtype(block.dtype) != self.dtype:
             raise TypeError(f"the source gives {block.dtype}, where its own dtype says {self.dtype}")
+        fetch(block)
         ordered = native_array(block.transpose(self.order))
-        if ordered.base is None:
-            release(found)
-        else:
-            touch(ordered)
+        if not np.may_share_memory(ordered, block):
+            release(block)
         return ordered
 
     def layout(self, piece: Piece) -> Layout:
@@ -101,7 +99,20 @@ class Source:
             self._dimension(axis, item, edge)
             for axis, (item, edge) in enumerate(zip(ranked, edges, strict=True))
         ]
-        return Walk(selection, tuple(dimensions), self.order, self.dtype.itemsize, shares)
+        read_nbytes = self._read_nbytes(dimensions)
+        return Walk(selection, tuple(dimensions), self.order, self.dtype.itemsize, read_nbytes, shares)
+
+    def _read_nbytes(self, dimensions: Sequence[Dimension]) -> int:
+        """What an element takes while it is read: its part of the pages that it is on, in a memory map."""
+        run_nbytes, elements = self.dtype.itemsize, 1
+        for axis in reversed(self.order):
+            count, distance = dimensions[axis].read_count, dimensions[axis].apart * self.strides[axis]
+            if count > 1 and distance - run_nbytes >= PAGE_NBYTES:
+                run_nbytes = max(run_nbytes, PAGE_NBYTES)
+                break
+            run_nbytes += (count - 1) * distance
+            elements *= count
+        return max(self.dtype.itemsize, run_nbytes // elements if mapped(self.array) is not None else 0)
 
     def _dimension(self, axis: int, item: int | range, tiles: Edges | None) -> Dimension:
         """One dimension under a window."""

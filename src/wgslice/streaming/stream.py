@@ -16,6 +16,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.shared_devices import checked_device
 from wgslice.streaming.limits import described_nbytes, limit_nbytes, shares, slots
+from wgslice.streaming.pages import as_before
 from wgslice.streaming.ring import Ring
 from wgslice.streaming.sinks import Sink, check_target
 from wgslice.streaming.sources import Source
@@ -111,7 +112,10 @@ def stream(
     tiles = target.starts if isinstance(target, Sink) else None
     walk = opened.walk(selection, tiles, shares(nbytes, chosen.largest_buffer_nbytes))
     ring = Ring(chosen, opened, target, walk, slots(nbytes, walk.piece_nbytes, walk.tile_nbytes))
-    run(ring, walk.elements * opened.dtype.itemsize, progress or without_words)
+    try:
+        run(ring, walk.elements * opened.dtype.itemsize, progress or without_words)
+    finally:
+        as_before(source)
     return out
 
 

@@ -69,6 +69,16 @@ class Dimension:
         """How many positions."""
         return len(self.indices)
 
+    @property
+    def apart(self) -> int:
+        """The step between indices that are read."""
+        return abs(self.indices.step) if self.skips else 1
+
+    @property
+    def read_count(self) -> int:
+        """How many indices are read."""
+        return self.read_span(0, self.size).extent(self.size)
+
     def read_span(self, start: int, stop: int) -> Span:
         """What can be read at once, measured by the elements that are read."""
         anywhere = range(start, stop)
@@ -111,6 +121,8 @@ class Walk:
         The dimensions from the outermost to the innermost, as the source lies.
     itemsize : int
         Bytes of an element.
+    read_nbytes : int
+        What an element takes while it is read: more where each is on a page of its own.
     shares : Shares
         How large pieces and tiles may be.
     """
@@ -119,6 +131,7 @@ class Walk:
     dimensions: tuple[Dimension, ...]
     order: tuple[int, ...]
     itemsize: int
+    read_nbytes: int
     shares: Shares
 
     @cached_property
@@ -137,9 +150,10 @@ class Walk:
         reads = [
             each.read_span(0, size) for each, size in zip(self.dimensions, self._tile_sizes, strict=True)
         ]
-        tile = prod(span.extent(span.stop) for span in reads) * self.itemsize
-        blocks = prod(span.largest(span.ways[0]) for span in self._read_spans(self._whole)) * self.itemsize
-        return min(tile, max(blocks, self.shares.usual_nbytes), self.shares.largest_nbytes)
+        tile = prod(span.extent(span.stop) for span in reads)
+        blocks = prod(span.largest(span.ways[0]) for span in self._read_spans(self._whole))
+        usual, largest = (nbytes // self.read_nbytes for nbytes in self.shares)
+        return max(min(tile, max(blocks, usual), largest), 1) * self.itemsize
 
     def tiles(self) -> Iterator[Tile]:
         """Tile after tile, as the source lies."""
@@ -154,8 +168,9 @@ class Walk:
     def _tile_cuts(self) -> list[Edges]:
         """Where tiles begin."""
         if any(each.tiles is not None for each in self.dimensions):
-            return self._cut([each.written_span() for each in self.dimensions])
-        return self._cut(self._read_spans(self._whole))
+            spans = [each.written_span() for each in self.dimensions]
+            return cut(spans, self.order, self.itemsize, self.shares)
+        return self._cut_to_read(self._whole)
 
     @cached_property
     def _tile_sizes(self) -> list[int]:
@@ -166,7 +181,7 @@ class Walk:
     def _pieces(self, tile: Sequence[Stretch]) -> Iterator[Piece]:
         """The pieces of a tile."""
         items = self.selection.items
-        for stretches in self._stretches(self._cut(self._read_spans(tile)), tile):
+        for stretches in self._stretches(self._cut_to_read(tile), tile):
             reads = [each.read(*where) for each, where in zip(self.dimensions, stretches, strict=True)]
             meant = (indices for _, _, indices in reads)
             yield Piece(
@@ -179,8 +194,8 @@ class Walk:
     def _read_spans(self, stretches: Sequence[Stretch]) -> list[Span]:
         return [each.read_span(*where) for each, where in zip(self.dimensions, stretches, strict=True)]
 
-    def _cut(self, spans: Sequence[Span]) -> list[Edges]:
-        return cut(spans, self.order, self.itemsize, self.shares)
+    def _cut_to_read(self, stretches: Sequence[Stretch]) -> list[Edges]:
+        return cut(self._read_spans(stretches), self.order, self.read_nbytes, self.shares)
 
     def _stretches(self, cuts: Sequence[Edges], within: Sequence[Stretch]) -> Iterator[tuple[Stretch, ...]]:
         """The boxes between edges, as stretches of the dimensions."""
