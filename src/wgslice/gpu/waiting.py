@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import sleep
 
 from wgslice.errors import DeviceLostError
 from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise
@@ -111,8 +112,11 @@ class telling_of_loss:  # noqa: N801 -- reads as a function where it is used
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, AttributeError | RuntimeError) and self.is_lost():
-            raise DeviceLostError(LOST) from None
+        if isinstance(error, AttributeError | RuntimeError):
+            for seconds in (0, LOOK_SECONDS):  # another thread may be about to destroy it
+                sleep(seconds)
+                if self.is_lost():
+                    raise DeviceLostError(LOST) from None
 
 
 def outlived(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:

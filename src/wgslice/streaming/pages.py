@@ -53,7 +53,7 @@ def as_before(array: Any) -> None:
 
 
 def runs(part: NDArray[Any]) -> tuple[int, NDArray[np.int64], int]:
-    """A part as runs of bytes, a page apart at least: where the first begins, each from there, and its bytes."""
+    """Runs of bytes that lie a page apart at least: where the first begins, each from there, and bytes."""
     dimensions = sorted((abs(stride), size) for size, stride in zip(part.shape, part.strides, strict=True))
     first = sum((size - 1) * min(stride, 0) for size, stride in zip(part.shape, part.strides, strict=True))
     nbytes, offsets = part.itemsize, np.zeros(1, np.int64)
