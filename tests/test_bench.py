@@ -316,7 +316,7 @@ def test_results_name_driver_processor_and_cores() -> None:
     assert len(found) >= 9
     for path in found:
         assert re.fullmatch(
-            stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret)?", path.stem
+            stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret|-stream)?", path.stem
         )
 
 

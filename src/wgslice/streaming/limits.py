@@ -8,14 +8,14 @@ from typing import NamedTuple, SupportsIndex
 
 from wgslice.arguments import integer
 
-__all__ = ["LEAST_NBYTES", "Shares", "described_nbytes", "limit_nbytes", "shares", "slots"]
+__all__ = ["LEAST_NBYTES", "Shares", "block_nbytes", "described_nbytes", "limit_nbytes", "shares", "slots"]
 
 UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}  # the exponents of those that have one
 LEAST_NBYTES = 2**10  # some elements of every width
 
 # What a piece takes of the limit, in its own bytes: what is read, what decodes it, what the queue keeps of an
-# upload until it is submitted, and the buffer that it lies in.
-COPIES_READ = 4
+# upload until it is submitted, and the buffer that it lies in, each with an eighth of what lies in between.
+COPIES_READ = 5
 # And a tile: its buffer, the staging buffer, and an array for targets that could keep what they are given.
 COPIES_WRITTEN = 3
 MOST_SLOTS = 3  # one is read, one is copied on the GPU, one is written
@@ -53,8 +53,13 @@ def parsed(limit: str) -> int:
 def shares(limit: int, largest_buffer_nbytes: int) -> Shares:
     """How large pieces and tiles may be, by a limit in bytes and the device's largest buffer."""
     together = COPIES_READ + COPIES_WRITTEN
-    largest = min(limit // together, largest_buffer_nbytes // 16 * 16)
+    largest = min(limit // together, largest_buffer_nbytes * 8 // 9 // 16 * 16)
     return Shares(max(min(largest // MOST_SLOTS, PIECE_NBYTES), min(largest, 16)), largest)
+
+
+def block_nbytes(piece_nbytes: int) -> int:
+    """What is uploaded of a piece at most: an eighth more where that saves a copy of its own."""
+    return piece_nbytes * 9 // 8
 
 
 def slots(limit: int, piece_nbytes: int, tile_nbytes: int) -> int:

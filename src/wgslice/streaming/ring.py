@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from math import prod
 from threading import Event
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.readback import Readback
-from wgslice.gpu.recording import Operand, record, run_copy
+from wgslice.gpu.recording import Operand, run_copy
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
+from wgslice.streaming.block import Block
+from wgslice.streaming.limits import block_nbytes
 from wgslice.streaming.pages import release
 from wgslice.streaming.sinks import Sink
 from wgslice.streaming.sources import Source
@@ -57,13 +55,13 @@ class Ring:
         self.walk = walk
         self.slots = slots
         self.stopped = Event()
-        self.inputs = deque(device.create_buffer(walk.piece_nbytes) for _ in range(slots))
+        self.inputs = deque(device.create_buffer(block_nbytes(walk.piece_nbytes)) for _ in range(slots))
         places = 0 if isinstance(out, Tensor) else slots
         self.places = deque(
             Place(device.create_buffer(walk.tile_nbytes), Readback(device, walk.tile_nbytes))
             for _ in range(places)
         )
-        self.reads: deque[Future[NDArray[Any]]] = deque()
+        self.reads: deque[Future[Block]] = deque()
         self.writes: deque[tuple[Future[int], int]] = deque()  # each with `sent` at that time
         self.sent = self.done = 0  # pieces that the GPU was given, and of these those that it is done with
 
@@ -73,12 +71,12 @@ class Ring:
         writing = ThreadPoolExecutor(1, "wgslice-write")
         try:
             for turn in self._turns(reading):
-                source = self._upload(turn)
+                block = self.take()
                 if isinstance(self.out, Tensor):
-                    self._move(source, turn, self.out)
+                    self.copy(self.upload(block, turn), placed_in(self.out, turn))
                     tell(elements(turn.piece.target))
-                elif self._land(source, turn):
-                    write = writing.submit(self._write, turn.tile, self.places.popleft(), self.out)
+                elif self._land(block, turn):
+                    write = writing.submit(self.write, turn.tile, self.places.popleft(), self.out)
                     self.writes.append((write, self.sent))
                 while self.writes and (not self.places or self.writes[0][0].done()):
                     self._finish(tell)
@@ -104,40 +102,52 @@ class Ring:
         while ahead:
             yield ahead.popleft()
 
-    def _upload(self, turn: Turn) -> Operand:
-        """A piece in a buffer, as the target has it."""
+    def _land(self, block: Block, turn: Turn) -> bool:
+        """Copy a piece into its tile; whether that is whole now, and its readback has begun."""
+        place, nbytes = self.places[0], elements(turn.tile.target) * self.source.dtype.itemsize
+        layout = block.layout.select(turn.piece.within)
+        if len(turn.tile.pieces) == 1 and layout.is_packed:
+            start = layout.offset * self.source.dtype.itemsize
+            self.pass_through(block, start, nbytes, place)
+            return True
+        target = Operand(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
+        self.copy(self.upload(block, turn), target)
+        if turn.ends:
+            self.read_back(place, nbytes)
+        return turn.ends
+
+    def take(self) -> Block:
+        """The next piece, once it is read."""
         block = self.reads.popleft().result()
         if self.sent - self.done > self.slots:  # or the queue would keep more and more of what was uploaded
             self.device.synchronize()
             self.done = self.sent
+        self.sent += 1
+        return block
+
+    def upload(self, block: Block, turn: Turn) -> Operand:
+        """A piece in a buffer, as the target has it."""
         buffer = self.inputs[0]
         self.inputs.rotate(-1)
-        upload(self.device, buffer, block.reshape(-1).view(np.uint8))
-        release(block)
-        self.sent += 1
-        return Operand(buffer, self.source.layout(turn.piece).select(turn.piece.within), block.itemsize, True)
+        upload(self.device, buffer, block.data)
+        if block.part is not None:
+            release(block.part)
+        layout = block.layout.select(turn.piece.within)
+        return Operand(buffer, layout, self.source.dtype.itemsize, fresh=True)
 
-    def _move(self, source: Operand, turn: Turn, out: Tensor) -> None:
-        """Copy a piece into a tensor."""
-        layout = out.layout.select([range(part.start, part.stop) for part in turn.piece.target])
-        run_copy(self.device, source, viewed(out, layout).operand)
+    def copy(self, source: Operand, target: Operand) -> None:
+        """Copy a piece on the GPU."""
+        run_copy(self.device, source, target)
 
-    def _land(self, source: Operand, turn: Turn) -> bool:
-        """Copy a piece into its tile; whether that is whole now, and its readback has begun."""
-        place = self.places[0]
-        encoder = self.device.create_encoder()
-        nbytes = elements(turn.tile.target) * source.itemsize
-        if len(turn.tile.pieces) == 1 and source.layout.is_packed:
-            start = source.layout.offset * source.itemsize
-            place.readback.begin(encoder, source.buffer, start, nbytes)
-            return True
-        target = Operand(place.buffer, part_of(turn), source.itemsize, fresh=True)
-        record(self.device, encoder, plan_copy, source, target)
-        if turn.ends:
-            place.readback.begin(encoder, place.buffer, 0, nbytes)
-        else:
-            self.device.submit(encoder)
-        return turn.ends
+    def read_back(self, place: Place, nbytes: int) -> None:
+        """Begin to read a tile."""
+        place.readback.begin(place.buffer, nbytes)
+
+    def pass_through(self, block: Block, start: int, nbytes: int, place: Place) -> None:
+        """Upload a piece straight to where it is read: a tile that nothing has to be changed of."""
+        place.readback.begin_with(block.data[start : start + nbytes])
+        if block.part is not None:
+            release(block.part)
 
     def _finish(self, tell: Callable[[int], None]) -> None:
         """Wait for the oldest write."""
@@ -145,12 +155,18 @@ class Ring:
         tell(written.result())
         self.done = max(self.done, sent)
 
-    def _write(self, tile: Tile, place: Place, sink: Sink) -> int:
+    def write(self, tile: Tile, place: Place, sink: Sink) -> int:
         """Write a tile once it is there."""
         with place.readback.read() as data:
             sink.write(tile.target, data.view(self.source.dtype).reshape(sizes_of(tile.target)))
         self.places.append(place)
         return elements(tile.target)
+
+
+def placed_in(out: Tensor, turn: Turn) -> Operand:
+    """Where a piece lies in a tensor."""
+    layout = out.layout.select([range(part.start, part.stop) for part in turn.piece.target])
+    return viewed(out, layout).operand
 
 
 def part_of(turn: Turn) -> Layout:

@@ -9,11 +9,10 @@ from operator import mul
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.dialects.selection import Selection
-from wgslice.dtypes import DType, native_array, native_dtype
-from wgslice.layout import Layout
+from wgslice.dtypes import DType, native_dtype
+from wgslice.streaming.block import Block
 from wgslice.streaming.cuts import Edges, blocks_touched, counts
 from wgslice.streaming.limits import Shares
 from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release
@@ -65,26 +64,22 @@ class Source:
         """The dimensions from the outermost to the innermost, as the elements lie."""
         return tuple(sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]))
 
-    def read(self, piece: Piece) -> NDArray[Any]:
-        """A box, row-major in the dimensions of `order`; of an array in memory perhaps the memory itself."""
-        block = np.asarray(self.array[piece.box])
-        if block.shape != piece.sizes:
+    def read(self, piece: Piece) -> Block:
+        """Read a box."""
+        part = np.asarray(self.array[piece.box])
+        if part.shape != piece.sizes:
             raise ValueError(
-                f"the source gives shape {block.shape} for the key {piece.box}, where its own shape "
+                f"the source gives shape {part.shape} for the key {piece.box}, where its own shape "
                 f"{self.shape} says {piece.sizes}"
             )
-        if native_dtype(block.dtype) != self.dtype:
-            raise TypeError(f"the source gives {block.dtype}, where its own dtype says {self.dtype}")
-        fetch(block)
-        ordered = native_array(block.transpose(self.order))
-        if not np.may_share_memory(ordered, block):
-            release(block)
-        return ordered
-
-    def layout(self, piece: Piece) -> Layout:
-        """How a box lies once it is read."""
-        packed = Layout.packed([piece.sizes[axis] for axis in self.order])
-        return packed.permuted([self.order.index(axis) for axis in range(len(self.order))])
+        if native_dtype(part.dtype) != self.dtype:
+            raise TypeError(f"the source gives {part.dtype}, where its own dtype says {self.dtype}")
+        fetch(part)
+        block = Block.where_it_lies(part)
+        if block is None:
+            block = Block.copied(part, self.order)
+            release(part)
+        return block
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
         """How to walk a window that has elements, into a target whose blocks begin at `tiles`."""

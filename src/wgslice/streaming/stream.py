@@ -83,7 +83,7 @@ def stream(
     What the source or `out` raise ends it, and so does Ctrl-C: what has been written of `out` by then stays
     so. One thread reads the source and another one writes `out`, none of them the caller's.
 
-    A block that takes more than a seventh of the limit is read in parts, and so more than once. The target's
+    A block that takes more than an eighth of the limit is read in parts, and so more than once. The target's
     blocks, such as Zarr's chunks, are written once each where memory allows that beside reading once.
 
     Examples
