@@ -74,12 +74,6 @@ class Stages(Ring):
             self.device.synchronize()
         return source
 
-    def pass_through(self, block: Block, start: int, nbytes: int, place: Place) -> None:
-        """Upload to where it is read."""
-        with clocked(self.seconds, "upload"):
-            super().pass_through(block, start, nbytes, place)
-            self.device.synchronize()
-
     def copy(self, source: Operand, target: Operand) -> None:
         """Run a kernel, or a buffer copy."""
         with clocked(self.seconds, "kernel"):
@@ -96,6 +90,11 @@ class Stages(Ring):
         """Write."""
         with clocked(self.seconds, "file"):
             return super().write(tile, place, sink)
+
+    def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
+        """Write what no GPU is needed for."""
+        with clocked(self.seconds, "file"):
+            return super().write_through(tile, block, sink)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from wgslice.arguments import whole_words
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, MapPromise
-from wgslice.gpu.transfer import upload
 from wgslice.gpu.translation import translated_errors
 from wgslice.gpu.usages import BufferUsage
 from wgslice.gpu.waiting import begin_mapping, wait_for_mapping
@@ -36,19 +35,8 @@ class Readback:
         with translated_errors:
             encoder.copy_buffer_to_buffer(buffer, 0, self.staging, 0, whole_words(nbytes))
             self.device.submit(encoder)
-        self._map(nbytes)
-
-    def begin_with(self, data: NDArray[np.uint8]) -> None:
-        """Upload what is to be read; another thread may read it."""
-        upload(self.device, self.staging, data)
-        with translated_errors:
-            self.device.queue.submit([])  # the end of an upload, which may be written with what comes next
-        self._map(data.size)
-
-    def _map(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        with translated_errors:
             self.mapping = begin_mapping(self.staging, whole_words(nbytes), self.device.is_lost)
+        self.nbytes = nbytes
 
     @contextmanager
     def read(self) -> Iterator[NDArray[np.uint8]]:

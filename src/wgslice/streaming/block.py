@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
     data: NDArray[np.uint8]
     layout: Layout
-    part: NDArray[Any] | None = None  # what the bytes are the memory of, where they are no copy
+    part: NDArray[Any] | None = None  # the box itself, where the bytes are no copy of it
 
     @classmethod
     def where_it_lies(cls, part: NDArray[Any]) -> Block | None:
@@ -37,6 +37,11 @@ class Block(NamedTuple):
         )
         steps = [stride // part.itemsize for stride in part.strides]
         return cls(data, Layout.of(part.shape, steps, -first // part.itemsize), part)
+
+    @classmethod
+    def as_it_is(cls, part: NDArray[Any]) -> Block:
+        """A box that is not uploaded."""
+        return cls(np.empty(0, np.uint8), Layout.packed(part.shape), part)
 
     @classmethod
     def copied(cls, part: NDArray[Any], order: Sequence[int]) -> Block:

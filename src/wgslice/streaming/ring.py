@@ -32,6 +32,7 @@ class Turn(NamedTuple):
     tile: Tile
     piece: Piece
     ends: bool  # whether it is the last one of its tile
+    is_plain: bool  # whether it is a tile of a target in memory as it is read, so that no GPU is needed
 
 
 class Place(NamedTuple):
@@ -75,10 +76,13 @@ class Ring:
                 if isinstance(self.out, Tensor):
                     self.copy(self.upload(block, turn), placed_in(self.out, turn))
                     tell(elements(turn.piece.target))
+                elif turn.is_plain:
+                    write = writing.submit(self.write_through, turn.tile, block, self.out)
+                    self.writes.append((write, self.sent))
                 elif self._land(block, turn):
                     write = writing.submit(self.write, turn.tile, self.places.popleft(), self.out)
                     self.writes.append((write, self.sent))
-                while self.writes and (not self.places or self.writes[0][0].done()):
+                while self.writes and (len(self.writes) == self.slots or self.writes[0][0].done()):
                     self._finish(tell)
                 if self.stopped.is_set():
                     return
@@ -95,8 +99,10 @@ class Ring:
         ahead: deque[Turn] = deque()
         for tile in self.walk.tiles():
             for number, piece in enumerate(tile.pieces, 1):
-                self.reads.append(reading.submit(self.source.read, piece))
-                ahead.append(Turn(tile, piece, number == len(tile.pieces)))
+                is_plain = len(tile.pieces) == 1 and piece.is_plain and isinstance(self.out, Sink)
+                read = self.source.read_plain if is_plain else self.source.read
+                self.reads.append(reading.submit(read, piece))
+                ahead.append(Turn(tile, piece, number == len(tile.pieces), is_plain))
                 if len(ahead) == self.slots:
                     yield ahead.popleft()
         while ahead:
@@ -105,11 +111,6 @@ class Ring:
     def _land(self, block: Block, turn: Turn) -> bool:
         """Copy a piece into its tile; whether that is whole now, and its readback has begun."""
         place, nbytes = self.places[0], elements(turn.tile.target) * self.source.dtype.itemsize
-        layout = block.layout.select(turn.piece.within)
-        if len(turn.tile.pieces) == 1 and layout.is_packed:
-            start = layout.offset * self.source.dtype.itemsize
-            self.pass_through(block, start, nbytes, place)
-            return True
         target = Operand(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
         self.copy(self.upload(block, turn), target)
         if turn.ends:
@@ -143,12 +144,6 @@ class Ring:
         """Begin to read a tile."""
         place.readback.begin(place.buffer, nbytes)
 
-    def pass_through(self, block: Block, start: int, nbytes: int, place: Place) -> None:
-        """Upload a piece straight to where it is read: a tile that nothing has to be changed of."""
-        place.readback.begin_with(block.data[start : start + nbytes])
-        if block.part is not None:
-            release(block.part)
-
     def _finish(self, tell: Callable[[int], None]) -> None:
         """Wait for the oldest write."""
         written, sent = self.writes.popleft()
@@ -160,6 +155,13 @@ class Ring:
         with place.readback.read() as data:
             sink.write(tile.target, data.view(self.source.dtype).reshape(sizes_of(tile.target)))
         self.places.append(place)
+        return elements(tile.target)
+
+    def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
+        """Write a tile as it was read."""
+        assert block.part is not None
+        sink.write(tile.target, block.part.reshape(sizes_of(tile.target)))
+        release(block.part)
         return elements(tile.target)
 
 

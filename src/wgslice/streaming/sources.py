@@ -9,6 +9,7 @@ from operator import mul
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, native_dtype
@@ -65,7 +66,20 @@ class Source:
         return tuple(sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]))
 
     def read(self, piece: Piece) -> Block:
-        """Read a box."""
+        """Read a box, to be uploaded."""
+        part = self._part(piece)
+        block = Block.where_it_lies(part)
+        if block is None:
+            block = Block.copied(part, self.order)
+            release(part)
+        return block
+
+    def read_plain(self, piece: Piece) -> Block:
+        """Read a box, to be written as it is."""
+        return Block.as_it_is(self._part(piece))
+
+    def _part(self, piece: Piece) -> NDArray[Any]:
+        """A box; of an array in memory a view, whose pages are there."""
         part = np.asarray(self.array[piece.box])
         if part.shape != piece.sizes:
             raise ValueError(
@@ -75,11 +89,7 @@ class Source:
         if native_dtype(part.dtype) != self.dtype:
             raise TypeError(f"the source gives {part.dtype}, where its own dtype says {self.dtype}")
         fetch(part)
-        block = Block.where_it_lies(part)
-        if block is None:
-            block = Block.copied(part, self.order)
-            release(part)
-        return block
+        return part
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
         """How to walk a window that has elements, into a target whose blocks begin at `tiles`."""

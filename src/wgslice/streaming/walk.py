@@ -30,6 +30,11 @@ class Piece(NamedTuple):
     within: tuple[int | range | None, ...]  # which elements of that are meant, as the target has them
     target: tuple[slice, ...]  # where those land
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that is read is meant, in the order in which it is read."""
+        return all(item.step == 1 for item in self.within if isinstance(item, range))
+
 
 class Tile(NamedTuple):
     """What is written at once."""
@@ -103,7 +108,7 @@ class Dimension:
         apart = abs(step) if self.skips else 1
         count = (max(ends) - min(ends)) // apart + 1
         stride = step // apart
-        meant = range(0, count, stride) if stride > 0 else range(count - 1, -1, stride)
+        meant = range(0, count, stride) if stride > 0 or count == 1 else range(count - 1, -1, stride)
         return slice(min(ends), max(ends) + 1, apart), count, meant
 
 
