@@ -303,9 +303,12 @@ def test_large_tiles_are_copied_little_by_little(shape: tuple[int, ...]) -> None
     tile = numbered(shape)
     part = np.zeros_like(tile)
     copied = []
-    with patch(
-        "wgslice.streaming.sinks.np.copyto", lambda a, b: (copied.append(b.nbytes), a.__setitem__(..., b))
-    ):
+
+    def copyto(a: NDArray[Any], b: NDArray[Any]) -> None:
+        copied.append(b.nbytes)
+        a[...] = b
+
+    with patch("wgslice.streaming.sinks.np.copyto", copyto):
         copy_in_strips(part, tile)
     check_same(part, tile)
     assert sum(copied) == tile.nbytes
