@@ -46,7 +46,7 @@ def main() -> int:
 
 def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
     """Run what is asked for instead of the slices, if anything is; what loads wgpu is imported there."""
-    families = {"family": ("windows", "gradients", "batches"), "graphs": ("graphs",)}
+    families = {"family": ("windows", "insertions", "gradients", "batches"), "graphs": ("graphs",)}
     for name, kinds in families.items():
         if getattr(arguments, name):
             run_family(console, arguments, kinds, name)

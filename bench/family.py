@@ -16,7 +16,7 @@ from bench.entries import entry_of
 from bench.graphs import GRAPHS
 from bench.report import GPU_COLUMN, RESULTS, about, clocked, stem_of, write_json
 from bench.schedule import contest, say_what_is_left, scheduled
-from bench.tasks import BATCHES, GRADIENTS, WINDOWS
+from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, WINDOWS
 
 __all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
 
@@ -34,6 +34,15 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
             ("NumPy, sliding_window_view", "", "family_numpy", "SlidingWindows"),
             ("PyTorch in a loop", "torch", "family_torch", "Loop"),
             ("PyTorch, unfold", "torch", "family_torch", "Unfolded"),
+        ],
+    ),
+    "insertions": (
+        INSERTIONS,
+        [
+            ("insert_windows", "", "family_ours", "Insert"),
+            ("extract_windows of the same", "", "family_ours", "ExtractBack"),
+            ("NumPy in a loop", "", "family_numpy", "InsertLoop"),
+            ("PyTorch in a loop", "torch", "family_torch", "InsertLoop"),
         ],
     ),
     "gradients": (

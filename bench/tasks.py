@@ -1,4 +1,4 @@
-"""What is timed beside slices: thousands of windows at once, gradients, and batches in another order."""
+"""What is timed beside slices: thousands of windows, cut or written, gradients, batches in another order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench.cases import Case
 
-__all__ = ["BATCHES", "GRADIENTS", "WINDOWS", "Crops", "Gradient", "Order", "Task"]
+__all__ = ["BATCHES", "GRADIENTS", "INSERTIONS", "WINDOWS", "Crops", "Gradient", "Inserts", "Order", "Task"]
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,25 @@ class Gradient:
 
 
 @dataclass(frozen=True)
+class Inserts:
+    """Windows written into zeros of some shape, the later ones over the earlier ones."""
+
+    shape: tuple[int, ...]
+    crops: Crops
+
+    def of(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """What must come out."""
+        result = np.zeros(self.shape, batch.dtype)
+        for number, (window, mirrored) in enumerate(self.crops.windows(self.shape)):
+            result[window] = batch[number][self.crops.backwards] if mirrored else batch[number]
+        return result
+
+    def sizes(self, _: tuple[int, ...]) -> tuple[int, ...]:
+        """Of what must come out."""
+        return self.shape
+
+
+@dataclass(frozen=True)
 class Order:
     """A batch in another order, each of its elements once."""
 
@@ -154,6 +173,11 @@ def gradient(name: str, dtype: str, shape: tuple[int, ...], key: Any) -> Task:
     return Task(name, dtype, taken, Gradient(shape, key))
 
 
+def insertion(name: str, dtype: str, shape: tuple[int, ...], crops: Crops) -> Task:
+    """Windows that are written."""
+    return Task(name, dtype, crops.sizes(shape), Inserts(shape, crops))
+
+
 PHOTO = ("uint8", (4096, 4096, 3))
 
 WINDOWS = [
@@ -171,6 +195,27 @@ WINDOWS = [
     Task("10,000 crops of 32 x 32 grey", "uint8", (4096, 4096), Crops(10_000, (32, 32))),
     Task("10,000 crops of 14 x 14 float32", "float32", (4096, 4096), Crops(10_000, (14, 14))),
     Task("10,000 crops of 8 x 8 x 8 float16", "float16", (256, 256, 256), Crops(10_000, (8, 8, 8))),
+]
+INSERTIONS = [
+    insertion(
+        "10,000 patches of 64 x 64 RGB on a grid",
+        "uint8",
+        (6400, 6400, 3),
+        Crops(10_000, (64, 64), gridded=True),
+    ),
+    insertion(
+        "10,000 patches of 64 x 64 RGB on a grid, mirrored at random",
+        "uint8",
+        (6400, 6400, 3),
+        Crops(10_000, (64, 64), gridded=True, mirrored=True),
+    ),
+    insertion(
+        "10,000 patches of 32 x 32 float32 on a grid",
+        "float32",
+        (3200, 3200),
+        Crops(10_000, (32, 32), gridded=True),
+    ),
+    insertion("10,000 patches of 64 x 64 RGB anywhere", *PHOTO, Crops(10_000, (64, 64))),
 ]
 BATCHES = [
     Task("1,000 images of 224 x 224 RGB", "uint8", (1000, 224, 224, 3), Order(1000)),

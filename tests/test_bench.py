@@ -32,7 +32,7 @@ from bench.graphs import GRAPHS, Focus, Rounds
 from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
 from bench.rivals.onnx_models import cut_model, kept
 from bench.schedule import FIXED_NBYTES, Schedule, contest, outcome_line, say_what_is_left, scheduled
-from bench.tasks import BATCHES, GRADIENTS, WINDOWS, Crops, Order, Task, gradient
+from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, WINDOWS, Crops, Order, Task, gradient, insertion
 from bench.worker import Worker
 
 PYTHON = Path(sys.executable)
@@ -385,6 +385,8 @@ def test_a_call_pays_where_it_copies_for_longer_than_it_costs() -> None:
 TINY_WINDOWS = Task("tiny windows", "uint8", (40, 50, 3), Crops(30, (16, 16), mirrored=True))
 TINY_VOLUMES = Task("tiny volumes", "float16", (9, 10, 11), Crops(30, (3, 4, 5), mirrored=True))
 TINY_PATCHES = Task("tiny patches", "float32", (20, 30), Crops(30, (7, 7)))
+TINY_INSERTION = insertion("tiny insertion", "uint8", (48, 64, 3), Crops(12, (16, 16), True, gridded=True))
+TINY_OVERLAPS = insertion("tiny overlaps", "float32", (20, 30), Crops(30, (7, 7), mirrored=True))
 TINY_BATCH = Task("tiny batch", "uint8", (7, 5, 3), Order(7))
 TINY_GRADIENT = gradient("tiny gradient", "uint16", (9, 11), np.s_[1::2, 2:9])
 TINY_ROUNDS = Task("tiny rounds", "float32", (1, 3, 8, 8), Rounds(4))
@@ -392,12 +394,14 @@ TINY_FOCUS = Task("tiny focus", "float16", (2, 3, 6, 4), Focus())
 
 
 def test_tasks_are_distinct_and_say_their_bytes() -> None:
-    tasks: list[Case] = [*WINDOWS, *GRADIENTS, *BATCHES, *GRAPHS]
+    tasks: list[Case] = [*WINDOWS, *INSERTIONS, *GRADIENTS, *BATCHES, *GRAPHS]
     assert len({task.name for task in tasks}) == len(tasks)
     for task in (
         TINY_WINDOWS,
         TINY_VOLUMES,
         TINY_PATCHES,
+        TINY_INSERTION,
+        TINY_OVERLAPS,
         TINY_GRADIENT,
         TINY_BATCH,
         TINY_ROUNDS,
@@ -424,11 +428,12 @@ def test_patches_on_a_grid_lie_side_by_side() -> None:
     ("kind", "tasks"),
     [
         ("windows", [TINY_WINDOWS, TINY_VOLUMES, TINY_PATCHES]),
+        ("insertions", [TINY_INSERTION, TINY_OVERLAPS]),
         ("gradients", [TINY_GRADIENT]),
         ("batches", [TINY_BATCH]),
         ("graphs", [TINY_ROUNDS, TINY_FOCUS]),
     ],
-    ids=["windows", "gradients", "batches", "graphs"],
+    ids=["windows", "insertions", "gradients", "batches", "graphs"],
 )
 def test_the_family_is_verified_and_timed(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kind: str, tasks: list[Case]

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import wgpu
 from costing import preferring
-from helpers import check_same, run_python
+from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
 from wgslice.gpu import usages
 from wgslice.gpu.adapter import choose_adapter, install_advice
 from wgslice.gpu.least_limits import LEAST_LIMITS
+from wgslice.gpu.shared_devices import named_device
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
@@ -61,6 +62,33 @@ def test_the_best_that_fits_is_chosen(query: str | None, best: wg.Adapter) -> No
     found = [SOFTWARE_GL, ODD, SOFTWARE, INTEGRATED, DISCRETE_GL, DISCRETE]
     assert choose_adapter(found, query) is best
     assert choose_adapter(found[::-1], query) is best
+
+
+def test_equal_adapters_are_chosen_by_number() -> None:
+    """Of those that fit, best first, counted from 0."""
+    twin = replace(DISCRETE)
+    found = [SOFTWARE, DISCRETE_GL, DISCRETE, twin]
+    assert twin == DISCRETE
+    assert choose_adapter(found, "Radeon#0") is DISCRETE
+    assert choose_adapter(found, "radeon via vulkan #1") is twin
+    assert choose_adapter(found, "radeon#2") is DISCRETE_GL
+    assert choose_adapter(found, "#3") is SOFTWARE
+    for query in ("radeon#3", "llvmpipe#1", "#4", "voodoo#0"):
+        with pytest.raises(wg.NoAdapterError, match=rf"no adapter has '{query}' .*: llvmpipe via Vulkan; Ra"):
+            choose_adapter(found, query)
+
+
+@on_one_adapter
+def test_equal_adapters_have_devices_of_their_own(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    twin = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
+    monkeypatch.setattr("wgslice.gpu.process.found_adapters", [device.adapter, twin])
+    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [])
+    monkeypatch.setattr("wgslice.gpu.shared_devices.shared_devices", [])
+    names = [f"{device.adapter.backend}#{number}" for number in range(2)]
+    first, second = (wg.asarray([1, 2], device=name).device for name in names)
+    assert first is not second
+    assert second.adapter.handle is twin.handle
+    assert [named_device(name) for name in names] == [first, second]
 
 
 def test_kinds_rank_before_backends() -> None:

@@ -16,7 +16,7 @@ SOURCE = Path(wgslice.__file__).parent
 
 # From the bottom up. A room imports from its own folder and from the floors below.
 FLOORS = [
-    ["errors", "dtypes", "arguments", "layout", "rearrange", "version"],
+    ["errors", "dtypes", "arguments", "awaited", "layout", "rearrange", "version"],
     ["dialects"],
     ["plans"],
     ["kept_costs"],
@@ -25,7 +25,7 @@ FLOORS = [
     ["tensors"],
     ["operators"],
     ["arrays"],
-    ["onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions", "streaming"],
+    ["dask", "onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions", "streaming"],
     ["cli", "demo"],  # use the public names of the package too
 ]
 LEVELS = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}
@@ -115,6 +115,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "cli.files": {"PIL"},
         "cli.progress": {"rich"},
         "cli.stores": {"zarr"},
+        "dask": {"dask"},
         "demo": {"matplotlib"},
         "kept_costs.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
@@ -144,6 +145,7 @@ EXTRAS = {
     *(
         "PIL",
         "dask",
+        "distributed",
         "google",
         "matplotlib",
         "ml_dtypes",
@@ -153,6 +155,7 @@ EXTRAS = {
         "pygfx",
         "rich",
         "torch",
+        "xarray",
         "zarr",
     ),
 }

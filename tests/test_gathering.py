@@ -86,6 +86,17 @@ def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
     check_same(x[wg.asarray(np.array(True), device), [1]].numpy(), array[True, [1]])
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (3,), (0,), (0, 4)])
+def test_masks_that_select_nothing(device: wg.Device, shape: tuple[int, ...]) -> None:
+    array = np.arange(shape[0] * 4, dtype=np.int16).reshape(shape[0], 4) + np.int16(1)
+    x = wg.asarray(array, device)
+    mask = np.zeros(shape, bool)
+    for key in (mask, wg.asarray(mask, device)):
+        check_same(x[key].numpy(), array[mask])
+        x[key] = 7
+        check_same(x.numpy(), array)
+
+
 def test_wrong_tensors_of_indices_are_refused(device: wg.Device) -> None:
     x = wg.zeros((3, 4), "f4", device)
     indices = wg.asarray(np.array([0, 1], np.int8), device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
@@ -18,19 +18,17 @@ from helpers import (
     Bytes,
     check_bytes,
     copied,
-    make_buffer,
     on_one_adapter,
     random_bytes,
-    read_buffer,
     whole_words,
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import Case, cases
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Bound, Pipelines, Place
-from wgslice.gpu.recording import Recorder
+from wgslice.gpu.pipelines import Bound, Pipelines
 from wgslice.layout import Layout
 from wgslice.plans.candidates import LEAST_NARROW_NBYTES, Candidate
 from wgslice.plans.choosing import dispatches_of
@@ -100,16 +98,6 @@ def plans(case: Case, limits: Limits) -> list[Plan]:
     return list(found.values())
 
 
-def run_on_gpu(device: wg.Device, plan: Plan, source: Bytes, target: Bytes) -> Bytes:
-    buffer = make_buffer(device, target)
-    encoder = device.wgpu_device.create_command_encoder()
-    recorder = Recorder(device, encoder)
-    recorder.add(plan, device.pipelines.prepare(plan), [Place(make_buffer(device, source)), Place(buffer)])
-    recorder.end()
-    device.wgpu_device.queue.submit([encoder.finish()])
-    return read_buffer(buffer)
-
-
 @given(cases())
 def test_twins_do_what_numpy_does(case: Case) -> None:
     source, target = buffers(case)
@@ -147,10 +135,12 @@ def way_of(step: Step) -> str:
 @given(case=cases())
 def test_kernels_do_what_their_twins_do(device: wg.Device, case: Case) -> None:
     source, target = buffers(case)
+    runs, expected = [], []
     for plan in plans(case, device.limits):
-        expected = target.copy()
-        run_plan(plan, source, expected)
-        check_bytes(run_on_gpu(device, plan, source, target), expected)
+        expected.append(target.copy())
+        run_plan(plan, source, expected[-1])
+        runs.append((plan, source, target))
+    check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
 
 
 def around(*numbers: int) -> list[int]:
@@ -592,32 +582,6 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
         check_bytes(twin_result, expected[-1])
         runs.append((plan, source, target))
     check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
-
-
-def run_side_by_side(device: wg.Device, runs: list[tuple[Plan, Bytes, Bytes]]) -> Bytes:
-    """Run plans on parts of one source and one target, in one submission, which takes a third of the time."""
-    plans, *sides = zip(*runs, strict=True)
-    (source, source_places), (target, target_places) = (side_by_side(device, parts) for parts in sides)
-    source_buffer, target_buffer = make_buffer(device, source), make_buffer(device, target)
-    encoder = device.wgpu_device.create_command_encoder()
-    recorder = Recorder(device, encoder)
-    for plan, source_place, target_place in zip(plans, source_places, target_places, strict=True):
-        places = Place(source_buffer, source_place), Place(target_buffer, target_place)
-        recorder.add(plan, device.pipelines.prepare(plan), places)
-    recorder.end()
-    device.wgpu_device.queue.submit([encoder.finish()])
-    return read_buffer(target_buffer)
-
-
-def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list[int]]:
-    """All parts, each from where a binding may begin, with known bytes between them; and where they begin."""
-    alignment = device.limits.binding_alignment_nbytes
-    ends = itertools.accumulate(-(-part.size // alignment) * alignment for part in parts)
-    places = [0, *ends]
-    whole = random_bytes(places.pop(), len(parts))
-    for place, part in zip(places, parts, strict=True):
-        whole[place : place + part.size] = part
-    return whole, places
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from helpers import GUARD, Bytes, random_bytes, whole_words
 from numbered import numbered_module
+from running import run_on_gpu, run_side_by_side, side_by_side
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
-from test_extract_windows import run_on_gpu
-from test_kernels import CONDITIONS, conditions, run_side_by_side, side_by_side
+from test_extract_windows import offset_table
+from test_kernels import CONDITIONS, conditions
 
 import wgslice as wg
 from wgslice.gpu.pipelines import Pipelines
@@ -92,7 +93,7 @@ def test_invocations_write_of_windows_what_the_twin_says(
         (step,) = case.plan(limits).steps
         assert isinstance(step, WindowDispatch)
         source, target = case.buffers()
-        after = run_on_gpu(device, case.plan(limits), source, target, case.offsets)
+        after = run_on_gpu(device, case.plan(limits), source, target, offset_table(case.offsets))
         assert step.target_binding.offset_nbytes == 0
         writes = trace_windows(step, source, target, case.offsets).writes
         check_writers(step, writes, target, after)

@@ -69,7 +69,6 @@ TYPES = [
     (lambda: F.repeat(X, tensor((6,), "int64")), "repeat: repeats is a Tensor: .* repeats.numpy()"),
     (lambda: F.take(X, [0.5]), "take: indices have dtype float64: must be integers"),
     (lambda: F.take(X, tensor((2,), "bool")), "take: indices have dtype bool: must be integers"),
-    (lambda: F.take_along_axis(X, [[True]]), "take_along_axis: indices have dtype bool: must be integers"),
     (lambda: F.tril(X, 0.5), "tril: k = 0.5: must be an integer"),
     (lambda: F.permute(X), r"permute: axes are named nowhere: name them once, as in permute\(x, axes\)"),
     (lambda: F.permute(X, 1, 0, axes=(1, 0)), "permute: axes are named twice"),
@@ -95,10 +94,6 @@ VALUES = [
     (lambda: F.pad(EMPTY, 1, "wrap"), "pad: mode = 'wrap': needs an element to repeat"),
     (lambda: F.pad(X, 2**32), r"pad: shape\[0\] = 8589934594: must be a u32"),
     (lambda: F.take_along_axis(X, [1]), r"take_along_axis: indices have shape \(1,\): must have 2 dimens"),
-    (
-        lambda: F.take_along_axis(X, [[1]] * 3),
-        r"take_along_axis: indices have shape \(3, 1\), x \(2, 3\): sizes of dimension 0 must be equal or 1",
-    ),
     (lambda: F.tile(X, (2, -1)), r"tile: repetitions = \(2, -1\): must not be negative"),
     (lambda: F.tile(X, (1,) * 9), "tile: .* must be at most 8"),
     (lambda: F.repeat(X, -1), r"repeat: repeats = \(-1,\): must not be negative"),
@@ -135,6 +130,15 @@ AXES = [
 ]
 
 
+INDICES = [
+    (lambda: F.take_along_axis(X, [[True]]), "take_along_axis: indices have dtype bool: must be integers"),
+    (
+        lambda: F.take_along_axis(X, [[1]] * 3),
+        r"take_along_axis: indices have shape \(3, 1\), x \(2, 3\): sizes of dimension 0 must be equal or 1",
+    ),
+]
+
+
 def of_number(case: object) -> str | None:
     return "" if callable(case) else None
 
@@ -154,6 +158,12 @@ def test_wrong_values_are_refused(call: Callable[[], Any], words: str) -> None:
 @pytest.mark.parametrize(("call", "words"), AXES, ids=of_number)
 def test_wrong_axes_are_refused(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(AxisError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(("call", "words"), INDICES, ids=of_number)
+def test_wrong_indices_are_refused(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(IndexError, match=words):
         call()
 
 

@@ -16,7 +16,7 @@ from moving import numbered, pairs, shapes
 import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.numpy_functions.dispatch import FUNCTIONS
+from wgslice.numpy_functions.dispatch import FUNCTIONS, LIKE
 from wgslice.tensors.uncomputed import REMEDY
 
 Case = Callable[[Any], Any]
@@ -88,7 +88,13 @@ COPIES: dict[str, list[Case]] = {
         lambda x: np.take(x, 1, 0),
         lambda x: np.take(x, 99),
     ],
-    "take_along_axis": [lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2), int), axis=-1)],
+    "take_along_axis": [
+        lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2), int), axis=-1),
+        lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2), int) + 99, axis=-1),
+        lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-2], 99, 2), int), axis=-1),
+        lambda x: np.take_along_axis(x, np.zeros((*x.shape, 1), int), axis=-1),
+        lambda x: np.take_along_axis(x, np.zeros((*x.shape[:-1], 2)), axis=-1),
+    ],
     "tile": [lambda x: np.tile(x, 2), lambda x: np.tile(A=x, reps=(2, 1, 3))],
     "tril": [np.tril, lambda x: np.tril(m=x, k=1)],
     "triu": [np.triu, lambda x: np.triu(x, -1)],
@@ -241,6 +247,33 @@ def test_a_tensor_like_another_one(device: wg.Device) -> None:
         numpy.zeros_like(x, order="F")
     if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
         assert numpy.zeros_like(x, device=device).device is device
+
+
+def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> None:
+    array = numbered((3, 4), "int16")
+    x: Any = wg.asarray(array, device).T
+    cases: tuple[Callable[..., Any], ...] = (
+        *(numpy.asarray, numpy.asanyarray, numpy.ascontiguousarray, numpy.array),
+        lambda a, **like: numpy.asarray(a, "float32", **like),
+        lambda a, **like: numpy.asarray(a, dtype="u1", order="C", **like),
+        lambda a, **like: numpy.array(a, ndmin=3, **like),
+    )
+    for case in cases:
+        for source in (array[::-1], array.tolist(), 7, np.float32(2.5)):
+            made = case(source, like=x)
+            assert made.device is device
+            check_same(made.numpy(), np.asarray(case(source)))
+    assert numpy.asarray(x, like=x) is x
+    assert numpy.array(x, like=x).buffer is not x.buffer
+    assert numpy.ascontiguousarray(x.T, like=x).buffer is x.buffer
+    assert numpy.ascontiguousarray(x, like=x).is_packed
+    with pytest.raises(ValueError, match=r"numpy\.asarray: order = 'F': must be one of C, K, A"):
+        numpy.asarray(array, order="F", like=x)
+    with pytest.raises(TypeError, match=r"numpy\.asarray: asarray: a sequence of tensors: stack"):
+        numpy.asarray([x, x], like=x)
+    with pytest.raises(TypeError, match=r"^numpy\.arange: tensors are moved"):
+        numpy.arange(3, like=x)
+    assert {each.__name__ for each in LIKE} == {"array", "asanyarray", "asarray", "ascontiguousarray"}
 
 
 def test_shared_memory(device: wg.Device) -> None:

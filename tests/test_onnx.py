@@ -235,6 +235,18 @@ def test_a_graph_of_twenty_operators_stays_on_the_device(
     assert str(memory).startswith(f"{memory.peak_nbytes:,} bytes in {memory.buffers} buffers, for 11 tensors")
 
 
+def test_borders_of_many_constants(device: wg.Device) -> None:
+    """More of them than a prepared model keeps, each twice, and more of the first one later."""
+    node = helper.make_node("Pad", ["x", "pads", "value"], ["y"])
+    model = model_of([node], {"x": (5, (3,)), "pads": (7, (2,)), "value": (5, ())}, {"y": 1}, opset=19)
+    prepared = backend.prepare(model, device)
+    x = np.array([1, 2, 3], np.int16)
+    for number, width in [(number // 2, 4) for number in range(40)] + [(0, 400), (19, 4)]:
+        value = np.int16(number - 10)
+        (y,) = prepared.run([x, np.array([width, 1]), np.array(value)])
+        check_same(y, np.pad(x, (width, 1), constant_values=value))
+
+
 def test_runs_use_the_same_buffers_until_sizes_change(device: wg.Device) -> None:
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"]),

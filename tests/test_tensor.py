@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 import weakref
 from typing import Any, cast
 
@@ -273,7 +272,7 @@ def test_a_large_odd_sized_tensor_goes_up_and_comes_back(device: wg.Device) -> N
     check_same(x[2_999_998:].numpy(), array[2_999_998:])
 
 
-def test_copies_have_memory_of_their_own_and_pickles_are_refused(device: wg.Device) -> None:
+def test_copies_have_memory_of_their_own(device: wg.Device) -> None:
     """As NumPy's arrays have; and in whatever holds a tensor."""
     array = np.arange(12, dtype=np.int16).reshape(3, 4)
     x = wg.asarray(array, device)
@@ -283,8 +282,6 @@ def test_copies_have_memory_of_their_own_and_pickles_are_refused(device: wg.Devi
         check_same(copied.numpy(), array[:, ::-2].copy())
         copied[...] = 7
     check_same(x.numpy(), array)
-    with pytest.raises(TypeError, match=r"a Tensor cannot be pickled, .*: pickle x\.numpy\(\)"):
-        pickle.dumps(x)
     x.buffer.destroy()
     with pytest.raises(ValueError, match=r"copy\.deepcopy: .*has been destroyed"):
         copy.deepcopy(x)

@@ -166,6 +166,18 @@ def test_shapes_of_other_sizes_are_refused(device: wg.Device, shape: tuple[int, 
         wg.reshape(cast("Any", [1]), 1)
 
 
+def test_reshape_copies_where_there_is_no_view(device: wg.Device) -> None:
+    """As NumPy's method does, and `wg.reshape` does not."""
+    array = random_array((4, 6), "int16", 3)
+    x = wg.asarray(array, device)
+    for copied in (x.T.reshape(-1), x.T.reshape(3, 8), x[:, 1:].reshape((2, -1))):
+        assert copied.buffer is not x.buffer
+        assert copied.is_packed
+    check_same(x.T.reshape(3, -1).numpy(), array.T.reshape(3, -1))
+    check_same(x[::-1, 1:].reshape(5, 4).numpy(), array[::-1, 1:].reshape(5, 4))
+    assert x[::2].reshape(2, 3, -1).buffer is x.buffer
+
+
 def test_reshape_knows_what_is_left(device: wg.Device) -> None:
     x = wg.asarray(np.arange(24), device)
     assert x.reshape(2, -1, 3).shape == (2, 4, 3)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from bench.cases import CASES, Case
-from bench.tasks import GRADIENTS, WINDOWS, Crops, Gradient
+from bench.tasks import GRADIENTS, INSERTIONS, WINDOWS, Crops, Gradient, Inserts
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.extract_windows import plan_extract_windows
+from wgslice.plans.insert_windows import plan_insert_windows
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import GPU, Limits
 from wgslice.plans.slice_grad import plan_slice_grad
@@ -28,6 +29,7 @@ LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65
 ASKED: list[Case] = [
     *CASES,
     *WINDOWS,
+    *(replace(task, name=f"{task.name}, written") for task in INSERTIONS if task.key.crops.gridded),
     *(replace(task, name=f"{task.name}, gradient") for task in GRADIENTS),
 ]
 
@@ -38,6 +40,11 @@ def planned(case: Case) -> Plan:
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
         return plan_slice_grad(work.taken, False, *sides, case.itemsize, terms)
+    if isinstance(work, Inserts):
+        batch, tensor = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.shape))
+        directions = work.crops.directions(len(work.shape))
+        insertion = wg.InsertWindows(batch, tensor, offsets_of(case), directions, overlap="last").insertion
+        return plan_insert_windows(insertion, batch.layout, tensor.layout, case.itemsize, terms)
     if isinstance(work, Crops):
         input, output = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.sizes(case.shape)))
         directions = work.directions(len(case.shape))
@@ -49,7 +56,9 @@ def planned(case: Case) -> Plan:
 
 def offsets_of(case: Case) -> NDArray[np.int64]:
     """Of windows, (windows, rank)."""
-    found: NDArray[np.int64] = case.work.offsets(case.shape)
+    work = case.work
+    crops, shape = (work.crops, work.shape) if isinstance(work, Inserts) else (work, case.shape)
+    found: NDArray[np.int64] = crops.offsets(shape)
     return found
 
 

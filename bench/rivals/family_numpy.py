@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.rivals.numpy_ import describe
-from bench.tasks import Crops, Gradient, Order
+from bench.tasks import Crops, Gradient, Inserts, Order
 
-__all__ = ["Assigned", "Indexed", "Loop", "SlidingWindows", "describe"]
+__all__ = ["Assigned", "Indexed", "InsertLoop", "Loop", "SlidingWindows", "describe"]
 
 
 class Loop:
@@ -49,6 +49,25 @@ class SlidingWindows(Loop):
         self.out = np.moveaxis(cut, 1, -1) if self.channels else cut
         if self.mirrored.size:
             self.out[self.mirrored] = self.out[self.mirrored][:, *self.backwards]
+
+
+class InsertLoop:
+    """An assignment for each window."""
+
+    def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
+        self.array, self.backwards = array, inserts.crops.backwards
+        self.windows = inserts.crops.windows(inserts.shape)
+        self.out = np.zeros(inserts.shape, array.dtype)
+
+    def run(self) -> None:
+        """Write."""
+        array, out, backwards = self.array, self.out, self.backwards
+        for number, (window, mirrored) in enumerate(self.windows):
+            out[window] = array[number][backwards] if mirrored else array[number]
+
+    def result(self) -> NDArray[Any]:
+        """What has been written to."""
+        return self.out
 
 
 class Indexed:

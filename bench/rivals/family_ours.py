@@ -11,13 +11,23 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from bench.rivals.ours import Clocked, describe, device
-from bench.tasks import Crops, Gradient
+from bench.tasks import Crops, Gradient, Inserts
 from wgslice.dialects.numpy_index import numpy_index
 from wgslice.plans.profiles import Profile
 from wgslice.plans.slice_grad import plan_slice_grad
 from wgslice.plans.terms import Terms
 
-__all__ = ["Cleared", "Extract", "ExtractOnGpu", "SliceGrad", "SliceLoop", "WrittenOnce", "describe"]
+__all__ = [
+    "Cleared",
+    "Extract",
+    "ExtractBack",
+    "ExtractOnGpu",
+    "Insert",
+    "SliceGrad",
+    "SliceLoop",
+    "WrittenOnce",
+    "describe",
+]
 
 
 class Extract(Clocked):
@@ -59,6 +69,37 @@ class SliceLoop(Extract):
 
     def gpu_seconds(self) -> None:
         """Nobody asks it of thousands of submissions."""
+
+
+class Insert(Clocked):
+    """`insert_windows` with its offsets in an array."""
+
+    def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
+        self.batch = wg.asarray(array, device)
+        self.out = wg.asarray(np.zeros(inserts.shape, array.dtype), device)
+        self.offsets: Any = inserts.crops.offsets(inserts.shape)
+        self.strides = inserts.crops.directions(len(inserts.shape))
+
+    def run(self) -> None:
+        """Write, wait."""
+        wg.insert_windows(self.batch, self.out, self.offsets, self.strides, overlap="last")
+        device.synchronize()
+
+    def result(self) -> NDArray[Any]:
+        """What has been written to."""
+        return self.out.numpy()
+
+
+class ExtractBack(Extract):
+    """The same windows cut out again, by `extract_windows`."""
+
+    def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
+        super().__init__(inserts.of(array), inserts.crops)
+        self.inserts = inserts
+
+    def result(self) -> NDArray[Any]:
+        """The windows of the last run, put back."""
+        return self.inserts.of(super().result())
 
 
 class SliceGrad(Clocked):

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from bench.rivals.torch_ import SAME_BITS, describe
-from bench.tasks import Crops, Gradient, Order
+from bench.tasks import Crops, Gradient, Inserts, Order
 
-__all__ = ["Assigned", "Indexed", "Loop", "Unfolded", "describe"]
+__all__ = ["Assigned", "Indexed", "InsertLoop", "Loop", "Unfolded", "describe"]
 
 
 class Loop:
@@ -52,6 +52,26 @@ class Unfolded(Loop):
         self.out = cut.movedim(1, -1) if self.channels else cut
         if self.mirrored.numel():
             self.out[self.mirrored] = self.out[self.mirrored].flip(1 + self.last)
+
+
+class InsertLoop:
+    """A window copied into a slice for each of them, turned by `flip` where it is mirrored."""
+
+    def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
+        self.array, self.last = torch.from_numpy(array), inserts.crops.last
+        self.windows = inserts.crops.windows(inserts.shape)
+        self.out = torch.zeros(inserts.shape, dtype=self.array.dtype)
+
+    def run(self) -> None:
+        """Write."""
+        array, out, last = self.array, self.out, self.last
+        for number, (window, mirrored) in enumerate(self.windows):
+            out[window] = array[number].flip(last) if mirrored else array[number]
+
+    def result(self) -> NDArray[Any]:
+        """What has been written to."""
+        result: NDArray[Any] = self.out.numpy()
+        return result
 
 
 class Indexed:

@@ -108,7 +108,7 @@ def reshape(x: Tensor, /, shape: Axes, *, copy: bool | None = None) -> Tensor:
         check_tensor("x", x)
         if copy is not False and (copy or reshaped(x.layout, numpy_shape(shape, x.size)) is None):
             x = x.copy()
-    return x.reshape(shape)
+    return views.reshape(x, shape)
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:

@@ -13,6 +13,7 @@ from wgslice.arrays.assembled import assembled, check_readable, filled_by
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plans.assembling import stages
+from wgslice.plans.borders import border_parts
 from wgslice.plans.copy import fills
 from wgslice.plans.segments import MODES, padded
 from wgslice.tensors.placed import check_tensor
@@ -114,17 +115,13 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
 
 def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants: NDArray[Any]) -> Tensor:
     """`x` inside of a new tensor of zeros, and each part of the border whose constant is something else."""
-    whole = Layout.packed(sizes)
     inner = [range(before, before + size) for size, (before, _) in zip(x.shape, widths, strict=True)]
     filling: dict[bytes, list[tuple[Layout, Layout]]] = {}  # copies, by the bits that they repeat
-    for axis, (indices, sides) in enumerate(zip(inner, constants, strict=True)):
-        outside = range(indices.start), range(indices.stop, sizes[axis])
-        for part, constant in zip(outside, sides, strict=True):
-            # Corners belong to the last of their dimensions, as NumPy has it.
-            border = whole.select([*map(range, sizes[:axis]), part, *inner[axis + 1 :]])
+    for parts, sides in zip(border_parts(sizes, inner), constants, strict=True):
+        for border, constant in zip(parts, sides, strict=True):
             if border.size and any(constant.tobytes()):
                 filling.setdefault(constant.tobytes(), []).extend(fills(border, x.dtype.itemsize))
-    copies = [(x, x.layout, whole.select(inner))]
+    copies = [(x, x.layout, Layout.packed(sizes).select(inner))]
     for bits, pieces in filling.items():
         count = max(repeated.stop for repeated, _ in pieces)
         pattern = asarray(np.frombuffer(bits * count, x.dtype), x.device)

@@ -94,12 +94,12 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
     Raises
     ------
     TypeError
-        `x` is no tensor, or `indices` are no integers.
+        `x` is no tensor.
     IndexError
-        An index of an array is out of range.
+        `indices` are no integers, their sizes do not broadcast, or one of an array is out of range.
     ValueError
-        `indices` have another number of dimensions, or sizes that do not broadcast, `axis` is out of range
-        (`numpy.exceptions.AxisError`), or a buffer is destroyed or mapped.
+        `indices` have another number of dimensions, `axis` is out of range (`numpy.exceptions.AxisError`),
+        or a buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -114,7 +114,10 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
     """
     with named("take_along_axis"):
         check_tensor("x", x)
-        places = as_indices(indices)
+        try:
+            places = as_indices(indices)
+        except TypeError as error:  # NumPy's function has another
+            raise IndexError(f"take_along_axis: {error}") from None
         rank = 1 if axis is None else x.ndim
         if places.ndim != rank:
             raise ValueError(f"indices have shape {places.shape}: must have {rank} dimensions")
@@ -122,9 +125,9 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
         shape = (x.size,) if axis is None else x.shape
         for number, (size, count) in enumerate(zip(shape, places.shape, strict=True)):
             if number != along and 1 not in (size, count) and size != count:
-                raise ValueError(
-                    f"indices have shape {places.shape}, x {shape}: sizes of dimension {number} must be "
-                    "equal or 1"
+                raise IndexError(
+                    f"take_along_axis: indices have shape {places.shape}, x {shape}: sizes of dimension "
+                    f"{number} must be equal or 1"
                 )
         if not isinstance(places, Tensor):
             check_indices(places, shape[along], along)
@@ -142,7 +145,7 @@ def as_indices(indices: Tensor | ArrayLike) -> Any:
     given = indices if isinstance(indices, Tensor) else np.asarray(indices)
     if given.dtype.kind in "iu":
         return given
-    if given.size == 0 and not isinstance(given, Tensor):
+    if given.size == 0 and not hasattr(indices, "dtype"):
         return given.astype(np.intp)  # an empty list says nothing of its dtype
     raise TypeError(f"indices have dtype {given.dtype}: must be integers")
 

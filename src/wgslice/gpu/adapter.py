@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,12 +64,18 @@ def describe_adapter(handle: GPUAdapter) -> Adapter:
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
-    """The best of `adapters`; with a query the best whose name or backend contains it, case ignored."""
+    """The best of `adapters`; with a query the best whose name or backend contains it, case ignored.
+
+    A query that ends in `#n` is for the n-th of those, counted from 0: equal GPUs have equal names.
+    """
     if not adapters:
         raise NoAdapterError(f"this machine has no WebGPU adapter: {redirected()}{install_advice()}")
-    wanted = (query or "").strip().lower()
+    wanted, number = (query or "").strip().lower(), 0
+    numbered = re.fullmatch(r"(.*)#(\d+)", wanted)
+    if numbered:
+        wanted, number = numbered[1].strip(), int(numbered[2])
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
-    if not fitting:
+    if len(fitting) <= number:
         told = " of WGSLICE_ADAPTER" * (os.environ.get("WGSLICE_ADAPTER") == query)
         native = any(wanted in backend.lower() for backend in NATIVE_BACKENDS)
         advice = f"; {redirected()}{install_advice()}" * native
@@ -77,7 +84,7 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
             + "; ".join(map(str, adapters))
             + advice
         )
-    return min(fitting, key=rank)
+    return sorted(fitting, key=rank)[number]
 
 
 def rank(adapter: Adapter) -> tuple[int, bool]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
 from wgslice.gpu.least_limits import check_limits
 from wgslice.gpu.pipelines import Pipelines
-from wgslice.gpu.process import adapters, check_process, process_lock
+from wgslice.gpu.process import adapters, check_process, devices_in_use, process_lock
 from wgslice.gpu.profile import profile_for
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
@@ -138,6 +138,7 @@ class Device:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
             if device is None:
                 device = cls(wgpu_device)
+                devices_in_use.add(wgpu_device)
                 setattr(wgpu_device, WRAPPED, device)  # so that both live equally long
                 return device
         device.check_not_lost()
@@ -222,6 +223,12 @@ class Device:
         except DeviceLostError:
             return True
         return False
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} cannot be pickled, since it stays in its process: name its adapter, such as "
+            "device='vulkan', or leave it out for the default device of the process that unpickles"
+        )
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"

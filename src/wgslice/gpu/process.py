@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakSet
 
 from wgslice.gpu.adapter import Adapter, describe_adapter
+from wgslice.gpu.protocols import GPUDevice
 
-__all__ = ["adapters", "check_process", "native_version", "process_lock"]
+__all__ = ["adapters", "check_process", "devices_in_use", "native_version", "process_lock"]
 
 RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 
@@ -20,6 +23,7 @@ RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 found_adapters: list[Adapter] = []
 process_lock = threading.RLock()
 gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
+devices_in_use: WeakSet[GPUDevice] = WeakSet()  # what a forked child must never let go of
 
 
 def adapters() -> list[Adapter]:
@@ -73,5 +77,16 @@ def check_process() -> None:
     elif gpu_process_ids[0] != os.getpid():
         raise RuntimeError(
             "a GPU cannot be used in a forked child of a process that has used one: start the child with "
-            "multiprocessing.set_start_method('spawn')"
+            "multiprocessing.set_start_method('spawn') or 'forkserver'; in Dask's configuration these are "
+            "multiprocessing.context and distributed.worker.multiprocessing-method"
         )
+
+
+def keep_parents_devices() -> None:
+    """Keep a forked child from releasing its parent's devices, at its end at the latest: drivers hang."""
+    for device in devices_in_use:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(device))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=keep_parents_devices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from wgslice.gpu.adapter import choose_adapter
+from wgslice.gpu.adapter import Adapter, choose_adapter
 from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters, process_lock
 
@@ -18,7 +18,7 @@ def default_device() -> Device:
     """Get the device that is used where none is given; made once, then shared, until it is lost.
 
     The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
-    is the best of this machine.
+    is the best of this machine. Of several that fit `#1` behind that part is the second: `nvidia#1`.
 
     Raises
     ------
@@ -36,11 +36,16 @@ def named_device(name: str | None) -> Device:
     with process_lock:
         adapter = choose_adapter(adapters(), name)
         for device in (*default_devices, *shared_devices):
-            if device.adapter == adapter and not device.is_lost():
+            if is_on(device, adapter) and not device.is_lost():
                 return device
         made = Device.request(name)
-        shared_devices[:] = [*(device for device in shared_devices if device.adapter != adapter), made]
+        shared_devices[:] = [*(device for device in shared_devices if not is_on(device, adapter)), made]
         return made
+
+
+def is_on(device: Device, adapter: Adapter) -> bool:
+    """Whether a device is one of an adapter: of two equal GPUs of this very one."""
+    return device.adapter.handle is adapter.handle
 
 
 def checked_device(device: Device | str | None) -> Device:

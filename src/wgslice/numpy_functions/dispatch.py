@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from wgslice.errors import named
-from wgslice.numpy_functions import describing, joining, likes, moving, splitting, viewing
+from wgslice.gpu.device import Device
+from wgslice.numpy_functions import describing, joining, likes, moving, splitting, uploading, viewing
 from wgslice.numpy_functions.renamed import RENAMED
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import refused
 
-__all__ = ["FUNCTIONS", "call_function"]
+__all__ = ["FUNCTIONS", "LIKE", "call_function"]
 
 OWN = (describing, joining, likes, moving, splitting, viewing)
 BY_NAME = {**RENAMED, **{name: getattr(module, name) for module in OWN for name in module.__all__}}
@@ -23,8 +24,14 @@ FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): function for name, function in BY_NAME.items() if hasattr(np, name)
 }
 
+# By those of its functions that a tensor is named to as `like=`, and that get its device.
+LIKE: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    getattr(np, name): getattr(uploading, name) for name in uploading.__all__
+}
+
 
 def call_function(
+    device: Device,
     function: Callable[..., Any],
     types: Collection[type],
     arguments: Sequence[Any],
@@ -34,6 +41,9 @@ def call_function(
     if not all(issubclass(each, Tensor | np.ndarray) for each in types):
         return NotImplemented  # another library's array is asked next
     name = f"{function.__module__}.{function.__name__}"
+    if function in LIKE:
+        with named(name):
+            return LIKE[function](device, *arguments, **options)
     if function not in FUNCTIONS:
         refused(name)
     with named(name):

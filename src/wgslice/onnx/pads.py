@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from wgslice.layout import Layout
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
-from wgslice.plans.aside import plan_anew
 from wgslice.plans.assembling import stages
-from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.borders import border_parts
+from wgslice.plans.copy import fills
 from wgslice.plans.segments import padded
-from wgslice.tensors.windows_arguments import repeated_bytes, windows_of
+from wgslice.tensors.writing import as_assigned
 
 __all__ = ["pad"]
 
@@ -39,29 +40,41 @@ def pad(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], mode:
 
 
 def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], value: Any) -> Value:
-    """A window that leaves the tensor, filled with a value where it does."""
+    """A copy of what is left of the tensor, and beside it the value, as often as there is border."""
+    cropped = cropped_layout(x, widths)
     sizes = padded_sizes(x, widths)
     result = workspace.empty(sizes, x.dtype)
-    begins = [-before for before, _ in widths]
-    windows = windows_of([begins], x.shape, sizes, None, repeated_bytes(value, x.dtype))
-    target = result.viewed(Layout.packed((1, *sizes)))
-    workspace.run(extract_windows_planner(windows), x, target, plan_anew)
+    begins = [min(max(before, 0), size) for (before, _), size in zip(widths, sizes, strict=True)]
+    inner = [range(begin, begin + size) for begin, size in zip(begins, cropped.sizes, strict=True)]
+    workspace.copy(x.viewed(cropped), result.viewed(Layout.packed(sizes).select(inner)))
+    parts = [part for part in chain(*border_parts(sizes, inner)) if part.size]
+    copies = [copy for part in parts for copy in fills(part, x.dtype.itemsize)]
+    if copies:
+        count = max(repeated.stop for repeated, _ in copies)
+        pattern = workspace.repeated(as_assigned(value, x.dtype), count)
+        for repeated, part in copies:
+            workspace.copy(pattern.viewed(repeated), result.viewed(part))
     return result
 
 
 def own_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, int]], mode: str) -> Value:
     """A copy of each piece of the border; negative widths leave elements out beforehand."""
-    cropped = x.layout.select(
-        [
-            range(max(-before, 0), size + min(behind, 0))
-            for size, (before, behind) in zip(x.shape, widths, strict=True)
-        ]
-    )
+    cropped = cropped_layout(x, widths)
     segmented = [
         padded(mode, size, max(before, 0), max(behind, 0))
         for size, (before, behind) in zip(cropped.sizes, widths, strict=True)
     ]
     return workspace.assembled(x, stages(cropped, segmented))
+
+
+def cropped_layout(x: Value, widths: Sequence[tuple[int, int]]) -> Layout:
+    """What negative widths leave of a value."""
+    return x.layout.select(
+        [
+            range(min(max(-before, 0), size), max(min(size + behind, size), 0))
+            for size, (before, behind) in zip(x.shape, widths, strict=True)
+        ]
+    )
 
 
 def padded_sizes(x: Value, widths: Sequence[tuple[int, int]]) -> list[int]:

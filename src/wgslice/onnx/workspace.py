@@ -27,8 +27,11 @@ from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
 from wgslice.rearrange import repeated
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.uploading import asarray
 
 __all__ = ["Workspace"]
+
+MOST_CONSTANTS = 16
 
 
 class Task(NamedTuple):
@@ -50,6 +53,7 @@ class Workspace:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.owned: list[Buffer] = []  # what the last run has used, for the next one
+        self.repeating: dict[tuple[DType, bytes], Value] = {}  # what borders consist of, for all runs
         self.begin()
 
     def begin(self) -> None:
@@ -88,6 +92,17 @@ class Workspace:
         layout = Layout.packed(checked_shape(native.shape))
         slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8))
         return Value(self._reserved(slot), native.dtype, layout)
+
+    def repeated(self, constant: NDArray[Any], count: int) -> Value:
+        """A constant at least so often, kept like those of the graph."""
+        key = constant.dtype, constant.tobytes()
+        kept = self.repeating.get(key)
+        if kept is None or kept.size < count:
+            if len(self.repeating) >= MOST_CONSTANTS:
+                self.repeating.clear()
+            kept = Value.of(asarray(np.full(count, constant), self.device))
+            self.repeating[key] = kept
+        return kept
 
     def _reserved(self, slot: Slot) -> Slot:
         """A slot, to get a buffer with the next submission."""

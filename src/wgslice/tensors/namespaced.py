@@ -36,7 +36,7 @@ class Namespaced(Placed):
         options: Mapping[str, Any],
     ) -> Any:
         return import_module("wgslice.numpy_functions.dispatch").call_function(
-            function, types, arguments, options
+            self.device, function, types, arguments, options
         )
 
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Self:

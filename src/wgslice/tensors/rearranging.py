@@ -8,10 +8,9 @@ from typing import Any, Self, SupportsIndex, cast
 from numpy.typing import DTypeLike
 
 from wgslice.arguments import distinct_axes, integer
-from wgslice.dialects.numpy_index import numpy_shape
 from wgslice.dtypes import element_dtype
 from wgslice.errors import named
-from wgslice.rearrange import permuted, reshaped, squeezed
+from wgslice.rearrange import permuted, squeezed
 from wgslice.tensors.placed import Placed, viewed
 
 __all__ = ["Rearrangeable"]
@@ -60,25 +59,6 @@ class Rearrangeable(Placed):
             order = list(range(self.ndim))
             order[first], order[second] = second, first
             return viewed(self, self.layout.permuted(order))
-
-    def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Self:
-        """View with other sizes; one of them may be -1, which stands for what is left.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy
-            is needed: `copy()` makes a tensor that takes any shape.
-        """
-        with named("reshape"):
-            sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
-            layout = reshaped(self.layout, sizes)
-            if layout is None:
-                raise ValueError(
-                    f"shape {self.shape} with strides {self.strides} cannot be viewed as {sizes}: "
-                    "copy() the tensor first"
-                )
-            return viewed(self, layout)
 
     def squeeze(self, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Self:
         """View without dimensions of size 1: those of `axis`, or all.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, SupportsIndex, cast
 
 from numpy.typing import DTypeLike
 
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
-from wgslice.dialects.numpy_index import basic_index
+from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
@@ -23,7 +23,7 @@ from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
 from wgslice.tensors.namespaced import Namespaced
 from wgslice.tensors.placed import viewed
-from wgslice.tensors.reading import Readable
+from wgslice.tensors.portable import Portable
 from wgslice.tensors.rearranging import Rearrangeable
 from wgslice.tensors.scattering import scatter
 from wgslice.tensors.uncomputed import Uncomputed
@@ -33,7 +33,7 @@ __all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
 
 
 @dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
-class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
+class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
     Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
@@ -44,6 +44,9 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
     Tensors are moved and not computed with: operators such as `==` and `+` between tensors, arrays and
     numbers raise a TypeError that says how to go on. Tensors are hashed and found in lists and as keys by
     their identity.
+
+    A pickled tensor is its elements alone, read back, and becomes a packed tensor on `default_device()` of
+    the process that unpickles it; from protocol 5 on, what takes them out of band gets them without a copy.
 
     Attributes
     ----------
@@ -155,6 +158,32 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
         with named("flatten"):
             return packed_copy(self).reshape(-1)
 
+    def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+        """View with other sizes, or copy where the elements lie so that there is no such view.
+
+        Parameters
+        ----------
+        shape : int, or one sequence of int
+            Sizes of as many elements; one may be -1, which stands for what is left.
+
+        Returns
+        -------
+        Tensor
+            A view, or packed in a buffer of its own, by work that is submitted and not waited for;
+            `wgslice.reshape` refuses where it would be a copy.
+
+        Raises
+        ------
+        TypeError
+            A size is no integer.
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            The sizes hold another number of elements, or the rank is above 8; or as `copy`.
+        """
+        with named("reshape"):
+            sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
+            layout = reshaped(self.layout, sizes)
+            return viewed(packed_copy(self), Layout.packed(sizes)) if layout is None else viewed(self, layout)
+
     def ravel(self) -> Tensor:
         """View in one dimension, or copy where the elements lie so that there is no such view.
 
@@ -212,12 +241,6 @@ class Tensor(Uncomputed, Readable, Rearrangeable, Namespaced):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         with named("copy.deepcopy"):
             return packed_copy(self)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Tensor cannot be pickled, since its elements are on a device: pickle x.numpy(), and make a "
-            "tensor of that with asarray"
-        )
 
     def __repr__(self) -> str:
         packed = "packed" if self.is_packed else f"strides={self.strides}"

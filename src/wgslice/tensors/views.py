@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, cast
 
+from wgslice.dialects.numpy_index import numpy_shape
 from wgslice.errors import named
-from wgslice.rearrange import flipped, permuted, repeated_to
+from wgslice.rearrange import flipped, permuted, repeated_to, reshaped
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
 
@@ -157,7 +158,7 @@ def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor
         `x` is no tensor, or a size is no integer.
     ValueError
         The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy is
-        needed: `x.copy()` makes one that takes any shape.
+        needed, which `x.reshape(shape)` makes.
 
     Examples
     --------
@@ -166,8 +167,16 @@ def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor
     array([[0, 1, 2],
            [3, 4, 5]])
     """
-    check_tensor("reshape: x", x)
-    return x.reshape(shape)
+    with named("reshape"):
+        check_tensor("x", x)
+        sizes = numpy_shape(shape, x.size)
+        layout = reshaped(x.layout, sizes)
+        if layout is None:
+            raise ValueError(
+                f"shape {x.shape} with strides {x.strides} cannot be viewed as {sizes}: "
+                "copy() the tensor first"
+            )
+        return viewed(x, layout)
 
 
 def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:

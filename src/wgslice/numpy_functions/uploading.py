@@ -1,0 +1,46 @@
+"""NumPy's functions that make an array `like=` a tensor: they upload to the device of that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wgslice.gpu.device import Device
+from wgslice.numpy_functions.options import check_order
+from wgslice.tensors import uploading
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["array", "asanyarray", "asarray", "ascontiguousarray"]
+
+
+def asarray(
+    like: Device, a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, copy: bool | None = None
+) -> Tensor:
+    """Upload what is no tensor; a tensor of the device as it is."""
+    check_order(order or "K", "CKA")
+    return uploading.asarray(a, like if device is None else device, dtype=dtype, copy=copy)
+
+
+asanyarray = asarray
+
+
+def array(
+    like: Device,
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+) -> Tensor:
+    """Upload, or copy a tensor; with further dimensions in front where there are fewer than `ndmin`."""
+    wanted = copy if isinstance(object, Tensor) or not copy else None  # an upload is a copy
+    made = asarray(like, object, dtype, order, copy=wanted)
+    return made[(None,) * (ndmin - made.ndim)]
+
+
+def ascontiguousarray(like: Device, a: Any, dtype: Any = None) -> Tensor:
+    """Upload, or copy a tensor that is not packed; of at least one dimension."""
+    made = asarray(like, a, dtype)
+    packed = made if made.is_packed else made.copy()
+    return packed[(None,) * (1 - made.ndim)]

@@ -1,0 +1,48 @@
+"""Plans run on a device between buffers of known bytes, many of them in one submission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from helpers import Bytes, make_buffer, random_bytes, read_buffer
+
+import wgslice as wg
+from wgslice.gpu.pipelines import Place
+from wgslice.gpu.recording import Recorder
+from wgslice.plans.plan import Plan
+
+__all__ = ["run_on_gpu", "run_side_by_side", "side_by_side"]
+
+
+def run_on_gpu(device: wg.Device, plan: Plan, *sides: Bytes) -> Bytes:
+    """What a plan makes of a target; the sides are a source, the target, and perhaps a table of offsets."""
+    return run_side_by_side(device, [(plan, *sides)])
+
+
+def run_side_by_side(device: wg.Device, runs: Sequence[tuple[Plan, *tuple[Bytes, ...]]]) -> Bytes:
+    """Run plans on parts of one buffer a side, in one submission, which takes a third of the time.
+
+    Gives all of the target, as `side_by_side` puts its parts.
+    """
+    plans = [plan for plan, *_ in runs]
+    sides = [side_by_side(device, parts) for parts in zip(*(parts for _, *parts in runs), strict=True)]
+    buffers = [make_buffer(device, whole) for whole, _ in sides]
+    encoder = device.wgpu_device.create_command_encoder()
+    recorder = Recorder(device, encoder)
+    for plan, *begins in zip(plans, *(begins for _, begins in sides), strict=True):
+        places = [Place(buffer, begin) for buffer, begin in zip(buffers, begins, strict=True)]
+        recorder.add(plan, device.pipelines.prepare(plan), places)
+    recorder.end()
+    device.wgpu_device.queue.submit([encoder.finish()])
+    return read_buffer(buffers[1])
+
+
+def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list[int]]:
+    """All parts, each from where a binding may begin, with known bytes between them; and where they begin."""
+    alignment = device.limits.binding_alignment_nbytes
+    begins = [0, *accumulate(-(-part.size // alignment) * alignment for part in parts[:-1])]
+    whole = random_bytes(begins[-1] + parts[-1].size, len(parts))
+    for begin, part in zip(begins, parts, strict=True):
+        whole[begin : begin + part.size] = part
+    return whole, begins

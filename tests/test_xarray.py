@@ -1,0 +1,120 @@
+"""xarray's arrays of tensors: what xarray makes of NumPy's, elements, dimensions and coordinates."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from helpers import check_same, on_one_adapter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moving import numbered
+from numpy.typing import NDArray
+
+import wgslice as wg
+
+DTYPES = ["bool", "uint8", "int16", "float16", "float32", "float64", "complex128"]
+DIMS = ("z", "y", "x")
+Move = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests on a device have it as the default one."""
+    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+
+
+def both(array: NDArray[Any]) -> tuple[Any, Any]:
+    """A tensor and the array, with the same names and coordinates."""
+    coordinates = {"z": np.arange(array.shape[0]) * 10, "y": np.linspace(0, 1, array.shape[1])}
+    ours, theirs = (xr.DataArray(data, coordinates, DIMS, "v") for data in (wg.asarray(array), array))
+    return ours, theirs
+
+
+def check(found: Any, expected: Any) -> None:
+    """The same, but for where the elements are."""
+    assert isinstance(found.data, wg.Tensor)
+    check_same(found.data.numpy(), np.ascontiguousarray(expected.data).reshape(expected.shape))
+    assert found.as_numpy().identical(expected)
+
+
+MOVES: dict[str, Move] = {
+    "isel slices": lambda x: x.isel(z=slice(None, None, -2), y=slice(1, None), x=0),
+    "isel integers": lambda x: x.isel(z=0, y=-1),
+    "isel lists": lambda x: x.isel(z=[-1, 0, 0], x=[0]),
+    "isel names": lambda x: x.isel(y=xr.DataArray([0, 0], dims="p")),
+    "sel": lambda x: x.sel(z=0, y=slice(0.2, None)),
+    "keys": lambda x: x[..., ::-1],
+    "thin": lambda x: x.thin(2),
+    "transpose": lambda x: x.transpose("x", "z", "y"),
+    "T": lambda x: x.T,
+    "concat": lambda x: xr.concat([x, x.isel(y=slice(None, None, -1))], dim="y"),
+    "concat anew": lambda x: xr.concat([x, x], dim="w"),
+    "combine": lambda x: xr.combine_nested([[x, x], [x, x]], concat_dim=["z", "x"]),
+    "pad a constant": lambda x: x.pad(z=(1, 2), x=1, constant_values=1),
+    "pad edges": lambda x: x.pad(z=(2, 1), mode="edge"),
+    "pad wrapped": lambda x: x.pad(y=1, mode="wrap"),
+    "pad symmetric": lambda x: x.pad(x=(0, 1), mode="symmetric"),
+    "roll": lambda x: x.roll(z=2, x=-1),
+    "roll with coordinates": lambda x: x.roll(z=1, roll_coords=True),
+    "shift": lambda x: x.shift(z=2, y=-1, fill_value=0),
+    "shift beyond": lambda x: x.shift(x=99, fill_value=1),
+    "stack": lambda x: x.stack(p=("z", "x")),
+    "unstack": lambda x: x.stack(p=("z", "y")).unstack("p"),
+    "expand_dims": lambda x: x.expand_dims(w=3),
+    "squeeze": lambda x: x.isel(z=[0]).squeeze(),
+    "sortby": lambda x: x.sortby("z", ascending=False),
+    "broadcast": lambda x: x.isel(y=0).broadcast_like(x),
+    "reindex": lambda x: x.reindex(z=[0, 0]),
+    "construct": lambda x: x.coarsen(z=1).construct(z=("a", "b")),
+    "deep copy": lambda x: x.copy(deep=True),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "chunks": lambda x: x.chunk(z=1).isel(y=slice(None, None, -1)).compute(scheduler="synchronous"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@settings(max_examples=3)
+@given(shape=st.tuples(*[st.integers(1, 6)] * 3), dtype=st.sampled_from(DTYPES))
+def test_what_xarray_makes_of_arrays(
+    device: wg.Device, name: str, shape: tuple[int, ...], dtype: str
+) -> None:
+    x, expected = both(numbered(shape, dtype))
+    check(MOVES[name](x), MOVES[name](expected))
+
+
+def test_floats_have_missing_values_of_their_own(device: wg.Device) -> None:
+    for dtype in ("float16", "float32", "complex64"):
+        x, expected = both(numbered((3, 4, 2), dtype))
+        check(x.shift(z=1), expected.shift(z=1))
+        check(x.pad(y=(1, 0)), expected.pad(y=(1, 0)))
+
+
+def test_parts_are_assigned(device: wg.Device) -> None:
+    x, expected = both(numbered((3, 4, 2), "int16"))
+    for each in (x, expected):
+        each[{"z": 1}] = 7
+        each.loc[{"z": 20}] = each.isel(z=0).drop_vars("z")
+    check(x, expected)
+
+
+@on_one_adapter
+def test_what_needs_numbers_is_refused(device: wg.Device) -> None:
+    """As the page says; by the name of what would compute."""
+    x, _ = both(numbered((3, 4, 2), "int16"))
+    refused: dict[Callable[[], Any], str] = {
+        (lambda: x + 1): r"Tensor \+ int: .*nothing is computed",
+        (lambda: x.sum()): r"sum: .*nothing is computed",
+        (lambda: x.isnull().any()): r"any: .*nothing is computed",
+        (lambda: x.shift(z=1)): r"astype: int16 to float\d+: numbers would have to be computed",
+        (lambda: x.reindex(z=[0, 5])): r"logical_not: .*nothing is computed",
+        (lambda: x.isel(z=xr.DataArray([0, 1], dims="p"), y=xr.DataArray([0, 1], dims="p"))): "Vectorized",
+    }
+    for call, words in refused.items():
+        with pytest.raises(TypeError, match=words):
+            call()
+    assert not x.equals(x.copy(deep=True))
