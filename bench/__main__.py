@@ -24,26 +24,7 @@ def main() -> int:
         print(*arguments.rivals)
         return 0
     console = Console(width=None if sys.stdout.isatty() else 200)
-    if arguments.family:
-        run_family(console, arguments, ("windows", "insertions", "gradients", "batches"), "family")
-        return 0
-    if arguments.compilers:
-        from bench.compilers.report import run_compilers
-
-        run_compilers(console)
-        return 0
-    if arguments.costs:
-        from bench.costs import measure_costs, show_costs  # loads wgpu
-
-        show_costs(console, measure_costs(console))
-        return 0
-    if arguments.regret:
-        from bench.regret import run_regret  # loads wgpu
-
-        run_regret(console, arguments)
-        return 0
-    if arguments.graphs:
-        run_family(console, arguments, ("graphs",), "graphs")
+    if run_instead(console, arguments):
         return 0
     cases = [case for case in CASES if re.search(arguments.cases, case.name)]
     if not cases:
@@ -61,6 +42,34 @@ def main() -> int:
             process.stop()
     conclude(console, cases, results, processes, arguments)
     return 0
+
+
+def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
+    """Run what is asked for instead of the slices, if anything is; what loads wgpu is imported there."""
+    families = {"family": ("windows", "insertions", "gradients", "batches"), "graphs": ("graphs",)}
+    for name, kinds in families.items():
+        if getattr(arguments, name):
+            run_family(console, arguments, kinds, name)
+            return True
+    if arguments.compilers:
+        from bench.compilers.report import run_compilers
+
+        run_compilers(console)
+    elif arguments.costs:
+        from bench.costs import measure_costs, show_costs
+
+        show_costs(console, measure_costs(console))
+    elif arguments.regret:
+        from bench.regret import run_regret
+
+        run_regret(console, arguments)
+    elif arguments.stream:
+        from bench.stream import run_stream
+
+        run_stream(console, arguments)
+    else:
+        return False
+    return True
 
 
 def conclude(
@@ -127,6 +136,7 @@ def parse() -> argparse.Namespace:
         help="of a run of cases: rounds become fewer, what does not fit in is left out; no bound by default",
     )
     parser.add_argument("--family", action="store_true", help="time windows, gradients and batches instead")
+    parser.add_argument("--stream", action="store_true", help="time streams between files instead")
     parser.add_argument("--graphs", action="store_true", help="time graphs of ONNX operators instead")
     parser.add_argument(
         "--costs", action="store_true", help="time what comes once, and calls of each size, instead"

@@ -316,8 +316,26 @@ def test_results_name_driver_processor_and_cores() -> None:
     assert len(found) >= 9
     for path in found:
         assert re.fullmatch(
-            stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret)?", path.stem
+            stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret|-stream)?", path.stem
         )
+
+
+@on_one_adapter
+def test_streams_are_timed_against_numpy(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    stream = importlib.import_module("bench.stream")  # asks for its device when it is imported
+    source = stream.make_source(tmp_path / "source.npy", (12, 16, 16))
+    for window in stream.STREAMS[2:]:
+        found = stream.measure_stream(source, window.key, tmp_path / "target.npy", 1)
+        assert found["nbytes"] == source[window.key].nbytes
+        assert min(found["best_s"].values()) > 0
+        assert sum(found["shares"].values()) == pytest.approx(1)
+        assert min(found["shares"].values()) > 0
+    monkeypatch.setattr(stream.np, "copyto", lambda target, _: target.fill(1))
+    with pytest.raises(AssertionError, match="makes something else"):
+        stream.measure_stream(source, ..., tmp_path / "target.npy", 0)
 
 
 @on_one_adapter

@@ -117,6 +117,22 @@ def test_regret_is_that_of_the_results() -> None:
             assert cell == f"{said['geometric_mean']:.2f}, {said['worst']:.2f}"
 
 
+def test_streams_are_those_of_the_results() -> None:
+    """A row for each window of each run that is kept: over NumPy, GB/s, and the share of each stage."""
+    page = ROOT / "docs" / "streaming.md"
+    kept = sorted((ROOT / "bench" / "results").glob("*-stream.json"))
+    assert kept
+    for path in kept:
+        assert f"](../bench/results/{path.name})" in page.read_text("utf-8")
+        run = results(path.name)
+        shown = dict(rows(page, r"[^|]*`\[[^|]*\]`", f"{path.name})"))
+        assert list(shown) == [name.replace(", [", ", `[") + "`" for name in run["streams"]]
+        for cells, stream in zip(shown.values(), run["streams"].values(), strict=True):
+            speed = stream["nbytes"] / stream["best_s"]["wgslice"] / 1e9
+            shares = [f"{share:.0%}" for share in stream["shares"].values()]
+            assert cells == [f"{stream['over_numpy']:.2f}", f"{speed:.2f}", *shares]
+
+
 def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
     """What devices go by until they are tuned: measured with the driver that is named, or assumed."""
     page = ROOT / "docs" / "tuning.md"

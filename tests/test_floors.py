@@ -25,7 +25,10 @@ FLOORS = [
     ["tensors"],
     ["operators"],
     ["arrays"],
-    ["dask", "onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions", "zarr"],
+    [
+        *("dask", "onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"),
+        *("streaming", "zarr"),
+    ],
     ["cli", "demo"],  # use the public names of the package too
 ]
 LEVELS = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}
@@ -113,7 +116,8 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
         "cli.files": {"PIL"},
-        "cli.tune": {"rich"},
+        "cli.progress": {"rich"},
+        "cli.stores": {"zarr"},
         "dask": {"dask"},
         "demo": {"matplotlib"},
         "kept_costs.store": {"platformdirs"},

@@ -26,18 +26,8 @@ from wgslice.plans.shipped import shipped
 
 TOPICS = {
     *("slicing", "numpy", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
-    *(
-        "array-api",
-        "dask",
-        "xarray",
-        "zarr",
-        "how-it-works",
-        "how-fast",
-        "ci",
-        "contributing",
-        "doctor",
-        "tuning",
-    ),
+    *("array-api", "dask", "xarray", "zarr", "how-it-works", "how-fast", "ci", "contributing", "doctor"),
+    *("streaming", "tuning"),
 }
 SHOWN = replace(CPU, costs=shipped("lavapipe-25-0"))  # by which pages show plans, on every adapter
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]

@@ -23,6 +23,7 @@ from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
+from wgslice.streaming.stream import stream
 from wgslice.tensors.creation import empty, from_buffer, zeros
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray, from_dlpack
@@ -86,6 +87,7 @@ __all__ = [
     "split",
     "squeeze",
     "stack",
+    "stream",
     "take",
     "tile",
     "tile_offsets",

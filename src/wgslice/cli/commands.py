@@ -26,7 +26,10 @@ COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit status: 0, 1 for what is refused or wrong, 2 for wrong usage."""
+    """Run a command line and return its exit status.
+
+    0, 1 for what is refused or wrong, 2 for wrong usage, 130 for Ctrl-C.
+    """
     words = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args([guarded(word) for word in words])
     try:
@@ -44,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"wgslice: error: {reason}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("wgslice: interrupted", file=sys.stderr)
+        return 130
     return status or 0
 
 

@@ -1,9 +1,11 @@
-"""Arrays and images, read from files and written to them."""
+"""Arrays and images, opened to read from, and made to write to."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,20 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["read_array", "write_array"]
+from wgslice.cli.parts import written_whole
+from wgslice.cli.stores import create_store, is_store_name, open_store
+from wgslice.dtypes import DType
+
+__all__ = ["open_array", "written_array"]
 
 
-def read_array(path: Path) -> NDArray[Any]:
-    """A .npy file or an image as an array."""
+def open_array(path: Path) -> Any:
+    """A .npy file as a memory map, a Zarr store as its array, an image as an array in memory."""
     if path.suffix.lower() == ".npy":
         return parsed(path, "a .npy file of numbers", load_npy)
+    if is_store_name(path) or path.is_dir():
+        return parsed(path, "a Zarr array", open_store)
     return parsed(path, "an image", partial(load_image, pillow()))
 
 
-def parsed(path: Path, kind: str, parse: Callable[[Path], NDArray[Any]]) -> NDArray[Any]:
+def parsed(path: Path, kind: str, parse: Callable[[Path], Any]) -> Any:
     """What a parser of files makes of one; whatever it meets in a damaged file is refused by the path."""
     try:
         return parse(path)
+    except ImportError:
+        raise
     except MemoryError:
         raise MemoryError(f"{path}: takes more memory than there is") from None
     except Exception as error:  # parsers of images raise what they please, SyntaxError among it
@@ -53,22 +63,46 @@ def turned_upright(image: Any) -> Any:
 
 
 def load_npy(path: Path) -> NDArray[Any]:
-    """An array of numbers from a .npy file."""
-    array = np.load(path, allow_pickle=False)
+    """An array of numbers from a .npy file, as a memory map where it has elements to map."""
+    try:
+        array = np.load(path, mmap_mode="r")
+    except ValueError:  # there are objects in it, or it is empty, or else the same is said again
+        array = np.load(path, allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise ValueError("it is an archive of several arrays")
     return array
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array in the format that the path's ending names; what was there stays if that fails."""
-    with tempfile.TemporaryDirectory(prefix=".wgslice-", dir=path.parent) as folder:
-        part = Path(folder) / path.name
+@contextmanager
+def written_array(
+    path: Path, shape: tuple[int, ...], dtype: DType, chunks: Sequence[int] | None
+) -> Iterator[Any]:
+    """An array to write to, in the format that the path's ending names: there once it is whole."""
+    with written_whole(path) as part:
         if path.suffix.lower() == ".npy":
-            np.save(part, array)
+            array = create_npy(part, shape, dtype)
+            yield array
+            array.flush()
+        elif is_store_name(path):
+            yield create_store(part, shape, dtype, chunks)
         else:
-            write_image(part, array, path)
-        part.replace(path)
+            pixels = np.empty(shape, dtype)
+            yield pixels
+            write_image(part, pixels, path)
+
+
+def create_npy(part: Path, shape: tuple[int, ...], dtype: DType) -> np.memmap[Any, Any]:
+    """A .npy file as a memory map with room on the disk, since a write that finds none ends the process."""
+    array = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape)
+    allocate = getattr(os, "posix_fallocate", None)
+    if allocate is not None:
+        with part.open("r+b") as file:
+            try:
+                allocate(file.fileno(), 0, part.stat().st_size)
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                    raise
+    return array
 
 
 def write_image(part: Path, array: NDArray[Any], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`wgslice slice IN KEY -o OUT`: a part of an array or an image, as NumPy indexes it."""
+"""`wgslice slice IN KEY -o OUT`: a part of an array or an image of any size, as NumPy indexes it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import wgslice as wg
-from wgslice.cli.files import read_array, write_array
-from wgslice.dialects.numpy_index import numpy_index
+from wgslice.cli.files import open_array, written_array
+from wgslice.cli.progress import progress_bar
+from wgslice.cli.stores import is_array_store, is_store_name
+from wgslice.dialects.numpy_index import basic_index
 from wgslice.dialects.selection import Selection
+from wgslice.dtypes import native_dtype
+from wgslice.streaming.limits import limit_nbytes
 
 __all__ = ["add_slice", "parse_key"]
 
@@ -19,40 +23,72 @@ CHANNELS = 4  # that a picture has at most
 
 def add_slice(commands: Any) -> None:
     """Describe it to the parser."""
-    slicing = commands.add_parser("slice", help="slice an array or image as NumPy does")
-    slicing.add_argument("input", metavar="IN", type=Path, help="a .npy file or an image")
+    slicing = commands.add_parser("slice", help="slice an array or image as NumPy does, of any size")
+    slicing.add_argument("input", metavar="IN", type=Path, help="a .npy file, a Zarr array or an image")
     slicing.add_argument("key", metavar="KEY", help='a NumPy index, such as "100:200, ::-1"')
-    slicing.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help=".npy or an image")
+    slicing.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, required=True, help=".npy, .zarr or an image"
+    )
+    slicing.add_argument("--limit", metavar="SIZE", default="256 MiB", help="memory to take at most; 256 MiB")
+    slicing.add_argument("--chunks", metavar="A,B,C", help="of OUT, where it is a .zarr")
     slicing.add_argument("--adapter", metavar="NAME", help="part of an adapter's name or backend")
     slicing.set_defaults(run=slice_file)
 
 
 def slice_file(arguments: Namespace) -> None:
-    """`wgslice slice`: read, slice on the GPU, write."""
-    check_paths(arguments.input, arguments.output)
-    key = parse_key(arguments.key)
-    array = read_array(arguments.input)
-    if arguments.output.suffix.lower() != ".npy":
-        check_picture(arguments.output, numpy_index(array.shape, key), array.shape)
+    """`wgslice slice`: stream from one file into another."""
+    output = arguments.output
+    check_paths(arguments.input, output)
+    key, limit = parse_key(arguments.key), limit_nbytes(arguments.limit)
+    source = open_array(arguments.input)
+    selection = basic_index(tuple(source.shape), key)
+    chunks = parse_chunks(arguments.chunks, output, selection.shape)
+    if is_picture(output):
+        check_picture(output, selection, source.shape)
+    dtype = native_dtype(source.dtype)
     device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
-    write_array(arguments.output, wg.asarray(array, device)[key].numpy())
+    with progress_bar() as progress, written_array(output, selection.shape, dtype, chunks) as out:
+        wg.stream(source, selection, out, limit=limit, progress=progress, device=device)
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a name is one of an image."""
+    return path.suffix.lower() not in (".npy", ".zarr")
 
 
 def check_paths(source: Path, target: Path) -> None:
     """Refuse names without a format, an output that has no folder, and one that is the input."""
     for path in (source, target):
-        if not path.suffix:
-            raise ValueError(f"{path}: the name must end in .npy or an image format such as .png")
+        if not path.suffix and not path.is_dir():
+            raise ValueError(
+                f"{path}: the name must end in .npy or an image format such as .png, or in .zarr"
+            )
         if path.suffix.lower() == ".npz":
             raise ValueError(
                 f"{path}: an archive of several arrays, .npz, is neither read nor written; use .npy"
             )
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent} to write it to; make it first")
-    if target.is_dir():
+    if target.is_dir() and not (is_store_name(target) and is_array_store(target)):
         raise IsADirectoryError(f"{target}: is a folder; name a file")
     if target.exists() and source.exists() and target.samefile(source):
         raise ValueError(f"{target}: is the input itself; name another file")
+    if target.is_file() and is_store_name(target):
+        raise FileExistsError(f"{target}: is a file, and a Zarr store is a folder; name another")
+
+
+def parse_chunks(text: str | None, path: Path, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Turn the text of chunk sizes into them, one for each dimension of the result."""
+    if text is None:
+        return None
+    if not is_store_name(path):
+        raise ValueError(f"--chunks {text}: {path} has none; name a .zarr")
+    sizes = [size.strip() for size in text.split(",")]
+    if not all(re.fullmatch("[0-9]*[1-9][0-9]*", size) for size in sizes):
+        raise ValueError(f"--chunks {text}: must be integers above 0, such as 64,256,256")
+    if len(sizes) != len(shape):
+        raise ValueError(f"--chunks {text}: the result has shape {shape}, one size for each is needed")
+    return tuple(map(int, sizes))
 
 
 def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import wgslice as wg
+from wgslice.cli.progress import progress_bar
 from wgslice.gpu.adapter import Adapter, choose_adapter
 from wgslice.gpu.profile import profile_for
 from wgslice.kept_costs.record import figures_of
@@ -80,21 +78,3 @@ def forget_figures(arguments: Namespace) -> int:
 def chosen(name: str | None) -> Adapter:
     """The adapter of a name, or else the default one."""
     return choose_adapter(wg.adapters(), os.environ.get("WGSLICE_ADAPTER") if name is None else name)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """A bar on a terminal, and what moves it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        raise ImportError(
-            "a progress bar needs the package rich, of the extra `tune` of wgslice: pip install rich"
-        ) from None
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda done, what: bar.update(task, completed=done, description=what)

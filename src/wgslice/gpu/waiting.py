@@ -7,12 +7,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import sleep
 
 from wgslice.errors import DeviceLostError
-from wgslice.gpu.protocols import Buffer, GPUDevice
+from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise
 from wgslice.gpu.translation import LOST
 
-__all__ = ["wait_done", "wait_mapped"]
+__all__ = ["begin_mapping", "wait_done", "wait_for_mapping", "wait_mapped"]
 
 # From one look at the device to the next: one that was destroyed answers no mapping any more. On Windows an
 # interrupt arrives between two looks, elsewhere at once.
@@ -83,17 +84,39 @@ def wait_mapped(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> No
 
     An interrupt leaves the buffer pending: drop it then, and it frees itself once it is mapped.
     """
-    try:
+    wait_for_mapping(begin_mapping(staging, nbytes, is_lost), is_lost)
+
+
+def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:
+    """Ask for the first bytes of a staging buffer, once all is done that has been submitted."""
+    with telling_of_loss(is_lost):
         # READ would submit once more, as if nothing had been
-        mapping = staging.map_async("READ_NOSYNC", 0, nbytes)
-        if outlived(mapping._thread_event.wait, is_lost):
-            mapping.sync_wait()
-            return
-    except (AttributeError, RuntimeError):
-        # wgpu-py's, of a destroyed device, which has no poll thread any more, or of a mapping that has failed
-        if not is_lost():
-            raise
-    raise DeviceLostError(LOST)
+        return staging.map_async("READ_NOSYNC", 0, nbytes)
+
+
+def wait_for_mapping(mapping: MapPromise, is_lost: Callable[[], bool]) -> None:
+    """Wait until the CPU can read what was asked for."""
+    with telling_of_loss(is_lost):
+        if not outlived(mapping._thread_event.wait, is_lost):
+            raise DeviceLostError(LOST)
+        mapping.sync_wait()
+
+
+class telling_of_loss:  # noqa: N801 -- reads as a function where it is used
+    """What wgpu-py raises of a destroyed device, which has no poll thread any more, or of its mappings."""
+
+    def __init__(self, is_lost: Callable[[], bool]) -> None:
+        self.is_lost = is_lost
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, AttributeError | RuntimeError):
+            for seconds in (0, LOOK_SECONDS):  # another thread may be about to destroy it
+                sleep(seconds)
+                if self.is_lost():
+                    raise DeviceLostError(LOST) from None
 
 
 def outlived(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:

@@ -1,0 +1,74 @@
+"""Files and folders that appear under their name when they are whole, and not before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["written_whole"]
+
+PREFIX = ".wgslice-"  # of a folder beside the target, with the part and a file that is locked meanwhile
+LOCK = "lock"
+
+
+@contextmanager
+def written_whole(target: Path) -> Iterator[Path]:
+    """A path to write to, which becomes `target` at the end; what was there stays if that is not reached.
+
+    What a process that was killed left beside the target is removed.
+    """
+    remove_left_over(target.parent)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
+    try:
+        with locked(folder):
+            part = folder / target.name
+            yield part
+            put(part, target, folder / "replaced")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def put(part: Path, target: Path, replaced: Path) -> None:
+    """Give a part its name. A folder cannot take another's place, which therefore is moved aside."""
+    if part.is_file():
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+    if target.is_dir():
+        target.rename(replaced)
+    part.replace(target)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; it is there when it is held, and the system lets it go with the process."""
+    with (folder / f"{LOCK}ing").open("w") as file:
+        lock(file)
+        with suppress(OSError):  # Windows renames no file that is open
+            Path(file.name).rename(folder / LOCK)
+        yield
+
+
+def lock(file: IO[str]) -> bool:
+    """Lock a file, where the system can, unless another process has done so; whether that was possible."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove the folders of processes that are gone: nobody holds their locks."""
+    for left in folder.glob(f"{PREFIX}*/{LOCK}"):
+        with suppress(OSError), left.open() as file:
+            if lock(file):
+                shutil.rmtree(left.parent, ignore_errors=True)

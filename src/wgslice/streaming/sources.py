@@ -1,0 +1,146 @@
+"""What is streamed from: which blocks an array-like really has, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.dialects.selection import Selection
+from wgslice.dtypes import DType, native_dtype
+from wgslice.streaming.block import Block
+from wgslice.streaming.cuts import Edges, blocks_touched, counts
+from wgslice.streaming.limits import Shares
+from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release
+from wgslice.streaming.walk import Dimension, Piece, Walk
+
+__all__ = ["Source", "block_starts"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An array-like to read boxes of.
+
+    Attributes
+    ----------
+    array : array_like
+        With `shape`, `dtype` and basic indexing.
+    shape : tuple of int
+        Its sizes.
+    dtype : numpy.dtype
+        Of its elements, in native byte order.
+    starts : tuple of sequence of int, optional
+        For each dimension the indices at which its blocks begin; None where it has none.
+    strides : tuple of int
+        Bytes from one element to the next, in the file or memory that boxes come from.
+    """
+
+    array: Any
+    shape: tuple[int, ...]
+    dtype: DType
+    starts: tuple[Edges, ...] | None
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, array: Any) -> Source:
+        """An array-like of a user's, looked at."""
+        if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
+            array = np.asarray(array)
+        shape = tuple(map(int, array.shape))
+        dtype = native_dtype(np.dtype(array.dtype))
+        starts = block_starts(shape, getattr(array, "chunks", None))
+        if isinstance(array, np.ndarray):
+            strides = tuple(map(abs, array.strides))
+        else:
+            strides = tuple(accumulate([dtype.itemsize, *shape[:0:-1]], mul))[len(shape) - 1 :: -1]
+        return cls(array, shape, dtype, starts, strides)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The dimensions from the outermost to the innermost, as the elements lie."""
+        return tuple(sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]))
+
+    def read(self, piece: Piece) -> Block:
+        """Read a box, to be uploaded."""
+        part = self._part(piece)
+        block = Block.where_it_lies(part)
+        if block is None:
+            block = Block.copied(part, self.order)
+            release(part)
+        return block
+
+    def read_plain(self, piece: Piece) -> Block:
+        """Read a box, to be written as it is."""
+        return Block.as_it_is(self._part(piece))
+
+    def _part(self, piece: Piece) -> NDArray[Any]:
+        """A box; of an array in memory a view, whose pages are there."""
+        part = np.asarray(self.array[piece.box])
+        if part.shape != piece.sizes:
+            raise ValueError(
+                f"the source gives shape {part.shape} for the key {piece.box}, where its own shape "
+                f"{self.shape} says {piece.sizes}"
+            )
+        if native_dtype(part.dtype) != self.dtype:
+            raise TypeError(f"the source gives {part.dtype}, where its own dtype says {self.dtype}")
+        fetch(part)
+        return part
+
+    def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
+        """How to walk a window that has elements, into a target whose blocks begin at `tiles`."""
+        kept = [axis for axis, item in enumerate(selection.items) if not isinstance(item, int)]
+        ranked = [item for item in selection.items if item is not None]
+        edges: list[Edges | None] = [None] * len(ranked)
+        if tiles is not None:
+            of_item = dict(zip(kept, tiles, strict=True))
+            sources = [axis for axis, item in enumerate(selection.items) if item is not None]
+            edges = [of_item.get(axis) for axis in sources]
+        dimensions = [
+            self._dimension(axis, item, edge)
+            for axis, (item, edge) in enumerate(zip(ranked, edges, strict=True))
+        ]
+        read_nbytes = self._read_nbytes(dimensions)
+        return Walk(selection, tuple(dimensions), self.order, self.dtype.itemsize, read_nbytes, shares)
+
+    def _read_nbytes(self, dimensions: Sequence[Dimension]) -> int:
+        """What an element takes while it is read: its part of the pages that it is on, in a memory map."""
+        run_nbytes, elements = self.dtype.itemsize, 1
+        for axis in reversed(self.order):
+            count, distance = dimensions[axis].read_count, dimensions[axis].apart * self.strides[axis]
+            if count > 1 and distance - run_nbytes >= PAGE_NBYTES:
+                run_nbytes = max(run_nbytes, PAGE_NBYTES)
+                break
+            run_nbytes += (count - 1) * distance
+            elements *= count
+        return max(self.dtype.itemsize, run_nbytes // elements if mapped(self.array) is not None else 0)
+
+    def _dimension(self, axis: int, item: int | range, tiles: Edges | None) -> Dimension:
+        """One dimension under a window."""
+        indices = range(item, item + 1) if isinstance(item, int) else item
+        if self.starts is None:
+            skips = abs(indices.step) * self.strides[axis] > PAGE_NBYTES
+            return Dimension(indices, None, tiles, skips)
+        starts = self.starts[axis]
+        smallest = min(counts(starts, self.shape[axis]))
+        blocks = blocks_touched(indices, starts, self.shape[axis])
+        return Dimension(indices, blocks, tiles, joined=abs(indices.step) <= smallest)
+
+
+def block_starts(shape: tuple[int, ...], chunks: Any) -> tuple[Edges, ...] | None:
+    """Where blocks begin, by the attribute `chunks`: for each dimension the size of all, or those of each."""
+    if not isinstance(chunks, tuple | list) or len(chunks) != len(shape):
+        return None
+    found: list[Edges] = []
+    for size, given in zip(shape, chunks, strict=True):
+        if isinstance(given, int | np.integer):
+            found.append(range(0, size, max(int(given), 1)))
+        elif isinstance(given, tuple | list):
+            found.append([0, *accumulate(map(int, given[:-1]))])
+        else:
+            return None
+    return tuple(found)

@@ -1,0 +1,354 @@
+"""`stream` against NumPy, between arrays in memory, files, array-likes in blocks, and tensors."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import zarr
+from blocks import Blocks, numbered, streams
+from helpers import check_same, on_one_adapter, random_bytes, view_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore
+
+import wgslice as wg
+from wgslice.streaming.pages import fetch, mapped, release, runs
+from wgslice.streaming.sinks import STRIP_NBYTES, copy_in_strips
+
+CUBE = numbered((13, 17, 19))
+KEYS = [
+    np.s_[...],
+    np.s_[::-1, 3:16:5, ::-2],
+    np.s_[5, :, None, 3],
+    np.s_[-1, 4, 5],
+    np.s_[2:2],
+    np.s_[::4, ..., -1:],
+]
+
+
+def packed(view: Any) -> NDArray[Any]:
+    """A copy, also where there is no dimension."""
+    return np.array(view, order="C")
+
+
+def idle_threads() -> list[str]:
+    return [
+        thread.name
+        for thread in threading.enumerate()
+        if "wgslice-" in thread.name and "wait" not in thread.name
+    ]
+
+
+@pytest.mark.parametrize("limit", ["32 KiB", "256 MiB"])
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_a_stream_is_what_numpy_makes(device: wg.Device, key: Any, limit: str) -> None:
+    check_same(wg.stream(CUBE, key, limit=limit, device=device), packed(view_of(CUBE, key)))
+
+
+@settings(max_examples=25)
+@given(streams(), st.sampled_from(["4 KiB", "9 KiB", "1 MiB"]))
+def test_blocks_of_any_sizes(device: wg.Device, case: tuple[Blocks, Any, Blocks], limit: str) -> None:
+    """Each block of the source is read once, and one thread writes."""
+    source, key, target = case
+    assert wg.stream(source, key, target, limit=limit, device=device) is target
+    check_same(target.array, packed(view_of(source.array, key)))
+    if source.chunks is not None and source.block_nbytes() < 500:
+        assert set(Counter(place for box in source.read for place in source.touched(box)).values()) <= {1}
+    assert len(target.threads) <= 1
+    assert threading.get_ident() not in target.threads
+    assert idle_threads() == []
+
+
+@settings(max_examples=15)
+@given(streams(), st.sampled_from(["4 KiB", "1 MiB"]))
+def test_into_a_tensor(device: wg.Device, case: tuple[Blocks, Any, Blocks], limit: str) -> None:
+    """A view of one, backwards, between bytes that stay."""
+    source, key, _ = case
+    expected = view_of(source.array, key)
+    around = wg.asarray(np.full(expected.size + 2, 7, np.uint32), device)
+    out = (
+        around[1:-1][::-1].reshape(expected.size)
+        if expected.ndim == 1
+        else around[1:-1].reshape(expected.shape)
+    )
+    assert wg.stream(source, key, out, limit=limit) is out
+    check_same(out.numpy(), packed(expected))
+    assert around[0].item() == around[-1].item() == 7
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "float16", "bfloat16", ">u2", "float32", ">f8", "complex128"]
+)
+def test_every_width_keeps_its_bits(device: wg.Device, dtype: str) -> None:
+    """NaN payloads and all; an array comes in native byte order, and a target may have any."""
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    array = random_bytes(7 * 11 * 5 * np.dtype(dtype).itemsize)
+    array = (array & 1 if dtype == "bool" else array).view(dtype).reshape(7, 11, 5)
+    for key in (np.s_[::-2, 1:, ::3], np.s_[1:, 2]):  # by way of the GPU, and not
+        expected = array[key]
+        streamed = wg.stream(array, key, limit="2 KiB", device=device)
+        check_same(streamed, expected.astype(np.dtype(dtype).newbyteorder("=")))
+        out = np.zeros(expected.shape, dtype)
+        wg.stream(array, key, out, limit="2 KiB", device=device)
+        check_same(out, packed(expected))
+
+
+@on_one_adapter
+def test_sources_in_any_memory_layout(device: wg.Device, tmp_path: Path) -> None:
+    path = tmp_path / "columns.npy"
+    np.save(path, np.asfortranarray(CUBE))
+    for source in (
+        np.load(path, mmap_mode="r"),
+        np.asfortranarray(CUBE),
+        np.ascontiguousarray(CUBE[::-1].T).T[::-1],
+        np.broadcast_to(CUBE[0], CUBE.shape),
+        CUBE.tolist(),
+    ):
+        for key in (np.s_[::-1, 3:16:5, ::-2], np.s_[4, 2:]):
+            expected = packed(np.asarray(source)[key])
+            check_same(wg.stream(source, key, limit="8 KiB", device=device), expected)
+
+
+@on_one_adapter
+def test_a_selection_in_another_notation(device: wg.Device) -> None:
+    selection = wg.dialects.onnx_slice(CUBE.shape, [12], [3], steps=[-2])
+    check_same(wg.stream(CUBE, selection, device=device), packed(CUBE[12:3:-2]))
+
+
+class Counting(LocalStore):
+    """A store that counts."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.reads: Counter[str] = Counter()
+        self.writes: Counter[str] = Counter()
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        self.reads[key] += 1
+        return await super().get(key, prototype, byte_range)
+
+    async def set(self, key: str, value: Buffer) -> None:
+        self.writes[key] += 1
+        await super().set(key, value)
+
+
+def counts_of_chunks(counter: Counter[str]) -> list[int]:
+    return [count for key, count in counter.items() if key.startswith("c/")]
+
+
+@pytest.mark.parametrize("limit", ["150 KiB", "256 MiB"])
+def test_chunks_of_zarr_are_read_once_and_written_once(device: wg.Device, tmp_path: Path, limit: str) -> None:
+    """Compressed, some at the end not whole, some not needed; the target's chunks are made of several."""
+    cube = numbered((40, 48, 50))
+    stores = Counting(tmp_path / "source.zarr"), Counting(tmp_path / "target.zarr")
+    source = zarr.create_array(stores[0], shape=cube.shape, dtype=cube.dtype, chunks=(8, 16, 8))
+    source[:] = cube
+    expected = cube[:, 32::-1, ::2]
+    target = zarr.create_array(stores[1], shape=expected.shape, dtype=cube.dtype, chunks=(16, 33, 8))
+    for store in stores:
+        store.reads.clear()
+        store.writes.clear()
+    wg.stream(source, np.s_[:, 32::-1, ::2], target, limit=limit, device=device)
+    check_same(np.asarray(target[...]), packed(expected))
+    assert counts_of_chunks(stores[0].reads) == [1] * (5 * 3 * 7)
+    assert counts_of_chunks(stores[1].writes) == [1] * (3 * 1 * 4)
+
+
+@on_one_adapter
+def test_shards_of_a_target_are_written_once(device: wg.Device, tmp_path: Path) -> None:
+    store = Counting(tmp_path / "target.zarr")
+    target = zarr.create_array(store, shape=CUBE.shape, dtype=CUBE.dtype, chunks=(4, 4, 4), shards=(8, 8, 8))
+    wg.stream(CUBE, ..., target, limit="32 KiB", device=device)
+    assert counts_of_chunks(store.writes) == [1] * (2 * 3 * 3)
+    check_same(wg.stream(target, np.s_[::-3], limit="32 KiB", device=device), packed(CUBE[::-3]))
+
+
+class Failing(Blocks):
+    """Raises when it is used for a while."""
+
+    def __getitem__(self, key: tuple[slice, ...]) -> Any:
+        if len(self.read) == 3:
+            raise OSError("the disk is gone")
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: tuple[slice, ...], value: Any) -> None:
+        if len(self.written) == 3:
+            raise OSError("the disk is full")
+        super().__setitem__(key, value)
+
+
+@on_one_adapter
+def test_what_a_source_or_a_target_raises_ends_it(device: wg.Device) -> None:
+    chunks = (1, *CUBE.shape[1:])
+    target = np.zeros_like(CUBE)
+    with pytest.raises(OSError, match="the disk is gone"):
+        wg.stream(Failing(CUBE, chunks), np.s_[::-1], target, limit="32 KiB", device=device)
+    for row, expected in zip(target, CUBE[::-1], strict=True):  # what arrived before stays
+        assert np.array_equal(row, expected) or not row.any()
+    assert not target[3:].any()
+    full = Failing(np.zeros_like(CUBE), chunks)
+    with pytest.raises(OSError, match="the disk is full"):
+        wg.stream(CUBE, ..., full, limit="32 KiB", device=device)
+    assert np.array_equal(full.array[:3], CUBE[:3])
+    assert not full.array[3:].any()
+    assert idle_threads() == []
+
+
+@on_one_adapter
+def test_progress_goes_from_0_to_1_and_an_interrupt_there_ends_it(device: wg.Device) -> None:
+    source, shown = Blocks(CUBE, (1, *CUBE.shape[1:])), []
+    wg.stream(source, ..., limit="32 KiB", device=device, progress=lambda *what: shown.append(what))
+    shares = [share for share, _ in shown]
+    assert shares == sorted(set(shares))
+    assert shares[0] < 0.2
+    assert shown[-1] == (1, "16.4 KiB of 16.4 KiB")
+
+    def interrupting(share: float, _: str) -> None:
+        raise KeyboardInterrupt
+
+    source, target = Blocks(CUBE, source.chunks), Blocks(np.zeros_like(CUBE), source.chunks)
+    with pytest.raises(KeyboardInterrupt):
+        wg.stream(source, ..., target, limit="32 KiB", device=device, progress=interrupting)
+    assert idle_threads() == []
+    for part in target.written:
+        assert np.array_equal(target.array[part], CUBE[part])
+
+
+def test_a_lost_device_is_said() -> None:
+    device = wg.Device.request()
+    device.wgpu_device.destroy()
+    with pytest.raises(wg.DeviceLostError):
+        wg.stream(CUBE, ..., device=device)
+    assert idle_threads() == []
+
+
+def read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+WRONG: list[tuple[Any, Any, Any, dict[str, Any], type[Exception], str]] = [
+    (CUBE, np.s_[0, 0, 0, 0], None, {}, IndexError, "too many indices"),
+    (CUBE, 13, None, {}, IndexError, "index 13 is out of bounds for axis 0 with size 13"),
+    (CUBE, [1, 2], None, {}, IndexError, "only integers, slices"),
+    (CUBE, 0, None, {"limit": "many"}, ValueError, "stream: limit = 'many': must be a number of bytes"),
+    (CUBE, 0, None, {"limit": 10}, ValueError, "stream: limit = 10: must be at least 1 KiB"),
+    (np.zeros((1,) * 9), 0, None, {}, ValueError, "stream: the source has rank 9: the rank must be 0 to 8"),
+    (np.array(["a"]), 0, None, {}, TypeError, "stream: dtype <U1: text and records"),
+    (
+        CUBE,
+        0,
+        np.zeros((17, 18), CUBE.dtype),
+        {},
+        ValueError,
+        "stream: out has shape (17, 18), the result (17, 19)",
+    ),
+    (CUBE, 0, np.zeros((17, 19), np.int32), {}, TypeError, "stream: out has dtype int32, the source uint32"),
+    (CUBE, 0, [[0]], {}, TypeError, "stream: out is of type list: must have shape and dtype"),
+    (CUBE, 0, read_only(np.zeros((17, 19), CUBE.dtype)), {}, ValueError, "stream: out cannot be written"),
+    (CUBE, 0, CUBE[1], {}, ValueError, "stream: out and the source lie in the same memory"),
+    (CUBE, 0, None, {"device": 3}, TypeError, "stream: device is of type int"),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "out", "options", "error", "message"), WRONG, ids=range(len(WRONG))
+)
+def test_what_is_wrong_is_said_before_anything_is_read(
+    source: Any, key: Any, out: Any, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    watched = Blocks(source, None)
+    if out is not None and np.may_share_memory(out, source):
+        watched = source
+    with pytest.raises(error) as raised:
+        wg.stream(watched, key, out, **options)
+    assert message in str(raised.value)
+    assert watched is source or not watched.read
+
+
+def test_tensors_that_cannot_be_written_are_refused(device: wg.Device) -> None:
+    repeated = wg.broadcast_to(wg.zeros(19, np.uint32, device), (17, 19))
+    with pytest.raises(ValueError, match=r"stream: output sizes .* two elements lie on the same bytes"):
+        wg.stream(CUBE, 0, repeated)
+    other = wg.Device.request(device.adapter)
+    with pytest.raises(ValueError, match=r"stream: out is on .*: leave device= out"):
+        wg.stream(CUBE, 0, wg.zeros((17, 19), np.uint32, device), device=other)
+
+
+def test_a_source_that_does_not_keep_its_word_is_refused() -> None:
+    source = Blocks(CUBE, None)
+    source.shape = (13, 17, 20)
+    with pytest.raises(ValueError, match=r"the source gives shape \(13, 17, 19\) for the key"):
+        wg.stream(source, ...)
+    source = Blocks(CUBE, None)
+    source.dtype = np.dtype(np.int8)
+    with pytest.raises(TypeError, match="the source gives uint32, where its own dtype says int8"):
+        wg.stream(source, ...)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (1000, 300), (3, 400_000), (1, 2, 7, 90_000)])
+def test_large_tiles_are_copied_little_by_little(shape: tuple[int, ...]) -> None:
+    tile = numbered(shape)
+    part = np.zeros_like(tile)
+    copied = []
+
+    def copyto(a: NDArray[Any], b: NDArray[Any]) -> None:
+        copied.append(b.nbytes)
+        a[...] = b
+
+    with patch("wgslice.streaming.sinks.np.copyto", copyto):
+        copy_in_strips(part, tile)
+    check_same(part, tile)
+    assert sum(copied) == tile.nbytes
+    assert max(copied) <= max(STRIP_NBYTES, 4 * 400_000)  # a row at least
+
+
+@given(st.data())
+def test_runs_hold_every_byte_of_a_part_once(data: st.DataObject) -> None:
+    array = np.zeros((3, 5, 9000), np.uint16)
+    steps = st.integers(1, 4)
+    key = tuple(
+        slice(
+            data.draw(st.integers(0, size - 1)), None, data.draw(steps) * data.draw(st.sampled_from([1, -1]))
+        )
+        for size in array.shape
+    )
+    part = array[key][..., :: data.draw(st.sampled_from([1, 700]))]
+    first, offsets, nbytes = runs(part)
+    begins = part.__array_interface__["data"][0] - array.__array_interface__["data"][0] + first + offsets
+    covered = np.zeros(array.nbytes, bool)
+    for begin in begins.tolist():
+        assert not covered[begin : begin + nbytes].any()
+        covered[begin : begin + nbytes] = True
+    part[...] = 0x0101
+    assert covered[array.reshape(-1).view(np.uint8) == 1].all()
+    pages = np.unique(np.flatnonzero(covered) // 4096)
+    assert np.array_equal(pages, np.unique(np.flatnonzero(array.view(np.uint8) == 1) // 4096))
+
+
+def test_pages_of_memory_maps_are_left_without_a_loss(tmp_path: Path) -> None:
+    """Nor are changes that a map keeps to itself."""
+    path = tmp_path / "array.npy"
+    np.save(path, numbered((64, 4096)))
+    for mode in ("r", "r+", "c"):
+        array = np.load(path, mmap_mode=mode)
+        assert (mapped(array[3:, ::2]) is None) == (mode == "c")
+        if mode != "r":
+            array[5, 7] = 99
+        for part in (array, array[::-3, 5:], array[:0]):
+            fetch(part)
+            release(part)
+        assert array[5, 7] == (5 * 4096 + 8 if mode == "r" else 99)
+    assert mapped(np.zeros(3)) is None
