@@ -18,20 +18,25 @@ PAGE_NBYTES = 4096  # of most systems; where it is more, some pages are read for
 MOST_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
 
 
-def fetch(part: NDArray[Any]) -> None:
-    """Have the pages of a part of a memory map brought in, and no others."""
+def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
+    """Have the pages of a part of a memory map brought in, and no others; at once, unless nobody waits.
+
+    Threads that touch new pages at the same time hold each other up.
+    """
     memory = mapped(part)
     if memory is None or not part.size:
         return
     first, offsets, nbytes = runs(part)
-    if offsets.size == 1:  # by a look at each page, here rather than where they are needed next
-        np.frombuffer(memory, np.uint8, nbytes, place_in(memory, part) + first)[::PAGE_NBYTES].max()
+    start = place_in(memory, part) + first
+    if offsets.size == 1 and wait:  # by a look at each page, here rather than where they are needed next
+        np.frombuffer(memory, np.uint8, nbytes, start)[::PAGE_NBYTES].max()
     elif hasattr(memory, "madvise"):
-        memory.madvise(mmap.MADV_RANDOM)  # each page is read by itself, unless it is asked for
+        if offsets.size > 1:
+            memory.madvise(mmap.MADV_RANDOM)  # each page is read by itself, unless it is asked for
         if offsets.size <= MOST_RUNS:
-            for offset in (place_in(memory, part) + first + offsets).tolist():
-                start = offset // mmap.PAGESIZE * mmap.PAGESIZE
-                memory.madvise(mmap.MADV_WILLNEED, start, offset + nbytes - start)
+            for offset in (start + offsets).tolist():
+                page = offset // mmap.PAGESIZE * mmap.PAGESIZE
+                memory.madvise(mmap.MADV_WILLNEED, page, offset + nbytes - page)
 
 
 def release(part: NDArray[Any]) -> None:

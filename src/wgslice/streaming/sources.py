@@ -68,6 +68,7 @@ class Source:
     def read(self, piece: Piece) -> Block:
         """Read a box, to be uploaded."""
         part = self._part(piece)
+        fetch(part)
         block = Block.where_it_lies(part)
         if block is None:
             block = Block.copied(part, self.order)
@@ -76,7 +77,9 @@ class Source:
 
     def read_plain(self, piece: Piece) -> Block:
         """Read a box, to be written as it is."""
-        return Block.as_it_is(self._part(piece))
+        part = self._part(piece)
+        fetch(part, wait=False)
+        return Block.as_it_is(part)
 
     def _part(self, piece: Piece) -> NDArray[Any]:
         """A box; of an array in memory a view, whose pages are there."""
@@ -88,7 +91,6 @@ class Source:
             )
         if native_dtype(part.dtype) != self.dtype:
             raise TypeError(f"the source gives {part.dtype}, where its own dtype says {self.dtype}")
-        fetch(part)
         return part
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
