@@ -18,9 +18,9 @@ from wgslice.plans.profiles import Limits
 __all__ = ["plain_bytes_per_s", "planned_after_a_look"]
 
 LARGE_NBYTES = 2**20  # of a copy that is worth a look
-LOOK_NBYTES = 2**21  # that a shader copies
+LOOK_NBYTES = 2**20  # that a shader copies
 MANY_COPIES, SMALL_NBYTES = 128, 256
-WORKGROUP_SIZE, VECTOR_NBYTES = 64, 16  # as the shader says
+WORKGROUP_SIZE, WORD_NBYTES = 64, 4  # as the shader says
 TURNS = 3  # the first of which finds no memory and no code
 LEAST_S = 1e-7  # so that noise makes nothing free
 LOOKED = ", adjusted by a look at this machine"
@@ -74,7 +74,7 @@ def copy_seconds(device: Device) -> float:
 
 
 def plain_bytes_per_s(device: Device) -> float:
-    """Bytes a second of a shader that copies vectors."""
+    """Bytes a second of a shader that copies words."""
     source, target = (device.create_buffer(LOOK_NBYTES) for _ in range(2))
     nothing = best_of(device, lambda _: None)
     return LOOK_NBYTES / max(best_of(device, plain_copy(device, source, target)) - nothing, LEAST_S)
@@ -113,7 +113,7 @@ def plain_copy(device: Device, source: Buffer, target: Buffer) -> Callable[[Comm
         compute_pass = encoder.begin_compute_pass()
         compute_pass.set_pipeline(pipeline)
         compute_pass.set_bind_group(0, bind_group)
-        compute_pass.dispatch_workgroups(source.size // VECTOR_NBYTES // WORKGROUP_SIZE, 1, 1)
+        compute_pass.dispatch_workgroups(source.size // WORD_NBYTES // WORKGROUP_SIZE, 1, 1)
         compute_pass.end()
 
     return record

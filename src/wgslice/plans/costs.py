@@ -64,7 +64,7 @@ class Costs:
     copy_bytes_per_s: float  # of a buffer copy
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
-    plain_bytes_per_s: float  # of a shader that copies vectors and does nothing else
+    plain_bytes_per_s: float  # of a shader that copies words and does nothing else
     works: Mapping[str, Work]  # by `work_name`; a kernel of which a class is missing does not take it
     is_tuned: bool = False  # whether all of them were measured on this machine
 
