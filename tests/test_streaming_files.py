@@ -142,6 +142,22 @@ def read(path: Path) -> Any:
 
 
 @posix
+@posix
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_store_whose_process_ended_between_two_renames_gets_its_name(
+    tmp_path: Path, is_there: bool
+) -> None:
+    left = tmp_path / ".wgslice-left"
+    for folder in (left / "replaced", left / "out.zarr", *[tmp_path / "out.zarr"] * is_there):
+        folder.mkdir(parents=True)
+        (folder / "zarr.json").write_text(str(folder.relative_to(tmp_path)))
+    (left / "lock").touch()
+    remove_left_over(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zarr"]
+    kept = "out.zarr" if is_there else str(Path(".wgslice-left", "out.zarr"))
+    assert (tmp_path / "out.zarr" / "zarr.json").read_text() == kept
+
+
 def test_only_what_nobody_writes_any_more_is_left_over(tmp_path: Path) -> None:
     with written_whole(tmp_path / "out.npy") as part:
         part.write_text("whole")

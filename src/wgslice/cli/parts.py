@@ -13,14 +13,14 @@ from typing import IO
 __all__ = ["written_whole"]
 
 PREFIX = ".wgslice-"  # of a folder beside the target, with the part and a file that is locked meanwhile
-LOCK = "lock"
+LOCK, REPLACED = "lock", "replaced"
 
 
 @contextmanager
 def written_whole(target: Path) -> Iterator[Path]:
     """A path to write to, which becomes `target` at the end; what was there stays if that is not reached.
 
-    What a process that was killed left beside the target is removed.
+    What a process that was killed left beside the target is removed, or given its name where it is whole.
     """
     remove_left_over(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
@@ -28,7 +28,7 @@ def written_whole(target: Path) -> Iterator[Path]:
         with locked(folder):
             part = folder / target.name
             yield part
-            put(part, target, folder / "replaced")
+            put(part, target, folder / REPLACED)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -71,4 +71,14 @@ def remove_left_over(folder: Path) -> None:
     for left in folder.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError), left.open() as file:
             if lock(file):
+                finish(left.parent)
                 shutil.rmtree(left.parent, ignore_errors=True)
+
+
+def finish(folder: Path) -> None:
+    """Give a part its name whose process was killed after it had moved aside what was there."""
+    if (folder / REPLACED).exists():
+        for part in folder.iterdir():
+            target = folder.parent / part.name
+            if part.name not in (LOCK, REPLACED) and not target.exists():
+                part.rename(target)
