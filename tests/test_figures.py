@@ -63,11 +63,14 @@ def test_figures_of_slices_are_those_of_the_results_with_their_machine(page: Pat
                 assert float(shown) == round(named[0], len(shown.partition(".")[2])), label
 
 
-def linked(suffix: str) -> dict[str, Any]:
-    """The results that the page links, of a kind."""
-    (name,) = set(re.findall(rf"bench/results/(\S*-{suffix}\.json)\)", HOW_FAST.read_text("utf-8")))
+def linked(suffix: str, heading: str = "") -> dict[str, Any]:
+    """The results that the page links below a heading, of a kind."""
+    page = HOW_FAST.read_text("utf-8")
+    section = page.partition(heading)[2].partition("\n## ")[0] if heading else page
+    names = re.findall(rf"bench/results/(\S*-{suffix}\.json)\)", section)
+    (name,) = set(names)
     kept = results(name)
-    assert machine_of(kept) in HOW_FAST.read_text("utf-8")
+    assert machine_of(kept) in page
     return kept
 
 
@@ -199,7 +202,7 @@ def test_figures_of_the_older_compiler_are_those_of_the_results() -> None:
 
 
 def test_figures_of_windows_are_those_of_the_results() -> None:
-    windows = linked("family")["windows"]
+    windows = linked("family", "## Many windows at once")["windows"]
     names = "|".join(re.escape(window["name"]) for window in windows)
     found = rows(HOW_FAST, names, "## Many windows at once")
     assert [name for name, _ in found] == [window["name"] for window in windows]
@@ -211,12 +214,26 @@ def test_figures_of_windows_are_those_of_the_results() -> None:
 
 
 def test_figures_of_gradients_are_those_of_the_results() -> None:
-    gradients = {each["name"]: each for each in linked("family")["gradients"]}
+    gradients = {each["name"]: each for each in linked("family", "## Many windows at once")["gradients"]}
     found = rows(HOW_FAST, "|".join(map(re.escape, gradients)), "## Many windows at once")
     assert [name for name, _ in found] == list(gradients)
     for name, (best, *others) in found:
         assert best == f"{gradients[name]['outcomes']['slice_grad']['best_s'] * 1e3:.1f}"
         assert others == [f"{value:.1f}" for value in list(gradients[name]["over_the_first"].values())[1:]]
+
+
+def test_figures_of_windows_that_are_written_and_of_batches_are_those_of_the_results() -> None:
+    heading = "## Windows written, and batches in another order"
+    run = linked("family", heading)
+    kept = [*run["insertions"], *run["batches"]]
+    found = rows(HOW_FAST, "|".join(re.escape(each["name"]) for each in kept), heading)
+    assert [name for name, _ in found] == [each["name"] for each in kept]
+    for each, (_, (_, best, *others)) in zip(kept, found, strict=True):
+        over = each["over_the_first"]
+        assert best == f"{each['outcomes'][next(iter(over))]['best_s'] * 1e3:.1f}"
+        names = ("extract_windows", "a buffer copy", "NumPy", "PyTorch")
+        shown = [next((over[key] for key in over if key.startswith(name)), None) for name in names]
+        assert others == ["-" if value is None else f"{value:.2f}" for value in shown]
 
 
 def test_figures_of_graphs_are_those_of_the_results() -> None:
