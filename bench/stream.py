@@ -35,11 +35,7 @@ __all__ = ["STAGES", "STREAMS", "Stream", "measure_stream", "run_stream"]
 
 LIMIT = "256 MiB"
 STAGES = ("file", "upload", "kernel", "readback")
-SHAPE = (
-    384,
-    512,
-    512,
-)  # of the source, float32: 384 MiB, written before, so that the system has it in memory
+SHAPE = 384, 512, 512  # of the source, float32: 384 MiB, written before, so that the system has it in memory
 
 
 class Stream(NamedTuple):

@@ -174,7 +174,7 @@ def test_overlap(device: wg.Device, boundary: Any) -> None:
     x: Any = da.from_array(array, chunks=(2, 4)).map_blocks(wg.asarray)
     found = da.map_overlap(np.roll, x, depth=2, boundary=boundary, shift=(2, -1), axis=(0, 1))
     options = {"constant_values": 7} if boundary == 7 else {}
-    bordered = np.pad(array, 2, BORDERS[boundary], **options)  # type: ignore[call-overload]
+    bordered = np.pad(array, 2, BORDERS[boundary], **options)  # type: ignore[call-overload]  # of any mode
     expected = np.roll(bordered, (2, -1), axis=(0, 1))[2:-2, 2:-2]
     check(found.compute(scheduler="synchronous"), expected)
     check(found.compute(scheduler="threads"), expected)

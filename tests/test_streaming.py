@@ -91,7 +91,7 @@ def test_into_a_tensor(device: wg.Device, case: tuple[Blocks, Any, Blocks], limi
 def test_every_width_keeps_its_bits(device: wg.Device, dtype: str) -> None:
     """NaN payloads and all; an array comes in native byte order, and a target may have any."""
     if dtype == "bfloat16":
-        dtype = pytest.importorskip("ml_dtypes").bfloat16
+        dtype = pytest.importorskip("ml_dtypes", reason="bfloat16 is its").bfloat16
     array = random_bytes(7 * 11 * 5 * np.dtype(dtype).itemsize)
     array = (array & 1 if dtype == "bool" else array).view(dtype).reshape(7, 11, 5)
     for key in (np.s_[::-2, 1:, ::3], np.s_[1:, 2]):  # by way of the GPU, and not

@@ -179,7 +179,7 @@ def test_limits_that_are_none_are_refused(limit: int | str) -> None:
 
 def test_a_limit_of_another_type_is_refused() -> None:
     with pytest.raises(TypeError, match=r"limit = 1.5: must be an integer"):
-        limit_nbytes(1.5)  # type: ignore[arg-type]
+        limit_nbytes(1.5)  # type: ignore[arg-type]  # which is what is refused
 
 
 @given(st.integers(1024, 2**34), st.integers(2**20, 2**31), st.data())

@@ -368,7 +368,7 @@ def test_it_is_enabled_and_disabled(device: wg.Device) -> None:
     with pytest.raises(wg.NoAdapterError):
         wgslice.zarr.enable("no such adapter")
     with pytest.raises(TypeError, match=r"^enable: device is of type int"):
-        wgslice.zarr.enable(3)  # type: ignore[arg-type]
+        wgslice.zarr.enable(3)  # type: ignore[arg-type]  # which is what is refused
     assert isinstance(z[...], np.ndarray)
 
 

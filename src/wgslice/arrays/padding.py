@@ -14,7 +14,7 @@ from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plans.assembling import stages
 from wgslice.plans.borders import border_parts
-from wgslice.plans.copy import fills
+from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.segments import MODES, padded
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -123,7 +123,6 @@ def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants:
                 filling.setdefault(constant.tobytes(), []).extend(fills(border, x.dtype.itemsize))
     copies = [(x, x.layout, Layout.packed(sizes).select(inner))]
     for bits, pieces in filling.items():
-        count = max(repeated.stop for repeated, _ in pieces)
-        pattern = asarray(np.frombuffer(bits * count, x.dtype), x.device)
+        pattern = asarray(np.frombuffer(bits * pattern_size(pieces), x.dtype), x.device)
         copies += [(pattern, repeated, piece) for repeated, piece in pieces]
     return filled_by(sizes, x, copies)

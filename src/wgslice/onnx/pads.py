@@ -11,7 +11,7 @@ from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
 from wgslice.plans.assembling import stages
 from wgslice.plans.borders import border_parts
-from wgslice.plans.copy import fills
+from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.segments import padded
 from wgslice.tensors.writing import as_assigned
 
@@ -50,8 +50,7 @@ def constant_border(workspace: Workspace, x: Value, widths: Sequence[tuple[int, 
     parts = [part for part in chain(*border_parts(sizes, inner)) if part.size]
     copies = [copy for part in parts for copy in fills(part, x.dtype.itemsize)]
     if copies:
-        count = max(repeated.stop for repeated, _ in copies)
-        pattern = workspace.repeated(as_assigned(value, x.dtype), count)
+        pattern = workspace.constant(as_assigned(value, x.dtype), pattern_size(copies))
         for repeated, part in copies:
             workspace.copy(pattern.viewed(repeated), result.viewed(part))
     return result

@@ -53,7 +53,7 @@ class Workspace:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.owned: list[Buffer] = []  # what the last run has used, for the next one
-        self.repeating: dict[tuple[DType, bytes], Value] = {}  # what borders consist of, for all runs
+        self.constants: dict[tuple[DType, bytes], Value] = {}  # what borders consist of, for all runs
         self.begin()
 
     def begin(self) -> None:
@@ -93,15 +93,15 @@ class Workspace:
         slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8))
         return Value(self._reserved(slot), native.dtype, layout)
 
-    def repeated(self, constant: NDArray[Any], count: int) -> Value:
-        """A constant at least so often, kept like those of the graph."""
-        key = constant.dtype, constant.tobytes()
-        kept = self.repeating.get(key)
+    def constant(self, element: NDArray[Any], count: int) -> Value:
+        """An element at least so often, kept like the graph's constants."""
+        key = element.dtype, element.tobytes()
+        kept = self.constants.get(key)
         if kept is None or kept.size < count:
-            if len(self.repeating) >= MOST_CONSTANTS:
-                self.repeating.clear()
-            kept = Value.of(asarray(np.full(count, constant), self.device))
-            self.repeating[key] = kept
+            if len(self.constants) >= MOST_CONSTANTS:
+                self.constants.clear()
+            kept = Value.of(asarray(np.full(count, element), self.device))
+            self.constants[key] = kept
         return kept
 
     def _reserved(self, slot: Slot) -> Slot:

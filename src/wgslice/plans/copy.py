@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache, partial
 
 from wgslice.arguments import U32_MAX
@@ -12,7 +13,7 @@ from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES
 from wgslice.plans.terms import Terms
 from wgslice.plans.widening import widen
 
-__all__ = ["fills", "plan_copy"]
+__all__ = ["fills", "pattern_size", "plan_copy"]
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -51,3 +52,8 @@ def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:
     if rest:
         pieces.append(Layout.of([*outer, rest], [*outer_strides, 1], target.offset + count * most))
     return [(Layout.of(piece.sizes, [0] * (piece.rank - 1) + [1]), piece) for piece in pieces]
+
+
+def pattern_size(filling: Iterable[tuple[Layout, Layout]]) -> int:
+    """Elements of the buffer that some fills read."""
+    return max(read.stop for read, _ in filling)

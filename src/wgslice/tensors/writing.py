@@ -14,7 +14,7 @@ from wgslice.gpu.recording import Operand, run_copy
 from wgslice.gpu.transfer import upload
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout, check_disjoint
-from wgslice.plans.copy import fills
+from wgslice.plans.copy import fills, pattern_size
 from wgslice.rearrange import broadcast, without_leading_ones
 from wgslice.tensors.placed import Placed, check_of_numbers, check_tensor, uploaded
 
@@ -123,7 +123,7 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
 def fill(target: Placed, element: NDArray[Any]) -> None:
     """Write one element everywhere."""
     pieces = fills(target.layout, element.itemsize)
-    repeated = np.repeat(element, max(source.stop for source, _ in pieces))
+    repeated = np.repeat(element, pattern_size(pieces))
     buffer = target.device.create_buffer(repeated.nbytes)
     upload(target.device, buffer, repeated.view(np.uint8))
     for source, piece in pieces:

@@ -16,7 +16,7 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Operand, run_copies
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
-from wgslice.plans.copy import fills
+from wgslice.plans.copy import fills, pattern_size
 from wgslice.tensors.tensor import allocate
 
 __all__ = ["GATHERED_NBYTES", "Landing"]
@@ -61,7 +61,7 @@ class Landing:
         """Gather one element for many places; zero is there already."""
         if target.size and any(element.tobytes()):
             pieces = fills(target, element.itemsize)
-            self.gather(np.repeat(element, max(source.stop for source, _ in pieces)), pieces)
+            self.gather(np.repeat(element, pattern_size(pieces)), pieces)
 
     def gather_parts(self, array: NDArray[Any], target: Layout) -> None:
         """Gather an array, halved along its longest dimension until the parts are small enough."""
