@@ -1,6 +1,7 @@
 """The figures that are shipped for an adapter: what several measurements of it say, by median.
 
-`python -m bench.figures lavapipe-25-0 --runs 3` writes them into `src/wgslice/plans/figures`.
+`python -m bench.figures lavapipe-25-0 --runs 3` writes them into `src/wgslice/plans/figures`. With `--works`,
+a pattern, it writes those classes of work alone, on whatever machine: by what they take beside all others.
 """
 
 from __future__ import annotations
@@ -8,19 +9,23 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from statistics import median
+from typing import Any, TypeAlias
 
 from rich.console import Console
 
 from bench.contest import ROOT
 from bench.rivals.ours import device
 from wgslice.kept_costs.subject import Subject
-from wgslice.plans.costs import Costs
+from wgslice.plans.costs import Costs, Work
 from wgslice.plans.shipped import shipped_for
 from wgslice.tuning.measure import time_all
+from wgslice.tuning.settling import seconds
+
+Figures: TypeAlias = dict[str, float]  # of a class of work
 
 FIGURES = ROOT / "src" / "wgslice" / "plans" / "figures"
 
@@ -30,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", help="of the file, which there is already")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--works", default="", help="pattern of the classes of work to write, all if empty")
     arguments = parser.parse_args()
     console = Console()
     path = FIGURES / f"{arguments.name}.json"
@@ -40,14 +46,22 @@ def main() -> None:
         console.print(f"run {number + 1} of {arguments.runs} on {adapter}", highlight=False)
         runs.append(time_all(device, known, lambda _, __: None))
     subject = Subject.here(adapter.name, adapter.backend, adapter.driver)
-    content = {
-        **json.loads(path.read_text("utf-8")),
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "measured": f"medians of {len(runs)} measurements, by `python -m bench.figures`",
-        "adapter": {"name": subject.adapter, "backend": subject.backend, "driver": subject.driver},
-        "processor": {"name": subject.processor, "cores": subject.cores},
-        "costs": middle_of(known, runs),
-    }
+    content = json.loads(path.read_text("utf-8"))
+    if arguments.works:
+        added = beside_others(arguments.works, content["costs"]["works"], middle_of(known, runs)["works"])
+        content["costs"]["works"] |= added
+        content["measured"] += (
+            f"; works like {arguments.works} by what they take beside others on {subject.processor}, "
+            f"{subject.cores} cores, medians of {len(runs)}"
+        )
+    else:
+        content |= {
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "measured": f"medians of {len(runs)} measurements, by `python -m bench.figures`",
+            "adapter": {"name": subject.adapter, "backend": subject.backend, "driver": subject.driver},
+            "processor": {"name": subject.processor, "cores": subject.cores},
+            "costs": middle_of(known, runs),
+        }
     text = json.dumps(content, indent=1)
     short = re.sub(r"(?<=: )\d+\.\d+(e[+-]\d+)?", lambda figure: f"{float(figure[0]):.3g}", text)
     one_line = re.sub(r'\{\s+("invocation_s": \S+)\s+("bytes_per_s": \S+)\s+\}', r"{\1 \2}", short)
@@ -55,7 +69,32 @@ def main() -> None:
     console.print(f"written: {path}", highlight=False)
 
 
-def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, object]:
+def beside_others(
+    pattern: str, kept: Mapping[str, Figures], measured: Mapping[str, Figures]
+) -> dict[str, Figures]:
+    """Classes of work that match, as fast as they were measured beside those that do not."""
+    shares = [
+        typical_seconds(kept[name]) / typical_seconds(measured[name])
+        for name in measured
+        if not re.search(pattern, name)
+    ]
+    slower = median(shares)
+    return {
+        name: {
+            "invocation_s": figures["invocation_s"] * slower,
+            "bytes_per_s": figures["bytes_per_s"] / slower,
+        }
+        for name, figures in measured.items()
+        if re.search(pattern, name)
+    }
+
+
+def typical_seconds(figures: Figures) -> float:
+    """What an invocation takes, as a measurement is compared with what is known."""
+    return seconds(Work(**figures))
+
+
+def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, Any]:
     """Three digits of the median of each figure."""
 
     def middle(values: Sequence[float]) -> float:

@@ -11,28 +11,29 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-import wgslice as wg
 from bench.cases import CASES, Case
+from bench.prepared import Prepared, prepared
 from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, stem_of, write_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
+from bench.tasks import MANY_WINDOWS, Task
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.choosing import Choice
 from wgslice.plans.costs import Costs
+from wgslice.plans.insert_windows import claims_scratch
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.shipped import shipped_for
-from wgslice.plans.terms import Terms, seat
+from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.tuning.measure import measure_costs
 
 __all__ = ["Regret", "Way", "run_regret"]
 
 MOST_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
+KINDS = "slices", "permutes", "windows"
 HOPELESS = 5.0  # ways that are estimated to take so many times as long as the best are run once
 
 
@@ -75,10 +76,10 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     """
     cases = [
         case
-        for case in CASES
+        for case in [*CASES, *MANY_WINDOWS]
         if MEBIBYTE <= case.nbytes <= MOST_NBYTES and re.search(arguments.cases, case.name)
     ]
-    cases.sort(key=lambda case: case.work.permuted)  # which a budget leaves out first
+    cases.sort(key=lambda case: KINDS.index(kind_of(case)))  # a budget leaves out the last ones
     found = []
     with Schedule(console, 1 + len(cases), arguments.budget) as schedule:
         schedule.begin("figures of this adapter")
@@ -99,7 +100,7 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     for name in figures:
         console.print(table(found, name))
     show_means(console, found, list(figures))
-    slices = [case for case in cases if not case.work.permuted]
+    slices = [case for case in cases if kind_of(case) == "slices"]
     if arguments.cases or len(found) < len(slices):
         console.print("not kept: only a run of all slices is")
         return
@@ -126,53 +127,43 @@ def measure_case(
 
     Where the times are known, nothing runs.
     """
-    array = case.array()
-    x = wg.asarray(array, device)
-    view = wg.permute(x, case.work.axes)[case.key]
-    expected = np.ascontiguousarray(case.work.of(array))
-    target = wg.empty(expected.shape, expected.dtype, device)
-    read = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits)
-    places = [Place(x.buffer, read.base), Place(target.buffer)]
-    plans = {}
-    for name, costs in figures.items():
-        limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
-        terms = Terms(limits, source_room_nbytes=read.room_nbytes)
-        plans[name] = plan_copy(read.layout, target.layout, view.dtype.itemsize, terms)
+    asked = prepared(case)
+    plans = {name: asked.plan(costs) for name, costs in figures.items()}
     ways: dict[str, Way] = {}
     for plan in plans.values():
         for choice in plan.choices:
-            run_by = Way(choice.name, replace(plan, steps=in_order(choice.steps)), choice.seconds)
+            run_by = Way(choice.name, plan_by(plan, choice), choice.seconds)
             way = ways.setdefault(choice.name, run_by)
             way.estimate_s = min(way.estimate_s, choice.seconds)
     chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
     if times is None:
-        time_ways(case.name, list(ways.values()), places, target, expected, rounds)
+        time_ways(case.name, list(ways.values()), asked, rounds)
     else:
         for way in ways.values():
             way.best_s = times[way.name]
     return Regret(case, list(ways.values()), chosen)
 
 
-def time_ways(
-    name: str,
-    ways: Sequence[Way],
-    places: Sequence[Place],
-    target: wg.Tensor,
-    expected: NDArray[Any],
-    rounds: int,
-) -> None:
+def plan_by(plan: Plan, choice: Choice) -> Plan:
+    """A plan that goes another way."""
+    if isinstance(choice.steps[0], WindowDispatch):  # whose order is part of them
+        return replace(plan, steps=choice.steps, scratch=claims_scratch(choice.steps))
+    return replace(plan, steps=in_order(choice.steps))
+
+
+def time_ways(name: str, ways: Sequence[Way], asked: Prepared, rounds: int) -> None:
     """Check each way against NumPy, then time them in turns."""
     for way in ways:
-        target[...] = 0  # nothing of what the way before it wrote
-        way.best_s = run(way.plan, places)
-        if target.numpy().tobytes() != expected.tobytes():
+        asked.target[...] = 0  # nothing of what the way before it wrote
+        way.best_s = run(way.plan, asked.places)
+        if asked.target.numpy().tobytes() != asked.expected.tobytes():
             raise ValueError(f"{name} by {way.name}: wrong")
     least_s = min(way.estimate_s for way in ways)
     for _ in range(rounds):
         for way in ways:
             if way.estimate_s <= HOPELESS * least_s:
-                run(way.plan, places)
-                way.best_s = min(way.best_s, run(way.plan, places))
+                run(way.plan, asked.places)
+                way.best_s = min(way.best_s, run(way.plan, asked.places))
 
 
 def run(plan: Plan, places: Sequence[Place]) -> float:
@@ -210,7 +201,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def show_means(console: Console, found: Sequence[Regret], figures: Sequence[str]) -> None:
-    """The figures asked of all slices, and of all permutes."""
+    """The figures asked of all slices, of all permutes, and of all windows."""
     for kind, some in kinds(found).items():
         for name in figures:
             values = [one.value(name) for one in some]
@@ -220,12 +211,16 @@ def show_means(console: Console, found: Sequence[Regret], figures: Sequence[str]
 
 
 def kinds(found: Sequence[Regret]) -> dict[str, list[Regret]]:
-    """Slices and permutes, if there are any."""
-    some = {
-        "slices": [one for one in found if not one.case.work.permuted],
-        "permutes": [one for one in found if one.case.work.permuted],
-    }
+    """Slices, permutes and windows, if there are any."""
+    some = {kind: [one for one in found if kind_of(one.case) == kind] for kind in KINDS}
     return {kind: of_kind for kind, of_kind in some.items() if of_kind}
+
+
+def kind_of(case: Case) -> str:
+    """What a case is."""
+    if isinstance(case, Task):
+        return "windows"
+    return "permutes" if case.work.permuted else "slices"
 
 
 def kept_of(found: Sequence[Regret], figures: Sequence[str]) -> dict[str, Any]:

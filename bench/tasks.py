@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from bench.cases import Case
 
-__all__ = ["BATCHES", "GRADIENTS", "INSERTIONS", "WINDOWS", "Crops", "Gradient", "Inserts", "Order", "Task"]
+__all__ = [
+    "BATCHES",
+    "GRADIENTS",
+    "INSERTIONS",
+    "MANY_WINDOWS",
+    "WINDOWS",
+    "Crops",
+    "Gradient",
+    "Inserts",
+    "Order",
+    "Task",
+]
 
 
 @dataclass(frozen=True)
@@ -229,4 +240,36 @@ GRADIENTS = [
     gradient("u8 RGB crop, odd offsets", "uint8", (3000, 4000, 3), np.s_[101:2900, 77:3801]),
     gradient("f16 KV cache crop", "float16", (2, 12, 4096, 128), np.s_[:, :, 100:3172]),
     gradient("u16 volume crop, odd offsets", "uint16", (250, 500, 512), np.s_[3:200, 7:400, 9:402]),
+]
+
+# Windows of about 4 MiB, in rows of 12 bytes to 3 KiB, from any byte on and from whole blocks: how well plans
+# choose between blocks, words and elements.
+GREY, DEPTH = ("uint8", (2048, 2048)), ("float32", (1024, 1024))
+MANY_WINDOWS = [
+    Task("crops of 5 x 5 RGB", *PHOTO, Crops(50_000, (5, 5))),
+    Task("crops of 8 x 8 RGB", *PHOTO, Crops(20_000, (8, 8))),
+    Task("crops of 16 x 16 RGB", *PHOTO, Crops(5_000, (16, 16))),
+    Task("crops of 16 x 16 RGB, mirrored", *PHOTO, Crops(5_000, (16, 16), mirrored=True)),
+    Task("crops of 64 x 64 RGB", *PHOTO, Crops(350, (64, 64))),
+    Task("crops of 64 x 64 RGB, mirrored", *PHOTO, Crops(350, (64, 64), mirrored=True)),
+    Task("crops of 1024 x 1024 RGB", *PHOTO, Crops(4, (1024, 1024))),
+    Task("crops of 16 x 16 grey", *GREY, Crops(16_000, (16, 16))),
+    Task("crops of 33 x 33 grey", *GREY, Crops(4_000, (33, 33))),
+    Task("crops of 8 x 8 x 8 float16", "float16", (256, 256, 256), Crops(4_000, (8, 8, 8))),
+    Task("crops of 3 x 3 float32", *DEPTH, Crops(100_000, (3, 3))),
+    Task("crops of 4 x 4 float32", *DEPTH, Crops(60_000, (4, 4))),
+    Task("crops of 14 x 14 float32", *DEPTH, Crops(5_000, (14, 14))),
+    Task("crops of 2 x 2 complex128", "complex128", (512, 512), Crops(60_000, (2, 2))),
+    insertion("patches of 5 x 5 RGB", *PHOTO, Crops(50_000, (5, 5), gridded=True)),
+    insertion("patches of 10 x 10 RGB", *PHOTO, Crops(14_000, (10, 10), gridded=True)),
+    insertion("patches of 16 x 16 RGB", *PHOTO, Crops(5_000, (16, 16), gridded=True)),
+    insertion("patches of 17 x 17 RGB", *PHOTO, Crops(4_500, (17, 17), gridded=True)),
+    insertion("patches of 17 x 17 RGB, mirrored", *PHOTO, Crops(4_500, (17, 17), True, True)),
+    insertion("patches of 64 x 64 RGB, mirrored", *PHOTO, Crops(350, (64, 64), True, True)),
+    insertion("patches of 33 x 33 grey", *GREY, Crops(3_600, (33, 33), gridded=True)),
+    insertion("patches of 3 x 3 float32", *DEPTH, Crops(100_000, (3, 3), gridded=True)),
+    insertion("patches of 14 x 14 float32", *DEPTH, Crops(5_000, (14, 14), gridded=True)),
+    insertion("patches of 2 x 2 complex128", "complex128", (512, 512), Crops(60_000, (2, 2), gridded=True)),
+    insertion("patches of 64 x 64 RGB anywhere", *PHOTO, Crops(350, (64, 64))),
+    insertion("patches of 64 x 64 RGB one over the other", "uint8", (700, 700, 3), Crops(350, (64, 64))),
 ]

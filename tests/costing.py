@@ -12,8 +12,10 @@ from wgslice.layout import Layout
 from wgslice.plans.costs import IN_BLOCKS, Costs, Work, work_name
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
+from wgslice.plans.windows_steps import ENDS as ENDS_OF_ROWS
+from wgslice.tuning.window_probes import window_probes
 
-CHEAP, DEAR = Work(0.0, 1e30), Work(1e-6, 1e6)
+CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
 ENDS = {Kernel.ROW_ENDS, Kernel.NARROW_ENDS}  # which complete these, and are chosen with them
 SOURCES = [Layout.of((2,), (stride,)) for stride in (1, 2, 4, 64)]  # beside each other, near and far
@@ -36,6 +38,10 @@ def priced(
         for width in WIDTHS
         for paired in (False, True)
     }
+    works |= {
+        probe.work: CHEAP if ENDS_OF_ROWS in probe.traits else price(probe.kernel, False)
+        for probe in window_probes()
+    }
     costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, 1e9, works)
     return replace(profile, costs=costs)
 
@@ -51,6 +57,14 @@ def ranking(profile: Profile, *kernels: Kernel, copies: bool = False) -> Profile
     if copies:
         return priced(profile, price, dispatch_s=0, copy_s=0, copy_bytes_per_s=1e40)
     return priced(profile, price, dispatch_s=0)
+
+
+@cache
+def favouring(profile: Profile, *kernels: Kernel) -> Profile:
+    """A profile on which some kernels of windows cost what they do, and everything else much."""
+    costs, names = profile.costs, {kernel.value for kernel in kernels}
+    works = {name: work if name.split()[0] in names else DEAREST for name, work in costs.works.items()}
+    return replace(profile, costs=replace(costs, works=works, dispatch_s=1e-9))
 
 
 @cache

@@ -150,7 +150,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
         printed[kernel] = capsys.readouterr().out
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
-    profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS)
+    profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
     x = wg.asarray(PHOTO.reshape(-1), device)
     check_same(x[::-1].copy().numpy(), PHOTO.reshape(-1)[::-1])

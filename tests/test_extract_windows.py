@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Any, cast
@@ -10,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from clamped import clamped_module
+from costing import favouring, ranking
 from helpers import (
     DTYPES,
     GUARD,
@@ -52,6 +54,23 @@ PROFILES = [
     replace(GPU, blocks_each=2, window_words=3, workgroup_size=8),
 ]
 NAMES = ["cpu", "gpu", "cpu, one block or two words", "gpu, two blocks or three words"]
+
+# Profiles on which each kernel is chosen wherever it can be, beside those above.
+KERNELS = [
+    *(Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS),
+    *(Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS),
+]
+FAVOURING = [favouring(profile, kernel) for profile in (CPU, GPU) for kernel in KERNELS]
+
+# Profiles on which what takes blocks goes before what takes words, and this before what takes elements.
+BLOCKS_FIRST = {
+    profile: ranking(
+        profile,
+        *(Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS),
+        *(Kernel.EXTRACT_WINDOWS, Kernel.INSERT_WINDOWS),
+    )
+    for profile in (CPU, GPU)
+}
 
 
 def numpy_windows(array: Any, offsets: Any, sizes: Any, strides: Any, fill: Any = None) -> Any:
@@ -237,7 +256,7 @@ TIGHT = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, wor
 
 @given(
     case=window_cases(),
-    profile=st.sampled_from(PROFILES),
+    profile=st.sampled_from(PROFILES + FAVOURING),
     tight=st.sampled_from(TIGHT),
     on_gpu=st.booleans(),
     room_of=st.sampled_from([None, "source", "target"]),
@@ -262,7 +281,7 @@ def offset_table(offsets: NDArray[np.int64]) -> Bytes:
 
 
 @settings(max_examples=40)
-@given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+@given(case=window_cases(), profile=st.sampled_from([CPU, GPU, *FAVOURING]), on_gpu=st.booleans())
 def test_kernels_in_tight_limits_do_what_numpy_does(
     device: wg.Device, case: Case, profile: Profile, on_gpu: bool
 ) -> None:
@@ -273,6 +292,22 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
     check_bindings(plan, Limits(8 * alignment, alignment, 4, profile))
     found = run_on_gpu(device, plan, source, target, offset_table(case.offsets))
     check_bytes(found, case.expected(source, target))
+
+
+@settings(max_examples=60)
+@given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+def test_every_way_to_extract_is_right(device: wg.Device, case: Case, profile: Profile, on_gpu: bool) -> None:
+    """Whatever they cost: in blocks of rows, by words, by elements."""
+    plan = case.plan(replace(device.limits, profile=profile), on_gpu=on_gpu)
+    names = [choice.name for choice in plan.choices]
+    assert len(set(names)) == len(names)
+    assert "extract_windows" in names
+    assert list(map(str, plan.steps)) == list(map(str, plan.choices[0].steps))
+    source, target = case.buffers()
+    expected = case.expected(source, target)
+    for choice in plan.choices:
+        way = replace(plan, steps=choice.steps)
+        check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
 
 
 def check_bindings(plan: Any, limits: Limits) -> None:
@@ -414,7 +449,7 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
     """All that a kernel's conditions list, against NumPy."""
     runs, expected = [], []
     for number, case in enumerate(conditions(kernel, profile)):
-        plan = case.plan(replace(device.limits, profile=profile))
+        plan = case.plan(replace(device.limits, profile=favouring(profile, kernel)))
         assert [step.kernel for step in cast("Any", plan.steps)] == [kernel], number
         source, target = case.buffers()
         expected.append(case.expected(source, target))
@@ -453,7 +488,7 @@ def steps_of(
     count: int = 4,
     **changes: Any,
 ) -> Any:
-    """The steps for windows at 0 of a packed input, on a CPU."""
+    """The steps for windows at 0 of a packed input, on a CPU, element by element as a last resort."""
     rank = len(shape)
     given = np.ones(rank, np.int64) if strides is None else np.asarray(strides)
     flips = np.full(count, int(((given < 0) << np.arange(rank)).sum()), np.uint32)
@@ -469,7 +504,7 @@ def steps_of(
         bytes(16) if filled else None,
     )
     target = Layout.packed((count, *windows.sizes), changes.pop("skip", 0))
-    limits = replace(Limits(2**27, 32, 65535, CPU), **changes)
+    limits = replace(Limits(2**27, 32, 65535, BLOCKS_FIRST[CPU]), **changes)
     return plan_extract_windows(windows, Layout.packed(shape), target, width, Terms(limits)).steps
 
 
@@ -478,16 +513,16 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
     for arguments, kernel in [
         ({"shape": (9, 99), "sizes": (3, 31)}, rows),
         ({"shape": (9, 99), "sizes": (3, 30)}, words),  # a row that may hold no block
-        ({"shape": (9, 99), "sizes": (3, 30), "profile": GPU}, rows),
+        ({"shape": (9, 99), "sizes": (3, 30), "profile": BLOCKS_FIRST[GPU]}, rows),
         ({"shape": (9, 99), "sizes": (3, 16), "skip": 16}, rows),
         ({"shape": (9, 99), "sizes": (3, 16), "skip": 1}, words),  # likewise
-        ({"shape": (9, 99), "sizes": (3, 16), "skip": 1, "profile": GPU}, rows),
+        ({"shape": (9, 99), "sizes": (3, 16), "skip": 1, "profile": BLOCKS_FIRST[GPU]}, rows),
         ({"shape": (9, 99), "sizes": (3, 15)}, words),  # three rows in a block
-        ({"shape": (9, 99), "sizes": (3, 15), "profile": GPU}, words),
+        ({"shape": (9, 99), "sizes": (3, 15), "profile": BLOCKS_FIRST[GPU]}, words),
         ({"shape": (9, 99), "sizes": (3, 8), "width": 4}, rows),
         ({"shape": (9, 99), "sizes": (3, 7), "width": 4}, elements),
-        ({"shape": (9, 99), "sizes": (3, 7), "width": 4, "profile": GPU}, rows),
-        ({"shape": (9, 99), "sizes": (3, 3), "width": 4, "profile": GPU}, elements),
+        ({"shape": (9, 99), "sizes": (3, 7), "width": 4, "profile": BLOCKS_FIRST[GPU]}, rows),
+        ({"shape": (9, 99), "sizes": (3, 3), "width": 4, "profile": BLOCKS_FIRST[GPU]}, elements),
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (2, 1)}, rows),
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2)}, words),  # a step inside the row
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 2}, words),
@@ -545,7 +580,7 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
     ragged = skip > 0 or row_nbytes % 16 > 0
     assert row.hindrance() is None
     assert row.hindrance_of_blocks(profile, ragged=ragged) is None
-    pieces, each = deal_blocks(row, profile, ragged=ragged)
+    pieces, each = deal_blocks(row, Kernel.WINDOW_ROWS, profile, ragged=ragged)
     starts = [skip + number * row_nbytes for number in range(6)]
     blocks = [(start + row_nbytes) // 16 - (start + 15) // 16 for start in starts]
     assert pieces * each >= max(blocks)
@@ -885,10 +920,14 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
             wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, out), [[0, 0, 0], [1, 1, 0]], out[1:]
         )
         nbytes, itemsize = prod(out) * np.dtype(dtype).itemsize, np.dtype(dtype).itemsize
-        first, *_, step = str(wg.default_device().compile(windows).plan).splitlines()
+        sides, limits = (windows.input.layout, windows.output.layout), Limits(2**27, 32, 65535, CPU)
+        plan = plan_extract_windows(windows.windows, *sides, itemsize, Terms(limits))
+        first, *_, step, estimate = str(plan).splitlines()
         assert first == f"copy of {nbytes} bytes, items of {itemsize}, planned in elements of {itemsize}"
         assert "window_rows" in step
         assert "blocks of 16 bytes" in step
+        second = "window_words" if itemsize == 1 else "extract_windows"
+        assert re.match(rf"  estimated to take \S+ us; by {second} \S+ us: .*figures", estimate)
 
 
 def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:

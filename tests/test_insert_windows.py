@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from costing import favouring
 from helpers import (
     DTYPES,
     GUARD,
@@ -27,11 +28,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
-from test_extract_windows import NAMES, PROFILES, TIGHT, check_bindings, offset_table, tensor
+from test_extract_windows import (
+    BLOCKS_FIRST,
+    FAVOURING,
+    NAMES,
+    PROFILES,
+    TIGHT,
+    check_bindings,
+    offset_table,
+    tensor,
+)
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.plans.insert_windows import plan_insert_windows
+from wgslice.plans.insert_windows import claims_scratch, plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of, overlapping
 from wgslice.plans.plan import Plan
@@ -178,7 +188,7 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
 
 @given(
     case=insertions(),
-    profile=st.sampled_from(PROFILES),
+    profile=st.sampled_from(PROFILES + FAVOURING),
     tight=st.sampled_from(TIGHT),
     on_gpu=st.booleans(),
     room_of=st.sampled_from([None, "source", "target"]),
@@ -198,7 +208,7 @@ def test_twins_do_what_numpy_does(
 
 
 @settings(max_examples=40)
-@given(case=insertions(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
+@given(case=insertions(), profile=st.sampled_from([CPU, GPU, *FAVOURING]), on_gpu=st.booleans())
 def test_kernels_in_tight_limits_do_what_numpy_does(
     device: wg.Device, case: Case, profile: Profile, on_gpu: bool
 ) -> None:
@@ -278,21 +288,31 @@ def test_layers_are_disjoint_and_behind_all_that_they_overlap(data: st.DataObjec
             )
 
 
-@pytest.mark.parametrize("dispatch_s", [0.0, 1.0])
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
 @settings(max_examples=60)
-def test_overlaps_by_layers_and_by_claims(
-    device: wg.Device, dispatch_s: float, case: Case, profile: Profile
-) -> None:
-    """Both ways, whatever they cost: dispatches that take no time make layers, those that take long none."""
-    priced = replace(profile, costs=replace(profile.costs, dispatch_s=dispatch_s))
-    plan = case.plan(replace(device.limits, profile=priced))
-    claims = [step for step in plan.steps if step.name == "claim_windows"]
+def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
+    """Whatever they cost: in blocks, by words, by elements; where windows overlap in layers and by claims."""
+    plan = case.plan(replace(device.limits, profile=profile))
     contested = insertion_of(case.windows(), case.tensor.sizes, "last").contested
-    assert bool(claims) == (contested and dispatch_s > 0 and bool(plan.steps))
+    names = [choice.name for choice in plan.choices]
+    assert len(set(names)) == len(names)
+    assert ("layers" in names) == (contested and bool(plan.steps))
+    assert not plan.steps or "insert_windows" in names
     source, target = case.buffers()
-    found = run_on_gpu(device, plan, source, target, offset_table(case.offsets))
-    check_bytes(found, case.expected(source, target))
+    expected = case.expected(source, target)
+    for choice in plan.choices:
+        claims = [step for step in choice.steps if step.name == "claim_windows"]
+        assert bool(claims) == (contested and choice.name != "layers")
+        way = replace(plan, steps=choice.steps, scratch=claims_scratch(choice.steps))
+        check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
+
+
+def test_overlaps_go_by_layers_where_dispatches_cost_less_than_claims() -> None:
+    for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["claim_windows", "insert_windows"])):
+        costs = replace(CPU.costs, dispatch_s=dispatch_s)
+        profile = replace(CPU, costs=costs)
+        offsets = [[0, 16], [200, 32], [400, 48]]
+        assert steps_of((999, 2048), (500, 1024), offsets, profile=profile) == kernels
 
 
 def test_overlaps_are_refused_where_they_are_inside() -> None:
@@ -485,7 +505,7 @@ def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> Non
     assert "claim_windows on 3 windows of (40,) to the claims" in str(operator.plan)
     known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]]))
     check_same(known(wg.asarray(windows, device)).numpy(), windows.ravel()[:100])
-    assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_rows")
+    assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_")
 
 
 # the choice of the kernels
@@ -497,28 +517,29 @@ def steps_of(
     """The kernels for windows of a packed batch in a packed tensor, on a CPU."""
     windows = inserted_windows(offsets, (len(offsets), *sizes), shape, strides)
     batch = Layout.packed((len(offsets), *sizes), changes.pop("skip", 0))
-    limits = replace(Limits(2**27, 32, 65535, CPU), **changes)
+    limits = replace(Limits(2**27, 32, 65535, BLOCKS_FIRST[CPU]), **changes)
     insertion = insertion_of(windows, shape, "last")
     plan = plan_insert_windows(insertion, batch, Layout.packed(shape), width, Terms(limits))
     return [step.name for step in plan.steps]
 
 
 def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
-    rows, words, elements, claims = "insert_rows", "insert_words", "insert_windows", "claim_windows"
+    rows, words, elements = "insert_rows", "insert_words", "insert_windows"
     for arguments, kernels in [
         ({"sizes": (3, 31), "offsets": [[1, 1]]}, [rows, words]),
         ({"sizes": (3, 30), "offsets": [[1, 1]]}, [words]),  # a row that may hold no block
-        ({"sizes": (3, 30), "offsets": [[1, 1]], "profile": GPU}, [rows, words]),
+        ({"sizes": (3, 30), "offsets": [[1, 1]], "profile": BLOCKS_FIRST[GPU]}, [rows, words]),
         ({"sizes": (3, 16), "offsets": [[1, 16]]}, [rows]),
         ({"sizes": (3, 16), "offsets": [[1, 17]]}, [words]),
-        ({"sizes": (3, 16), "offsets": [[1, 17]], "profile": GPU}, [rows, words]),
+        ({"sizes": (3, 16), "offsets": [[1, 17]], "profile": BLOCKS_FIRST[GPU]}, [rows, words]),
         ({"sizes": (3, 15), "offsets": [[1, 16]]}, [words]),
-        ({"sizes": (3, 15), "offsets": [[1, 16]], "profile": GPU}, [words]),
+        ({"sizes": (3, 15), "offsets": [[1, 16]], "profile": BLOCKS_FIRST[GPU]}, [words]),
         ({"sizes": (3, 1), "offsets": [[1, 16]]}, [elements]),
         ({"sizes": (3, 8), "offsets": [[1, 4]], "width": 4}, [rows]),
-        ({"sizes": (3, 3), "offsets": [[1, 4]], "width": 4}, [elements]),
+        ({"sizes": (3, 3), "offsets": [[1, 4]], "width": 4}, [words]),
+        ({"sizes": (3, 1), "offsets": [[1, 4]], "width": 4}, [elements]),
         ({"sizes": (3, 32), "offsets": [[1, 16], [5, -16]]}, [rows, rows, words]),  # one is clipped
-        ({"sizes": (3, 32), "offsets": [[1, 16], [3, 16]]}, [claims, elements]),
+        ({"sizes": (3, 32), "offsets": [[1, 16], [3, 16]]}, [rows, rows]),  # a layer each
         ({"sizes": (3, 32), "offsets": [[1, 16], [1, 16]]}, [rows]),
         ({"sizes": (3, 32), "offsets": [[1, 16]], "strides": (2, 1)}, [rows]),
         ({"sizes": (3, 32), "offsets": [[1, 16]], "strides": (1, 2)}, [elements]),
@@ -531,7 +552,8 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
 @pytest.mark.parametrize("profile", PROFILES, ids=NAMES)
 def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> None:
     """Rows of lengths around a block and two, forwards and backwards, of some channels, clipped or not."""
-    limits = replace(device.limits, profile=profile)
+    in_rows = favouring(profile, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS)
+    limits = replace(device.limits, profile=in_rows)
     seen, runs, results = set(), [], []
     for width, channels, nbytes in product((1, 2, 4, 8, 16), (1, 3), (16, 17, 30, 31, 32, 48, 67, 200)):
         size = max(nbytes // (width * channels), 1)

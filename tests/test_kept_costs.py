@@ -119,7 +119,7 @@ DEFECTS = {
     ),
     "no fallback": (
         changed(f"costs/works/{FALLBACK}"),
-        f"costs.works lacks '{FALLBACK}': slice1 is what copies that no other kernel takes fall to",
+        f"costs.works lacks '{FALLBACK}': claim_windows takes what no other kernel does",
     ),
 }
 

@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from costing import favouring
 from helpers import GUARD, Bytes, random_bytes, whole_words
 from numbered import numbered_module
 from running import run_on_gpu, run_side_by_side, side_by_side
@@ -85,7 +86,7 @@ def test_invocations_write_of_windows_what_the_twin_says(
 ) -> None:
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
-    limits = replace(device.limits, profile=profile)
+    limits = replace(device.limits, profile=favouring(profile, kernel))
     seen = 0
     for case in islice(window_conditions(kernel, profile), 0, None, 5):
         if kernel is Kernel.EXTRACT_WINDOWS and case.width < 4:

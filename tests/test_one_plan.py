@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from costing import preferring
+from costing import favouring, preferring
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -327,15 +327,19 @@ def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
     assert len(plan.steps) > len(operator.plan.steps)
 
 
-def test_tight_windows_leave_only_the_last_to_words(device: wg.Device) -> None:
+def test_tight_windows_leave_only_the_last_to_words(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = favouring(device.limits.profile, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
     source = random_bytes(40 * 96).reshape(40, 96)
-    offsets = [[0, 3], [9, 1], [4, 11], [37, 26]]
+    offsets = [[0, 3], [9, 1], [4, 11], [37, 26]] * 15
     expected = np.stack([source[row : row + 3, column : column + 67] for row, column in offsets])
-    described = wg.TensorDesc("u1", (40, 96)), wg.TensorDesc("u1", (4, 3, 67))
+    described = wg.TensorDesc("u1", (40, 96)), wg.TensorDesc("u1", (60, 3, 67))
     operator = device.compile(wg.ExtractWindows(*described, offsets, (3, 67)))
     plan = check_tight(device, operator, source.reshape(-1), expected)
     rows, elements = plan.steps
-    assert str(rows).startswith("window_rows on 3 windows")
+    assert str(rows).startswith("window_rows on 59 windows")
     assert str(elements).startswith("window_words on 1 windows")
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,16 +22,24 @@ from bench.compilers.planned import LIMITS
 from bench.compilers.report import write_modules
 from bench.compilers.variants import Variant, variant_of
 from wgslice.plans.costs import Work
-from wgslice.plans.steps import Dispatch, dispatch_of
-from wgslice.plans.terms import span_of
+from wgslice.plans.steps import Dispatch
+from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.twins import trace
+from wgslice.shaders.windows_twins import trace_windows
 from wgslice.tuning.measure import work_of
-from wgslice.tuning.probes import Probe, probes
+from wgslice.tuning.probes import probes
 
 __all__ = ["MEMORY_BYTES_PER_S", "works"]
 
 COMPILER = "AMD NAVI21"  # whose inverse throughput counts
 PROBE_NBYTES = 2**22
+
+# How loops begin that go round once on a GPU, but for some invocations: over the rows and the words of one
+# that takes a single word, and over the ends of its row.
+ONCE = ("while (element < stop)", "for (var word = ", "for (var left = edges.count")
+
+# Of each class of work its dispatches, each with the name that its cycles are known by.
+Steps: TypeAlias = Mapping[str, Sequence[tuple[str, Dispatch | WindowDispatch]]]
 
 # Memory of 500 GB/s, read and written together, and time for 400 cycles of an invocation while it moves 16
 # bytes from one side to the other: between an H200, which has time for 200 instructions, and an integrated
@@ -38,26 +48,35 @@ MEMORY_BYTES_PER_S = 500e9
 CYCLE_S = 2 * 16 / MEMORY_BYTES_PER_S / 400
 
 
-def dispatches(probe: Probe) -> Iterator[Dispatch]:
-    """A probe's copies, as they are dealt on a GPU."""
-    kernel, reason, paired = probe.candidate
-    width = probe.width_nbytes
-    for source, target in probe.copies(PROBE_NBYTES):
-        bindings = span_of(source, width, LIMITS), span_of(target, width, LIMITS)
-        yield dispatch_of(kernel, source, target, width, bindings, LIMITS, reason, paired)
-
-
-def seconds(step: Dispatch, cycles: float) -> float:
+def seconds(step: Dispatch | WindowDispatch, cycles: float) -> float:
     """What an invocation of a dispatch takes."""
     some, source, target = sampled(step)
-    assert isinstance(some, Dispatch)
-    traced = trace(some, source, target)
+    if isinstance(some, WindowDispatch):
+        assert some.windows.offsets is not None
+        traced = trace_windows(some, source, target, some.windows.offsets.astype(np.int64))
+    else:
+        assert isinstance(some, Dispatch)
+        traced = trace(some, source, target)
     invocations = prod(some.share.workgroups) * some.share.workgroup_size
     touched = np.mean([sum(moved_nbytes(traced, wave)[:2]) for wave in WAVES])
     return cycles * CYCLE_S + float(touched) / MEMORY_BYTES_PER_S / invocations
 
 
-def works(cycles: Mapping[str, float], steps: Mapping[str, list[tuple[str, Dispatch]]]) -> dict[str, Work]:
+def once(text: str) -> str:
+    """A module whose loops that mostly go round once do just that: the compiler counts others eight times."""
+    for loop in ONCE:
+        start = text.find(loop)
+        depth, place = 0, text.find("{", start)
+        while start >= 0:
+            depth += {"{": 1, "}": -1}.get(text[place], 0)
+            if depth == 0:
+                text = f"{text[:place]}break;\n{text[place:]}"
+                break
+            place += 1
+    return text
+
+
+def works(cycles: Mapping[str, float], steps: Steps) -> dict[str, Work]:
     """The costs of each class of work, of what its variants' cycles are."""
     found: dict[str, Work] = {}
     for work, dealt in steps.items():
@@ -74,19 +93,22 @@ def main() -> int:
         print("bench: node and AMD's driver are needed", file=sys.stderr)
         return 1
     chosen: list[Variant] = []
-    steps: dict[str, list[tuple[str, Dispatch]]] = {}
+    steps: dict[str, list[tuple[str, Dispatch | WindowDispatch]]] = {}
     for probe in probes():
         dealt = []
-        for step in dispatches(probe):
+        for step in probe.steps(PROBE_NBYTES, LIMITS):
             dealt.append((f"{step.kernel.value}-{len(chosen)}", step))
-            chosen.append(variant_of(probe.work, step))
+            variant = variant_of(probe.work, step)
+            is_of_windows = isinstance(step, WindowDispatch)
+            chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)
         steps[probe.work] = dealt
     with tempfile.TemporaryDirectory() as folder:
         write_modules(node, chosen, Path(folder))
         said = compile_folder(driver, Path(folder))["statistics"]
     cycles = {name: of["Inverse Throughput"] for name, of in said.items()}
     for name, work in works(cycles, steps).items():
-        print(f'    "{name}": Work({work.invocation_s:.2e}, {work.bytes_per_s:.2e}),')
+        figures = f'"invocation_s": {work.invocation_s:.3g}, "bytes_per_s": {work.bytes_per_s:.3g}'
+        print(f'   "{name}": {{{figures}}},')
     return 0
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
-from wgslice.plans.insert_windows import plan_insert_windows
+from wgslice.plans.insert_windows import claims_scratch, plan_insert_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
@@ -30,13 +30,6 @@ ROWS_OF_PIXELS = (
     *((1, 1, 31), (1, 1, 64), (1, 3, 96), (1, 4, 64), (2, 1, 16), (2, 3, 66)),
     *((4, 1, 16), (4, 1, 64), (8, 1, 64), (16, 1, 96)),
 )
-
-# Kernels that are left out, so that the next one takes what they would.
-LEFT_OUT: list[frozenset[Kernel]] = [
-    frozenset(),
-    frozenset({Kernel.INSERT_ROWS}),
-    frozenset({Kernel.INSERT_ROWS, Kernel.INSERT_WORDS}),
-]
 
 
 @dataclass(frozen=True)
@@ -116,10 +109,11 @@ class InsertCase:
         steps = self.signs * np.array([1, self.step, 1])
         windows = inserted_windows(self.offsets, source.sizes, target.sizes, steps)
         insertion = insertion_of(windows, target.sizes, "last")
-        for left_out in LEFT_OUT:
-            terms = Terms(replace(limits, distrusted=left_out))
-            whole = plan_insert_windows(insertion, source, target, self.width, terms)
-            for part, plan in parts_of(whole):
+        terms = Terms(replace(limits, distrusted=frozenset()))
+        whole = plan_insert_windows(insertion, source, target, self.width, terms)
+        for choice in whole.choices:
+            scratch = claims_scratch(choice.steps)
+            for part, plan in parts_of(replace(whole, steps=choice.steps, scratch=scratch)):
                 nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
                 trial = Trial(plan, str(self), *nbytes, partial(self.expected, part))
                 if (trial.kernel, part) not in tried:

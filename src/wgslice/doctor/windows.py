@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
 from wgslice.plans.extract_windows import plan_extract_windows
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.windows_steps import Windows
@@ -31,13 +31,6 @@ ROWS_OF_PIXELS = (
     *((1, 1, 31), (1, 1, 64), (1, 3, 96), (1, 4, 64), (1, 16, 64), (2, 1, 16), (2, 3, 66)),
     *((4, 1, 16), (4, 1, 64), (8, 1, 64), (16, 1, 16), (16, 1, 96)),
 )
-
-# Kernels that are left out, so that the next one takes what they would.
-LEFT_OUT: list[frozenset[Kernel]] = [
-    frozenset(),
-    frozenset({Kernel.WINDOW_ROWS}),
-    frozenset({Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}),
-]
 
 
 @dataclass(frozen=True)
@@ -107,20 +100,16 @@ class WindowsCase:
 
     def trials(self, limits: Limits) -> Iterator[Trial]:
         """One for each kernel that takes these windows."""
-        source, target, tried = self.input, self.output, set()
+        source, target = self.input, self.output
         dtype = self.offset_dtype
         table = Table(Layout.packed(self.offsets.shape), np.dtype(dtype).itemsize) if dtype else None
         content = np.ascontiguousarray(self.offsets, dtype).view(np.uint8).ravel() if dtype else None
-        for left_out in LEFT_OUT:
-            terms = Terms(replace(limits, distrusted=left_out), table=table)
-            plan = plan_extract_windows(self.windows, source, target, self.width, terms)
-            nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
-            if len(plan.steps) > 1:  # cut, which bindings and grids of most devices need not
-                continue
-            trial = Trial(plan, str(self), *nbytes, self.expected, content)
-            if trial.kernel not in tried:
-                tried.add(trial.kernel)
-                yield trial
+        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
+        plan = plan_extract_windows(self.windows, source, target, self.width, terms)
+        nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
+        for choice in plan.choices:
+            if len(choice.steps) == 1:  # others are cut, which bindings and grids of most devices need not
+                yield Trial(replace(plan, steps=choice.steps), str(self), *nbytes, self.expected, content)
 
 
 def windows_cases() -> Iterator[WindowsCase]:

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from wgslice.kept_costs.subject import Subject
 from wgslice.layout import Layout
-from wgslice.plans.costs import Costs, Work, work_name
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.costs import Costs, Work, windows_work, work_name
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.version import VERSION
 
 __all__ = ["Record", "RecordError", "figures_of", "origin_of", "read_record"]
@@ -110,9 +110,8 @@ def costs_of(content: Mapping[str, Any], date: datetime) -> Costs:
         figure = {field.name: figure_of(work, field.name, f"costs.works.{name}.") for field in fields(Work)}
         works[name] = Work(**figure)
     for name in sorted(fallbacks() - works.keys()):
-        raise RecordError(
-            f"costs.works lacks {name!r}: slice1 is what copies that no other kernel takes fall to"
-        )
+        kernel, _ = name.split()
+        raise RecordError(f"costs.works lacks {name!r}: {kernel} takes what no other kernel does")
     return Costs(origin_of(date), **fixed, works=works, is_tuned=True)
 
 
@@ -123,9 +122,12 @@ def is_work(name: str) -> bool:
 
 
 def fallbacks() -> set[str]:
-    """The classes of work of the kernel that takes what no other does."""
+    """The classes of work of the kernels that take what no other does."""
     ways = product(SOURCES, WIDTHS_NBYTES)
-    return {work_name(Kernel.SLICE1, source, width, paired=False) for source, width in ways}
+    copies = {work_name(Kernel.SLICE1, source, width, paired=False) for source, width in ways}
+    windows = product((Kernel.EXTRACT_WINDOWS, Kernel.INSERT_WINDOWS), WIDTHS_NBYTES)
+    claims = windows_work(Kernel.CLAIM_WINDOWS, WORD_NBYTES)
+    return copies | {claims} | {windows_work(kernel, width) for kernel, width in windows}
 
 
 def date_of(content: Mapping[str, Any]) -> datetime:

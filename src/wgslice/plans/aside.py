@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
 
 from wgslice.layout import Layout
+from wgslice.plans.choosing import Choice
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.estimates import seconds_of
 from wgslice.plans.plan import Plan, Planner, Step
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
@@ -40,7 +43,22 @@ def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int,
     packing = [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
     plan = planner(source, target, itemsize, terms._replace(table=packed))
     scratch = Memory.PACKED_OFFSETS, packed.layout.size * packed.itemsize
-    return replace(plan, steps=(*packing, *plan.steps), scratch=(*plan.scratch, scratch))
+    return replace(
+        plan,
+        steps=(*packing, *plan.steps),
+        scratch=(*plan.scratch, scratch),
+        alternatives_of=partial(after, packing, plan),
+    )
+
+
+def after(packing: Sequence[Step], plan: Plan) -> list[Choice]:
+    """A plan's alternatives, each after the steps that pack the offsets."""
+    assert plan.costs is not None
+    packing_s = seconds_of(packing, plan.costs)
+    return [
+        choice._replace(steps=(*packing, *choice.steps), seconds=packing_s + choice.seconds)
+        for choice in plan.choices
+    ]
 
 
 def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:

@@ -19,6 +19,7 @@ from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms, span_of
 
 __all__ = [
+    "LEAST_OF_BLOCKS",
     "RUNS_OF_A_PIPELINE",
     "WORTHWHILE",
     "Choice",

@@ -30,7 +30,18 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Pl
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
     steps = in_order(cheapest(source, target, width_nbytes, terms).steps)
     others = partial(alternatives, source, target, width_nbytes, terms)
-    return Plan(nbytes, itemsize, width_nbytes, source, target, steps, terms=terms, alternatives_of=others)
+    costs = terms.limits.profile.costs
+    return Plan(
+        nbytes,
+        itemsize,
+        width_nbytes,
+        source,
+        target,
+        steps,
+        costs=costs,
+        terms=terms,
+        alternatives_of=others,
+    )
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:

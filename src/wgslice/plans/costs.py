@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ __all__ = [
     "name_of",
     "pattern",
     "step_of",
+    "windows_work",
     "work_name",
 ]
 
@@ -30,7 +31,6 @@ MOST_NAMES = 1024  # kept
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
     *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS, Kernel.ROW_ENDS, Kernel.NARROW_ENDS),
-    *(Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS),
 }
 
 # Kernels for which that is the step between elements.
@@ -65,7 +65,7 @@ class Costs:
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
     plain_bytes_per_s: float  # of a shader that copies words and does nothing else
-    works: Mapping[str, Work]  # by `work_name`; a kernel of which a class is missing does not take it
+    works: Mapping[str, Work] = field(repr=False)  # by name; a kernel that lacks one does not take it
     is_tuned: bool = False  # whether all of them were measured on this machine
 
 
@@ -85,6 +85,11 @@ def name_of(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: in
     elif kernel not in ALIKE:
         parts.append(lies)
     return " ".join(parts)
+
+
+def windows_work(kernel: Kernel, width_nbytes: int, *traits: str) -> str:
+    """The class of work that a kernel does on windows, in elements, words or blocks of a width."""
+    return " ".join([kernel.value, str(width_nbytes), *traits])
 
 
 def step_of(source: Layout) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,14 @@ from numpy.typing import NDArray
 from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.estimates import seconds_of
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Planner, Step, in_order
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import Limits, untrusted
 from wgslice.plans.terms import Terms
-from wgslice.plans.window_rows import plan_rows
-from wgslice.plans.windows_elements import plan_elements
+from wgslice.plans.ways import Way, by_estimate, cheapest_way
+from wgslice.plans.window_rows import Rows, plan_rows
+from wgslice.plans.windows_elements import elements_ways
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Windows
 
@@ -33,7 +35,7 @@ def extract_windows_planner(windows: Windows) -> Planner:
 def plan_extract_windows(
     windows: Windows, source: Layout, target: Layout, itemsize: int, terms: Terms
 ) -> Plan:
-    """Copy windows of a source: by rows, by elements, or one by one where a binding holds none."""
+    """Copy windows of a source, in the way that is estimated to take the least time."""
     nbytes = target.size * itemsize
     if target.size > U32_MAX:
         raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
@@ -41,14 +43,37 @@ def plan_extract_windows(
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(windows, terms.limits, "extract")
     request = Request(windows, source, target, itemsize, terms)
-    rows, left, hindrance = plan_rows(request)
-    steps: Iterator[Step]
-    if not rows and one_is_too_large(request) and windows.offsets is not None and windows.fill is None:
-        pairs = one_by_one(request, windows.offsets)
-        steps = (step for pair in pairs for step in plan_copy(*pair, itemsize, terms).steps)
-    else:
-        steps = chain(rows, plan_elements(request, left, hindrance))
-    return Plan(nbytes, itemsize, itemsize, source, target, in_order(steps))
+    costs, found = terms.limits.profile.costs, list(ways(request))
+    chosen = cheapest_way(found, costs)
+    if chosen is None:
+        raise RuntimeError(untrusted(f"windows of sizes {windows.sizes}", terms.limits))
+    steps, others = in_order(chosen.steps), partial(by_estimate, found, costs)
+    return Plan(nbytes, itemsize, itemsize, source, target, steps, costs=costs, alternatives_of=others)
+
+
+def ways(request: Request) -> Iterator[Way]:
+    """The ways to copy windows: in blocks of rows, by words, by elements; one by one, if they are large."""
+    costs = request.limits.profile.costs
+    rows = plan_rows(request)
+    if rows.steps:
+        least_s = seconds_of(rows.steps, costs)
+        yield Way(Kernel.WINDOW_ROWS.value, least_s, partial(with_rest, request, rows))
+    hindrance = "" if rows.steps and rows.left == request.windows.count else rows.hindrance
+    yield from elements_ways(request, 0, hindrance)
+    if one_is_too_large(request) and request.windows.offsets is not None and request.windows.fill is None:
+        yield Way("window by window", 0.0, partial(one_by_one, request, request.windows.offsets))
+
+
+def with_rest(request: Request, rows: Rows) -> Iterator[Step]:
+    """Rows of some windows, and the cheapest way to copy those that are left; none without such a way."""
+    rest = None
+    if rows.left < request.windows.count:
+        costs = request.limits.profile.costs
+        rest = cheapest_way(elements_ways(request, rows.left, rows.hindrance), costs)
+        if rest is None:
+            return
+    yield from rows.steps
+    yield from rest.steps if rest else ()
 
 
 def check_tables(windows: Windows, limits: Limits, verb: str) -> None:
@@ -69,7 +94,7 @@ def one_is_too_large(request: Request) -> bool:
     return max((side.stop - side.lowest) * request.itemsize for side in (box, one)) > request.most_nbytes
 
 
-def one_by_one(request: Request, offsets: NDArray[np.int32]) -> Iterator[tuple[Layout, Layout]]:
+def one_by_one(request: Request, offsets: NDArray[np.int32]) -> Iterator[Step]:
     """Each window, which lies inside the source, as a copy of its own."""
     windows = request.windows
     for number, (begins, flips) in enumerate(zip(offsets.tolist(), windows.flips.tolist(), strict=True)):
@@ -79,4 +104,5 @@ def one_by_one(request: Request, offsets: NDArray[np.int32]) -> Iterator[tuple[L
             backwards = flips >> axis & 1
             start, stride = (begin + last, -step) if backwards else (begin, step)
             indices.append(range(start, start + size * stride, stride))
-        yield request.tensor.select(indices), request.batch.select([number, *map(range, windows.sizes)])
+        target = request.batch.select([number, *map(range, windows.sizes)])
+        yield from plan_copy(request.tensor.select(indices), target, request.itemsize, request.terms).steps

@@ -9,7 +9,7 @@ from math import prod
 from wgslice.layout import Layout
 from wgslice.plans.candidates import LEAST_SHIFTED_NBYTES, SHIFTED_STEPS
 from wgslice.plans.choosing import cheapest
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.profiles import FAILED, Profile
 from wgslice.plans.rows import run_nbytes
 from wgslice.plans.splitting import has_room
@@ -19,7 +19,6 @@ from wgslice.plans.tiles import tile_axis
 
 __all__ = ["Copied"]
 
-WORD_NBYTES = 4
 FASTEST = {
     *(Kernel.WIDE_ROWS, Kernel.WIDE_GRID, Kernel.TILES, Kernel.WIDE_TILES),
     *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),

@@ -12,13 +12,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.steps import Span
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Claims
 
 __all__ = ["Band", "Numbers", "bands", "held", "leaving_windows"]
 
-CLAIM_NBYTES = 4
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
 
 
@@ -50,7 +50,7 @@ class Band:
     @property
     def claims_nbytes(self) -> int:
         """Bytes of the claims."""
-        return prod(self.claim_sizes) * CLAIM_NBYTES
+        return prod(self.claim_sizes) * WORD_NBYTES
 
     @property
     def claim_strides(self) -> list[int]:
@@ -100,7 +100,7 @@ def fitting(request: Request, ranges: list[range], differ: Sequence[bool]) -> It
     claims = [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
     if (part.stop - part.lowest) * request.itemsize > request.most_nbytes:
         reaches = [abs(reach) for reach in part.reaches]
-    elif prod(claims) * CLAIM_NBYTES > request.most_nbytes:
+    elif prod(claims) * WORD_NBYTES > request.most_nbytes:
         reaches = claims
     else:
         yield ranges

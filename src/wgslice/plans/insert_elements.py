@@ -7,7 +7,7 @@ from math import prod
 
 from wgslice.plans.dealing import Share
 from wgslice.plans.insert_bands import Band, Numbers, held
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.windows_elements import parts
@@ -15,8 +15,6 @@ from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Dimension, WindowDispatch
 
 __all__ = ["claims_of", "elements_of"]
-
-WORD_NBYTES = 4
 
 
 def claims_of(request: Request, band: Band) -> Iterator[WindowDispatch]:

@@ -8,18 +8,18 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from wgslice.plans.costs import windows_work
 from wgslice.plans.insert_bands import Band, Numbers, held, leaving_windows
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.profiles import FAILED
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.profiles import FAILED, UNKNOWN
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.window_row import Row, deal_blocks, longest_row
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch
+from wgslice.plans.windows_steps import ENDS, MIRRORED, InsertRowsDispatch, InsertWordsDispatch
 
-__all__ = ["TIGHT", "RowWay", "find_row_way"]
+__all__ = ["TIGHT", "RowWay", "row_ways"]
 
-WORD_NBYTES = 4
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
 TIGHT = "the input's buffer ends inside a vector of 16 bytes"
@@ -31,35 +31,58 @@ class RowWay:
     """How windows are inserted row by row."""
 
     row: Row
+    kernel: Kernel  # in blocks, or by words
     ragged: bool  # whether some row begins or ends inside a block of the output, if the tensor has all of it
-    in_words: str  # why rows are not taken in blocks, where they are not
     stop: int  # the first window that is left out, since the input's buffer ends inside a vector
+    hindrance: str = ""  # why rows are not taken in blocks, where they cannot be
 
     def steps_of(self, band: Band) -> Iterator[RowsStep]:
         """The dispatches for the windows of a band."""
-        return words_of(self, band) if self.in_words else blocks_of(self, band.before(self.stop))
+        if self.kernel is Kernel.INSERT_WORDS:
+            return words_of(self, band)
+        return blocks_of(self, band.before(self.stop))
+
+    @property
+    def works(self) -> list[str]:
+        """The classes of work of its dispatches, that of most of them first."""
+        by_words = [windows_work(Kernel.INSERT_WORDS, WORD_NBYTES, *(MIRRORED,) * self.row.mirrored)]
+        if self.kernel is Kernel.INSERT_WORDS:
+            return by_words
+        ends = windows_work(Kernel.INSERT_WORDS, WORD_NBYTES, ENDS, *(MIRRORED,) * self.row.mirrored)
+        return [self.row.work(self.kernel), ends]
 
 
-def find_row_way(request: Request, found: list[Band], numbers: Numbers, *, contested: bool) -> RowWay | str:
-    """How some windows are inserted row by row into bands, or why they are not."""
+def row_ways(request: Request, found: list[Band], numbers: Numbers) -> tuple[list[RowWay], str]:
+    """How some windows can be inserted row by row into bands, and why not in blocks, where they cannot be.
+
+    In blocks first, if that is possible.
+    """
     row, limits = longest_row(request), request.limits
+    contested = any(band.contested for band in found)
     hindrance = row.hindrance() or hindrance_of_bindings(row, found)
     if contested and any(band.differ[row.axis] for band in found) and request.windows.sizes[row.axis] > 1:
         hindrance = hindrance or "windows may overlap in parts of rows"
     if hindrance is None and Kernel.INSERT_WORDS in limits.distrusted:
         hindrance = FAILED
     if hindrance:
-        return hindrance
+        return [], hindrance
     ragged = is_ragged(row, numbers)
-    in_words = row.hindrance_of_blocks(limits.profile, ragged=ragged)
+    hindrance = row.hindrance_of_blocks(limits.profile, ragged=ragged)
     stop = windows_with_room(request)
-    if in_words is None and contested and stop < request.windows.count:
-        in_words = TIGHT
-    if in_words is None and Kernel.INSERT_ROWS in limits.distrusted:
-        in_words = FAILED
-    if in_words and not row.nbytes > request.itemsize < WORD_NBYTES:
-        return in_words
-    return RowWay(row, ragged, in_words or "", request.windows.count if in_words else stop)
+    if contested and stop < request.windows.count:
+        hindrance = hindrance or TIGHT
+    if Kernel.INSERT_ROWS in limits.distrusted:
+        hindrance = hindrance or FAILED
+    in_blocks = RowWay(row, Kernel.INSERT_ROWS, ragged, stop)
+    works = limits.profile.costs.works
+    if not works.keys() >= set(in_blocks.works):
+        hindrance = hindrance or UNKNOWN
+    ways = [] if hindrance else [in_blocks]
+    why = hindrance or (TIGHT if stop < request.windows.count else "")
+    by_words = RowWay(row, Kernel.INSERT_WORDS, ragged, request.windows.count, why)
+    if row.nbytes > request.itemsize and works.keys() >= set(by_words.works):
+        ways.append(by_words)
+    return ways, why
 
 
 def hindrance_of_bindings(row: Row, found: list[Band]) -> str | None:
@@ -126,7 +149,7 @@ def bound(row: Row, band: Band, numbers: Numbers, pieces: int) -> Iterator[Bound
 def blocks_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
     """Whole blocks of rows, then their ends; windows that leave the band apart from those that do not."""
     row, request = way.row, way.row.request
-    pieces, each = deal_blocks(row, request.limits.profile, ragged=way.ragged)
+    pieces, each = deal_blocks(row, Kernel.INSERT_ROWS, request.limits.profile, ragged=way.ragged)
     orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
     leaving = leaving_windows(request, band.numbers, band.ranges)
     for leave in (False, True):
@@ -158,7 +181,7 @@ def words_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
     each = min(most, BLOCK_WORDS) if row.request.limits.profile.contiguous else 1
     pieces = -(-most // each)
     for some in bound(row, band, band.numbers, pieces):
-        yield words(row, some, pieces, each, ends=False, hindrance=way.in_words)
+        yield words(row, some, pieces, each, ends=False, hindrance=way.hindrance)
 
 
 def words(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["WIDEST_NBYTES", "Kernel"]
+__all__ = ["WIDEST_NBYTES", "WORD_NBYTES", "Kernel"]
 
 WIDEST_NBYTES = 16  # that an invocation moves at once: one vec4<u32>
+WORD_NBYTES = 4
 
 
 class Kernel(Enum):
@@ -71,4 +72,8 @@ class Kernel(Enum):
             *(Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS),
         ):
             return WIDEST_NBYTES
-        return 4 if self in (Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS) else width_nbytes
+        by_words = (
+            *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS),
+            *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
+        )
+        return WORD_NBYTES if self in by_words else width_nbytes

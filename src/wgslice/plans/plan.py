@@ -10,6 +10,7 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choosing import Choice
+from wgslice.plans.costs import Costs
 from wgslice.plans.estimates import Step, seconds_of
 from wgslice.plans.hindrances import Copied
 from wgslice.plans.row_copies import are_whole_words, row_sizes
@@ -39,7 +40,7 @@ class Plan:
     summary : str
         Merged sizes, element width and kernels in a line.
     seconds : float or None
-        Estimate of the time from its submission to the end of the wait; None for windows.
+        Estimate of the time from its submission to the end of the wait; None where there is nothing to do.
     hindrances : tuple of str
         What is in the way of something faster, a line for each such way.
     """
@@ -51,6 +52,7 @@ class Plan:
     target: Layout
     steps: tuple[Step, ...]
     scratch: tuple[tuple[Memory, int], ...] = ()  # buffers to make for each recording, with their bytes
+    costs: Costs | None = None  # that it is estimated by
     terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
     alternatives_of: Callable[[], list[Choice]] = list  # every way to do it, the cheapest first
 
@@ -83,10 +85,9 @@ class Plan:
     @property
     def seconds(self) -> float | None:
         """Estimate of the time from the submission to the end of the wait."""
-        if self.terms is None:
+        if self.costs is None:
             return None
-        costs = self.terms.limits.profile.costs
-        return costs.submission_s + seconds_of(self.steps, costs)
+        return self.costs.submission_s + seconds_of(self.steps, self.costs)
 
     @cached_property
     def is_contested(self) -> bool:
@@ -103,14 +104,13 @@ class Plan:
 
     def estimate(self) -> Iterator[str]:
         """What it is estimated to take, and what the next best way would, as it is printed."""
-        if self.terms is None or self.seconds is None:
+        if self.costs is None or self.seconds is None:
             return
-        costs = self.terms.limits.profile.costs
         line = f"estimated to take {duration(self.seconds)}"
         if len(self.choices) > 1:
             second = self.choices[1]
-            line += f"; by {second.name} {duration(costs.submission_s + second.seconds)}"
-        yield f"{line}: {costs.origin}"
+            line += f"; by {second.name} {duration(self.costs.submission_s + second.seconds)}"
+        yield f"{line}: {self.costs.origin}"
 
     @cached_property
     def hindrances(self) -> tuple[str, ...]:

@@ -23,12 +23,12 @@ __all__ = [
     "MOST_STAGING",
     "MOST_UNIFORM_BUFFERS",
     "PATTERN_NBYTES",
-    "PIECE_BLOCKS",
     "PIXEL_BLOCKS",
     "SECTOR_NBYTES",
     "SMALL_NBYTES",
     "STAGING_NBYTES",
     "TILE_NBYTES",
+    "UNKNOWN",
     "UPLOAD_CHUNK_NBYTES",
     "WAVE_LANES",
     "WIDE_TILE_SIDES",
@@ -134,6 +134,7 @@ class Limits:
 
 
 FAILED = "it failed the self-test of this device"
+UNKNOWN = "nothing is known of what it costs"
 
 
 def untrusted(what: str, limits: Limits) -> str:
@@ -144,10 +145,6 @@ def untrusted(what: str, limits: Limits) -> str:
         "and report what `wgslice doctor` prints"
     )
 
-
-# What an invocation costs beside its copying, in blocks of 16 bytes of a row of windows, by the measurement
-# of `window_blocks` above.
-PIECE_BLOCKS = 2
 
 # Blocks that an invocation may take of a row of windows: few choices, since each is a pipeline to compile,
 # 0.1 to 0.4 s on lavapipe.

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
+from wgslice.plans.costs import windows_work
 from wgslice.plans.dealing import deal_row
 from wgslice.plans.insert_bands import Band
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.profiles import BLOCKS_EACH, PIECE_BLOCKS, Profile
+from wgslice.plans.profiles import BLOCKS_EACH, Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import Dimension, Windows
+from wgslice.plans.windows_steps import MIRRORED, RAGGED, Dimension, Windows
 
 __all__ = ["MOST_CHANNELS", "Row", "deal_blocks", "longest_row"]
 
@@ -48,6 +49,15 @@ class Row:
     def channels(self) -> int:
         """Elements an index that keep their order."""
         return self.unit * self.request.itemsize // self.element_nbytes
+
+    def work(self, kernel: Kernel, *, ragged: bool = False) -> str:
+        """The class of work of its blocks."""
+        traits = (*(RAGGED,) * (ragged and kernel is Kernel.WINDOW_ROWS), *(MIRRORED,) * self.mirrored)
+        return windows_work(kernel, kernel.unit_nbytes(self.element_nbytes), *traits)
+
+    def woven_nbytes(self, nbytes: int) -> int:
+        """Bytes put together for so many of blocks: a block for each channel of what may be mirrored."""
+        return nbytes * (self.channels if self.mirrored else 1)
 
     def hindrance(self) -> str | None:
         """Why windows are not taken row by row; None where they are."""
@@ -143,16 +153,21 @@ def in_line(batch: Layout, axis: int, unit: int) -> bool:
     return beside and (batch.sizes[axis] == 1 or batch.strides[axis] == unit * size)
 
 
-def deal_blocks(row: Row, profile: Profile, *, ragged: bool) -> tuple[int, int]:
-    """Invocations a row, and the blocks that each takes; ragged rows begin or end inside of some."""
+def deal_blocks(row: Row, kernel: Kernel, profile: Profile, *, ragged: bool) -> tuple[int, int]:
+    """Invocations a row of a kernel, and the blocks that each takes; ragged rows begin or end inside of some.
+
+    As many as take the least time; no more than every row has, where an invocation takes neighbours.
+    """
     if not profile.contiguous:
-        return deal_row(Kernel.WINDOW_ROWS, row.nbytes, 1, profile)
+        return deal_row(kernel, row.nbytes, 1, profile)
+    work = profile.costs.works[row.work(kernel, ragged=ragged)]
+    block_s = row.woven_nbytes(WIDEST_NBYTES) / work.bytes_per_s
     most = row.nbytes // WIDEST_NBYTES
     least = most  # whole blocks of a row, wherever it begins
     if ragged:
         least = (row.nbytes - WIDEST_NBYTES + 1) // WIDEST_NBYTES
     choices = [each for each in BLOCKS_EACH if each <= min(least, profile.window_blocks)]
-    each = min(choices, key=lambda each: -(-most // each) * (each + PIECE_BLOCKS))
+    each = min(choices, key=lambda each: -(-most // each) * (work.invocation_s + each * block_s))
     return -(-most // each), each
 
 

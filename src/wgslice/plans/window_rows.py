@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.profiles import FAILED
+from wgslice.plans.profiles import FAILED, UNKNOWN
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.window_row import Row, deal_blocks, longest_row
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import WindowRowsDispatch
 
-__all__ = ["plan_rows"]
+__all__ = ["Rows", "plan_rows"]
 
 
 class Rows(NamedTuple):
@@ -41,6 +41,8 @@ def plan_rows(request: Request) -> Rows:
         hindrance = "the input is empty"
     elif Kernel.WINDOW_ROWS in request.limits.distrusted:
         hindrance = hindrance or FAILED
+    elif row.work(Kernel.WINDOW_ROWS, ragged=is_ragged(row)) not in request.limits.profile.costs.works:
+        hindrance = hindrance or UNKNOWN
     elif request.tensor.stop * request.itemsize > terms.source_room_nbytes:
         hindrance = hindrance or tight
     if hindrance:
@@ -68,7 +70,7 @@ def is_ragged(row: Row) -> bool:
 
 def ranges(request: Request, row: Row, window_nbytes: int, stop: int) -> Iterator[tuple[int, int]]:
     """The windows before one, as many at a time as a binding of the target and a grid hold."""
-    pieces, _ = deal_blocks(row, request.limits.profile, ragged=is_ragged(row))
+    pieces, _ = deal_blocks(row, Kernel.WINDOW_ROWS, request.limits.profile, ragged=is_ragged(row))
     most = min(request.most_nbytes // window_nbytes, request.most_invocations // (row.count * pieces))
     for first in range(0, stop, most) if most else ():
         yield first, min(first + most, stop)
@@ -79,7 +81,7 @@ def rows_between(request: Request, row: Row, first: int, stop: int) -> list[Wind
     groups = source_groups(request, first, stop)
     if groups is None or (is_ragged(row) and len(groups) > 1):
         return None
-    pieces, each = deal_blocks(row, request.limits.profile, ragged=is_ragged(row))
+    pieces, each = deal_blocks(row, Kernel.WINDOW_ROWS, request.limits.profile, ragged=is_ragged(row))
     taken = request.batch.select([range(first, stop), *map(range, request.windows.sizes)])
     span = span_of(taken, request.itemsize, request.limits).in_whole(WIDEST_NBYTES)
     way = "neighbours, forwards and backwards" if row.mirrored else "neighbours"

@@ -1,23 +1,24 @@
-"""Windows element by element: the dispatches that copy any of them, in parts where limits demand it."""
+"""Windows element by element: the ways that copy any of them, in parts where limits demand it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 
 from wgslice.layout import Layout
+from wgslice.plans.costs import windows_work
 from wgslice.plans.dealing import Share
-from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import Profile, untrusted
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.profiles import Profile
 from wgslice.plans.rows import words_spanned
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
+from wgslice.plans.ways import Way, least_seconds
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Dimension, ElementsDispatch
 
-__all__ = ["plan_elements"]
-
-WORD_NBYTES = 4
+__all__ = ["elements_ways", "parts"]
 
 
 # A dimension more, for windows that have only one: `window_words` takes two as a row.
@@ -35,25 +36,45 @@ ONE = Dimension(
 )
 
 
-def plan_elements(request: Request, beginning: int, hindrance: str) -> Iterator[ElementsDispatch]:
-    """Dispatches for windows from one on: of `window_words`, or `extract_windows`, which does everything."""
+def elements_ways(request: Request, beginning: int, hindrance: str) -> Iterator[Way]:
+    """The ways to copy windows from one on: `window_words`, and `extract_windows`, which does everything."""
+    limits = request.limits
+    nbytes = (request.windows.count - beginning) * prod(request.windows.sizes) * request.itemsize
+    for kernel in (Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS):
+        work = windows_work(kernel, request.itemsize)
+        least_s = least_seconds(work, nbytes, limits.profile.costs)
+        takes = kernel is Kernel.EXTRACT_WINDOWS or goes_by_words(request)
+        if least_s is not None and takes and kernel not in limits.distrusted:
+            yield Way(kernel.value, least_s, partial(steps_by, kernel, request, beginning, hindrance))
+
+
+def goes_by_words(request: Request) -> bool:
+    """Whether windows of narrow elements lie packed in one binding, and their source in another."""
+    narrow = request.itemsize < WORD_NBYTES and request.batch.is_packed
+    return narrow and len(segments_of(request)) == 1 and len(whole_parts(request)) == 1
+
+
+def segments_of(request: Request) -> list[Span]:
+    """What bindings hold of the source, one after the other."""
     alignment = request.limits.binding_alignment_nbytes
     segment_nbytes = request.most_nbytes // alignment * alignment  # where a binding may begin again
     whole = span_of(request.tensor, request.itemsize, request.limits) if request.tensor.size else Span(0, 4)
-    segments = [
-        Span(start, min(segment_nbytes, whole.offset_nbytes + whole.nbytes - start))
-        for start in range(whole.offset_nbytes, whole.offset_nbytes + whole.nbytes, segment_nbytes)
+    stop = whole.offset_nbytes + whole.nbytes
+    return [
+        Span(start, min(segment_nbytes, stop - start))
+        for start in range(whole.offset_nbytes, stop, segment_nbytes)
     ]
-    whole_parts = list(parts(request, [range(size) for size in request.windows.sizes]))
-    packed = request.batch.is_packed and len(whole_parts) == 1
-    by_words = request.itemsize < WORD_NBYTES and packed and len(segments) == 1
-    distrusted = request.limits.distrusted
-    kernel = (
-        Kernel.WINDOW_WORDS if by_words and Kernel.WINDOW_WORDS not in distrusted else Kernel.EXTRACT_WINDOWS
-    )
-    if kernel in distrusted and beginning < request.windows.count:
-        raise RuntimeError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
-    for part in whole_parts:
+
+
+def whole_parts(request: Request) -> list[list[range]]:
+    """The parts of a window, as its indices."""
+    return list(parts(request, [range(size) for size in request.windows.sizes]))
+
+
+def steps_by(kernel: Kernel, request: Request, beginning: int, hindrance: str) -> Iterator[ElementsDispatch]:
+    """Dispatches of a kernel for windows from one on."""
+    segments = segments_of(request)
+    for part in whole_parts(request):
         layout = request.batch.select([range(request.windows.count), *part])
         elements = prod(layout.sizes[1:])
         one = layout.select([range(1), *(range(size) for size in layout.sizes[1:])])

@@ -9,12 +9,17 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.plans.costs import windows_work
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 from wgslice.plans.terms import Table
 
 __all__ = [
     "DROPPED",
+    "ENDS",
+    "MIRRORED",
+    "RAGGED",
+    "BlocksDispatch",
     "Claims",
     "Dimension",
     "ElementsDispatch",
@@ -27,6 +32,9 @@ __all__ = [
 ]
 
 DROPPED = bytes(WIDEST_NBYTES)  # the fill of windows to insert, which nobody reads
+
+# What makes classes of work of rows of windows, as costs name them.
+ENDS, MIRRORED, RAGGED = "ends", "mirrored", "ragged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,14 +174,19 @@ class WindowDispatch(OnGrid):
     @property
     def work(self) -> str:
         """Its class of work, as costs name it."""
-        return f"{self.kernel.value} {self.element_nbytes}"
+        by_words = self.kernel is Kernel.WINDOW_WORDS
+        width = self.element_nbytes if by_words else self.kernel.unit_nbytes(self.element_nbytes)
+        return windows_work(self.kernel, width, *self.traits)
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """What makes its work another than that of its kernel's other dispatches."""
+        return ()
 
     @property
     def invocation_nbytes(self) -> float:
         """Bytes that an invocation writes at most."""
-        units = {Kernel.WINDOW_ROWS: WIDEST_NBYTES, Kernel.INSERT_ROWS: WIDEST_NBYTES}
-        units |= dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS), 4)
-        return self.share.each * units.get(self.kernel, self.element_nbytes)
+        return self.share.each * self.kernel.unit_nbytes(self.element_nbytes)
 
     def __str__(self) -> str:
         windows = f"{self.share.count} windows of {self.shape}{way(self.reads, self.writes)}"
@@ -195,18 +208,38 @@ class RowsDispatch(WindowDispatch):
     row_nbytes: int
     mirrored: bool  # whether some row goes backwards
 
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """Whether rows are mirrored."""
+        return (MIRRORED,) if self.mirrored else ()
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WindowRowsDispatch(RowsDispatch):
+class BlocksDispatch(RowsDispatch):
+    """A dispatch that takes rows in blocks."""
+
+    @property
+    def invocation_nbytes(self) -> float:
+        """Bytes that an invocation puts together: of what may be mirrored, a block for each channel."""
+        return self.share.each * WIDEST_NBYTES * self.channels
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowRowsDispatch(BlocksDispatch):
     """A dispatch of `window_rows`."""
 
     ragged: bool  # whether some row begins or ends inside a block
 
     kernel: Kernel = Kernel.WINDOW_ROWS
 
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """Whether rows are ragged, and mirrored."""
+        return (*(RAGGED,) * self.ragged, *super().traits)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class InsertRowsDispatch(RowsDispatch):
+class InsertRowsDispatch(BlocksDispatch):
     """A dispatch of `insert_rows`."""
 
     clipped: bool  # whether some row is not written, or not all of it
@@ -221,3 +254,8 @@ class InsertWordsDispatch(RowsDispatch):
     ends: bool  # whether whole blocks of rows are written already
 
     kernel: Kernel = Kernel.INSERT_WORDS
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """Whether it takes the ends of rows alone, and whether these are mirrored."""
+        return (*(ENDS,) * self.ends, *super().traits)

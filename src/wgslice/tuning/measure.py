@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf, prod
 from statistics import median
@@ -14,14 +15,15 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.costs import Costs, Work
+from wgslice.plans.insert_windows import claims_scratch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.shipped import shipped_for
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
-from wgslice.plans.terms import span_of
+from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
 from wgslice.tuning.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from wgslice.tuning.settling import settled
 from wgslice.tuning.turns import Timed, typical
+from wgslice.tuning.window_probes import WindowProbe
 
 __all__ = ["Bench", "Report", "measure_costs", "time_all"]
 
@@ -75,6 +77,8 @@ class Bench:
     def __init__(self, device: Device, known: Costs) -> None:
         self.device = device
         self.known = known  # what is expected, which says how many bytes are enough of each class of work
+        profile = replace(device.limits.profile, costs=known)
+        self.limits = replace(device.limits, profile=profile, distrusted=frozenset())
         self.compiled: list[float] = []  # seconds
         self.sizes: dict[str, list[tuple[float, int]]] = {}  # bytes of an invocation, and invocations
         self.turns: list[dict[Timed, float]] = []  # seconds
@@ -106,7 +110,7 @@ class Bench:
                 best = min(best, perf_counter() - start)
         return best
 
-    def compile(self, step: Dispatch) -> float:
+    def compile(self, step: Step) -> float:
         """Seconds to make a step's pipeline, next to none where there is one."""
         start = perf_counter()
         self.device.pipelines.prepare(plan_of(step))
@@ -130,12 +134,12 @@ class Bench:
             self.turns[-1][name, number] = self.seconds(step, repeats)
         self.turns[-1]["plain byte", number] = 1 / plain_bytes_per_s(self.device)
 
-    def time(self, probe: Probe) -> None:
+    def time(self, probe: Probe | WindowProbe) -> None:
         """Time the copies of a class of work; few bytes of one that is expected to be slow."""
         is_slow = self.nbytes / self.known.works[probe.work].bytes_per_s > LONG_S
         sizes = []
-        for number, layouts in enumerate(probe.copies(self.nbytes // FEWER if is_slow else self.nbytes)):
-            step = self.dispatch(probe, *layouts)
+        steps = probe.steps(self.nbytes // FEWER if is_slow else self.nbytes, self.limits)
+        for number, step in enumerate(steps):
             if probe.work not in self.sizes and number == 0:
                 self.compiled.append(self.compile(step))
             sizes.append((step.invocation_nbytes, prod(step.share.workgroups) * step.share.workgroup_size))
@@ -162,13 +166,6 @@ class Bench:
         fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
         return Costs(origin, *fixed, 1 / fixed_s("plain byte"), works, is_tuned=True)
 
-    def dispatch(self, probe: Probe, source: Layout, target: Layout) -> Dispatch:
-        """The dispatch of a probe's kernel, without that of the ends of rows."""
-        kernel, reason, paired = probe.candidate
-        limits, width = self.device.limits, probe.width_nbytes
-        bindings = span_of(source, width, limits), span_of(target, width, limits)
-        return dispatch_of(kernel, source, target, width, bindings, limits, reason, paired)
-
 
 def work_of(
     name: str, points: Sequence[tuple[float, int, float]], fixed_s: float, known: Mapping[str, Work]
@@ -190,7 +187,7 @@ def work_of(
 def plan_of(step: Step) -> Plan:
     """A plan of one step."""
     nowhere = Layout.packed((0,))
-    return Plan(0, 1, 1, nowhere, nowhere, (step,))
+    return Plan(0, 1, 1, nowhere, nowhere, (step,), claims_scratch([step]))
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:

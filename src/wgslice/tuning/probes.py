@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wgslice.layout import Layout
@@ -10,6 +10,11 @@ from wgslice.plans.candidates import Candidate
 from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
 from wgslice.plans.grids import GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import Limits
+from wgslice.plans.steps import Dispatch, dispatch_of
+from wgslice.plans.terms import span_of
+from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.tuning.window_probes import WindowProbe, window_probes
 
 __all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]
 
@@ -54,6 +59,16 @@ class Probe(NamedTuple):
     width_nbytes: int
     way: str  # how neighbours lie in the source, as the class of work says
 
+    def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
+        """The dispatches of the kernel for such copies, without those of the ends of rows."""
+        kernel, reason, paired = self.candidate
+        width = self.width_nbytes
+        return [
+            dispatch_of(kernel, source, target, width, bindings, limits, reason, paired)
+            for source, target in self.copies(nbytes)
+            for bindings in [(span_of(source, width, limits), span_of(target, width, limits))]
+        ]
+
     def copies(self, nbytes: int) -> list[tuple[Layout, Layout]]:
         """Copies of about so many bytes: in long rows, and in short ones where an invocation takes less."""
         kernel, _, paired = self.candidate
@@ -72,8 +87,14 @@ class Probe(NamedTuple):
         return [rows(run, width, self.way, nbytes) for run in runs]
 
 
-def probes() -> Iterator[Probe]:
-    """All classes of work."""
+def probes() -> Iterator[Probe | WindowProbe]:
+    """All classes of work, those of copies first."""
+    yield from copy_probes()
+    yield from window_probes()
+
+
+def copy_probes() -> Iterator[Probe]:
+    """All classes of work of copies."""
     for kernel, widths in WIDTHS.items():
         for width in widths:
             for paired in (False, True) if kernel in PAIRED else (False,):

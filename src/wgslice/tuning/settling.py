@@ -9,7 +9,7 @@ from typing import Any
 
 from wgslice.plans.costs import Costs, Work
 
-__all__ = ["CERTAIN", "NOISE", "settled"]
+__all__ = ["CERTAIN", "NOISE", "seconds", "settled"]
 
 # Two measurements of one machine, minutes apart, differ by up to NOISE in single figures where others use it
 # too (2 cores of an AMD EPYC): no reason to choose otherwise. What differs by CERTAIN is as it was measured;

@@ -1,0 +1,78 @@
+"""Cases as regret runs them: buffers with what is read, what must come out, and the plan by given costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wgslice as wg
+from bench.cases import Case
+from bench.rivals.ours import device
+from bench.tasks import Crops, Inserts
+from wgslice.gpu.pipelines import Place
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import Costs
+from wgslice.plans.extract_windows import plan_extract_windows
+from wgslice.plans.insert_windows import plan_insert_windows
+from wgslice.plans.plan import Plan
+from wgslice.plans.terms import Terms, seat
+
+__all__ = ["Prepared", "prepared"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is needed to run a case in any way."""
+
+    places: Sequence[Place]  # what is read and what is written
+    target: wg.Tensor  # what is written, zeros before
+    expected: NDArray[Any]
+    plan: Callable[[Costs], Plan]
+
+
+def prepared(case: Case) -> Prepared:
+    """Buffers for a case."""
+    array, work = case.array(), case.work
+    x = wg.asarray(array, device)
+    expected = np.ascontiguousarray(work.of(array))
+    target = wg.empty(expected.shape, expected.dtype, device)
+    if isinstance(work, Crops):
+        return Prepared([Place(x.buffer), Place(target.buffer)], target, expected, extracted(x, work, target))
+    if isinstance(work, Inserts):
+        return Prepared([Place(x.buffer), Place(target.buffer)], target, expected, inserted(x, work, target))
+    view = wg.permute(x, work.axes)[case.key]
+    read = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits)
+
+    def plan(costs: Costs) -> Plan:
+        terms = terms_of(costs)._replace(source_room_nbytes=read.room_nbytes)
+        return plan_copy(read.layout, target.layout, view.dtype.itemsize, terms)
+
+    return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, plan)
+
+
+def extracted(x: wg.Tensor, crops: Crops, target: wg.Tensor) -> Callable[[Costs], Plan]:
+    """The plan of windows of a tensor."""
+    read, written = (wg.TensorDesc(tensor.dtype, tensor.shape) for tensor in (x, target))
+    offsets, directions = crops.offsets(x.shape), crops.directions(x.ndim)
+    windows = wg.ExtractWindows(read, written, offsets, target.shape[1:], directions).windows
+    itemsize = x.dtype.itemsize
+    return lambda costs: plan_extract_windows(windows, x.layout, target.layout, itemsize, terms_of(costs))
+
+
+def inserted(y: wg.Tensor, inserts: Inserts, target: wg.Tensor) -> Callable[[Costs], Plan]:
+    """The plan of windows that are put into a tensor."""
+    read, written = (wg.TensorDesc(tensor.dtype, tensor.shape) for tensor in (y, target))
+    offsets = inserts.crops.offsets(inserts.shape)
+    directions = inserts.crops.directions(len(inserts.shape))
+    insertion = wg.InsertWindows(read, written, offsets, directions, overlap="last").insertion
+    itemsize = y.dtype.itemsize
+    return lambda costs: plan_insert_windows(insertion, y.layout, target.layout, itemsize, terms_of(costs))
+
+
+def terms_of(costs: Costs) -> Terms:
+    """The device, with some costs."""
+    return Terms(replace(device.limits, profile=replace(device.limits.profile, costs=costs)))

@@ -1,0 +1,53 @@
+"""Ways to copy windows, and the cheapest of them by what their steps are estimated to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from wgslice.plans.choosing import WORTHWHILE, Choice
+from wgslice.plans.costs import Costs
+from wgslice.plans.estimates import Step, seconds_of
+
+__all__ = ["Way", "by_estimate", "cheapest_way", "least_seconds"]
+
+
+class Way(NamedTuple):
+    """A way to copy some windows."""
+
+    name: str
+    least_s: float  # that it takes, as far as its bytes say
+    steps: Callable[[], Iterable[Step]]  # which take a while to make, and may turn out to be none
+
+    def choice(self, costs: Costs) -> Choice | None:
+        """Its steps, and what they take; None where there are none."""
+        steps = tuple(self.steps())
+        return Choice(self.name, steps, seconds_of(steps, costs)) if steps else None
+
+
+def least_seconds(work: str, nbytes: float, costs: Costs) -> float | None:
+    """What a dispatch of a class of work takes at least for so many bytes; None where its cost is unknown."""
+    known = costs.works.get(work)
+    return costs.dispatch_s + nbytes / known.bytes_per_s if known else None
+
+
+def cheapest_way(ways: Iterable[Way], costs: Costs) -> Choice | None:
+    """The way that takes the least time; None where there is none.
+
+    Those that cannot save a share worth it are not looked at more closely.
+    """
+    best: Choice | None = None
+    for way in sorted(ways, key=lambda way: way.least_s):
+        if best is None or way.least_s < WORTHWHILE * best.seconds:
+            choice = way.choice(costs)
+            if choice and (best is None or choice.seconds < best.seconds):
+                best = choice
+    return best
+
+
+def by_estimate(ways: Sequence[Way], costs: Costs) -> list[Choice]:
+    """Every way: what is chosen, then the others by what they are estimated to take."""
+    chosen = cheapest_way(ways, costs)
+    found = [choice for way in ways for choice in [way.choice(costs)] if choice]
+    others = [choice for choice in found if chosen and choice.name != chosen.name]
+    return [chosen, *sorted(others, key=lambda choice: choice.seconds)] if chosen else []

@@ -1,0 +1,94 @@
+"""What is timed to learn what work on windows costs: windows below each other, extracted or inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from wgslice.layout import Layout
+from wgslice.plans.costs import windows_work
+from wgslice.plans.extract_windows import ways as ways_to_extract
+from wgslice.plans.insert_windows import ways as ways_to_insert
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.overlaps import Insertion
+from wgslice.plans.profiles import Limits
+from wgslice.plans.steps import Dispatch
+from wgslice.plans.terms import Terms
+from wgslice.plans.windows_request import Request
+from wgslice.plans.windows_steps import DROPPED, ENDS, MIRRORED, RAGGED, WindowDispatch, Windows
+
+__all__ = ["WindowProbe", "window_probes"]
+
+ROWS = 16  # of a window
+GAP_NBYTES = 5  # by which the tensor's rows are longer, so that windows' begin inside of words and blocks
+CHANNELS = 3  # of what is mirrored
+
+# Bytes of a window's rows: of many blocks, of a few, and of what is taken by words or elements.
+LONG_NBYTES, SHORT_NBYTES, SHORTEST_NBYTES = 1536, 48, 24
+
+
+class WindowProbe(NamedTuple):
+    """A class of work on windows, and windows whose copies consist of it."""
+
+    kernel: Kernel
+    width_nbytes: int  # an element
+    traits: tuple[str, ...] = ()
+
+    @property
+    def work(self) -> str:
+        """The class of work, as costs name it."""
+        by_words = self.kernel is Kernel.WINDOW_WORDS
+        width = self.width_nbytes if by_words else self.kernel.unit_nbytes(self.width_nbytes)
+        return windows_work(self.kernel, width, *self.traits)
+
+    def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
+        """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""
+        if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS):
+            return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
+        return [self.step(SHORT_NBYTES if ENDS in self.traits else SHORTEST_NBYTES, nbytes, limits)]
+
+    def step(self, row_nbytes: int, nbytes: int, limits: Limits) -> WindowDispatch:
+        """The dispatch of this work on windows of rows of so many bytes."""
+        width, channels = self.width_nbytes, CHANNELS if MIRRORED in self.traits else 1
+        row = max(row_nbytes // (channels * width), 1) + (RAGGED in self.traits)
+        gap = max(GAP_NBYTES // (channels * width), 1)
+        count = max(nbytes // (ROWS * row * channels * width), 2)  # one of them mirrored
+        tensor = Layout.packed((count * ROWS, row + gap, channels))
+        batch = Layout.packed((count, ROWS, row, channels))
+        inserts = self.kernel.inserts_windows
+        windows = scattered(batch.sizes, gap, mirrored=channels > 1, inserts=inserts)
+        request = Request(windows, tensor, batch, width, Terms(limits), inserts)
+        insertion = Insertion(windows, windows.numbers, contested=self.kernel is Kernel.CLAIM_WINDOWS)
+        ways = ways_to_insert(request, insertion) if inserts else ways_to_extract(request)
+        steps = (step for way in ways for step in way.steps() if isinstance(step, WindowDispatch))
+        return next(step for step in steps if step.work == self.work)
+
+
+def scattered(sizes: tuple[int, ...], gap: int, *, mirrored: bool, inserts: bool) -> Windows:
+    """Windows below each other, in any order; of those that are mirrored each other one backwards."""
+    count, *extents = sizes
+    order = np.random.default_rng(0).permutation(count)
+    offsets = np.zeros((count, len(extents)), np.int32)
+    offsets[:, 0] = order * ROWS
+    offsets[:, 1] = order % (gap + 1)
+    flips = np.arange(count, dtype=np.uint32) % 2 * (2 if mirrored else 0)
+    fill = DROPPED if inserts else None
+    return Windows(tuple(extents), (1,) * len(extents), flips.astype(np.uint32), offsets, 4, True, fill)
+
+
+def window_probes() -> Iterator[WindowProbe]:
+    """All classes of work on windows."""
+    for kernel in (Kernel.EXTRACT_WINDOWS, Kernel.INSERT_WINDOWS):
+        for width in (1, 2, 4, 8, 16):
+            yield WindowProbe(kernel, width)
+    for width in (1, 2):
+        yield WindowProbe(Kernel.WINDOW_WORDS, width)
+    yield WindowProbe(Kernel.CLAIM_WINDOWS, WORD_NBYTES)
+    for traits in ((), (MIRRORED,)):
+        yield WindowProbe(Kernel.WINDOW_ROWS, 1, traits)
+        yield WindowProbe(Kernel.WINDOW_ROWS, 1, (RAGGED, *traits))
+        yield WindowProbe(Kernel.INSERT_ROWS, 1, traits)
+        yield WindowProbe(Kernel.INSERT_WORDS, 1, traits)
+        yield WindowProbe(Kernel.INSERT_WORDS, 1, (ENDS, *traits))
