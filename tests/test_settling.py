@@ -76,3 +76,20 @@ def test_no_small_difference_makes_a_large_one() -> None:
         found = settled(replace(KNOWN, works=works), KNOWN).works[name].bytes_per_s
         assert before / 1.01**3 <= found <= before
         before = found
+
+
+@pytest.mark.parametrize("factor", [1.2, NOISE * 1.2, CERTAIN * 1.2])
+@pytest.mark.parametrize("slower", [True, False])
+def test_what_slows_rows_and_pairs_of_rows_leaves_their_order(factor: float, slower: bool) -> None:
+    """They differ by a fifth more than is known, which is no reason to choose otherwise."""
+    names = "rows 4 far", "rows 4 paired far"
+    works = dict(KNOWN.works)
+    for name, more in zip(names, (1.0, 1.2), strict=True):
+        by = factor * more if slower else 1 / (factor * more)
+        works[name] = Work(works[name].invocation_s * by, works[name].bytes_per_s / by)
+    found = settled(replace(KNOWN, works=works), KNOWN).works
+    rate, paired = (found[name].bytes_per_s / KNOWN.works[name].bytes_per_s for name in names)
+    assert rate == pytest.approx(paired)
+    assert (rate == pytest.approx(1.0)) == (factor < NOISE)
+    if factor > CERTAIN:
+        assert rate == pytest.approx(1 / factor if slower else factor)

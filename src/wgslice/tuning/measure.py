@@ -15,11 +15,13 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.costs import Costs, Work
+from wgslice.plans.estimates import seconds_of
 from wgslice.plans.insert_windows import claims_scratch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.shipped import shipped_for
-from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
+from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.tuning.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from wgslice.tuning.settling import settled
 from wgslice.tuning.turns import Timed, typical
@@ -31,7 +33,7 @@ Report = Callable[[float, str], None]  # how much is done, of 1, and what is nex
 
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
 FEWER = 8  # times fewer bytes for what is slow
-LONG_S = 0.016  # what a copy may be expected to take with all of its bytes
+LONG_S = 0.01  # what a copy may be expected to take with all of its bytes
 SLOW = 4  # times slower than expected: a machine that copies fewer bytes of everything
 FIXED_EVERY = 22  # classes of work, what all work needs is timed too
 SMALL_REPEATS = 8  # of what takes hardly more than its submission, which pays for what ran before it
@@ -80,7 +82,7 @@ class Bench:
         profile = replace(device.limits.profile, costs=known)
         self.limits = replace(device.limits, profile=profile, distrusted=frozenset())
         self.compiled: list[float] = []  # seconds
-        self.sizes: dict[str, list[tuple[float, int]]] = {}  # bytes of an invocation, and invocations
+        self.steps: dict[str, list[Dispatch | WindowDispatch]] = {}  # of each class of work
         self.turns: list[dict[Timed, float]] = []  # seconds
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
         if known.plain_bytes_per_s > SLOW * plain_bytes_per_s(device):
@@ -135,16 +137,17 @@ class Bench:
         self.turns[-1]["plain byte", number] = 1 / plain_bytes_per_s(self.device)
 
     def time(self, probe: Probe | WindowProbe) -> None:
-        """Time the copies of a class of work; few bytes of one that is expected to be slow."""
-        is_slow = self.nbytes / self.known.works[probe.work].bytes_per_s > LONG_S
-        sizes = []
-        steps = probe.steps(self.nbytes // FEWER if is_slow else self.nbytes, self.limits)
-        for number, step in enumerate(steps):
-            if probe.work not in self.sizes and number == 0:
-                self.compiled.append(self.compile(step))
-            sizes.append((step.invocation_nbytes, prod(step.share.workgroups) * step.share.workgroup_size))
+        """Time the copies of a class of work."""
+        if probe.work not in self.steps:
+            self.steps[probe.work] = self.steps_of(probe)
+            self.compiled.append(self.compile(self.steps[probe.work][0]))
+        for number, step in enumerate(self.steps[probe.work]):
             self.turns[-1][probe.work, number] = self.seconds(step)
-        self.sizes[probe.work] = sizes
+
+    def steps_of(self, probe: Probe | WindowProbe) -> list[Dispatch | WindowDispatch]:
+        """The copies of a class of work; few bytes of one that is expected to be slow."""
+        many, few = (probe.steps(nbytes, self.limits) for nbytes in (self.nbytes, self.nbytes // FEWER))
+        return [pair[seconds_of(pair[:1], self.known) > LONG_S] for pair in zip(many, few, strict=True)]
 
     def costs(self, origin: str) -> Costs:
         """What all that was timed says."""
@@ -159,12 +162,20 @@ class Bench:
         dispatch_s = max(fixed_s("dispatch") - submission_s, LEAST_S)
         copied, cleared = (max(fixed_s(name) - one_s, LEAST_S) for name in ("large copy", "clear"))
         works: dict[str, Work] = {}
-        for name, sizes in self.sizes.items():
-            points = [(*size, took[name, number]) for number, size in enumerate(sizes)]
+        for name, steps in self.steps.items():
+            points = [
+                (step.invocation_nbytes, invocations_of(step), took[name, number])
+                for number, step in enumerate(steps)
+            ]
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
         pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
         fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
         return Costs(origin, *fixed, 1 / fixed_s("plain byte"), works, is_tuned=True)
+
+
+def invocations_of(step: Dispatch | WindowDispatch) -> int:
+    """All of its grid."""
+    return prod(step.share.workgroups) * step.share.workgroup_size
 
 
 def work_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from math import log
 from statistics import median
@@ -20,11 +21,14 @@ TYPICAL_NBYTES = 64  # of an invocation
 
 def settled(measured: Costs, known: Costs) -> Costs:
     """Measured costs; what may be noise is as it is known, but for how fast all of the machine is."""
-    common = median(seconds(work) / seconds(known.works[name]) for name, work in measured.works.items())
+    slower = {name: seconds(work) / seconds(known.works[name]) for name, work in measured.works.items()}
+    common = median(slower.values())
     works = {}
     for name, work in measured.works.items():
-        expected = Work(known.works[name].invocation_s * common, known.works[name].bytes_per_s / common)
-        share = certainty(seconds(work), seconds(expected))
+        alike = shared([slower[other] / common for other in slower if family(other) == family(name)])
+        factor = common * alike ** certainty(alike, 1.0)
+        expected = Work(known.works[name].invocation_s * factor, known.works[name].bytes_per_s / factor)
+        share = certainty(slower[name] / common, alike)
         invocation_s = share * work.invocation_s + (1 - share) * expected.invocation_s
         works[name] = Work(invocation_s, between(work.bytes_per_s, expected.bytes_per_s, share))
     fixed: dict[str, Any] = {}
@@ -34,6 +38,19 @@ def settled(measured: Costs, known: Costs) -> Costs:
             expected_figure *= 1 / common if field.name.endswith("bytes_per_s") else common
             fixed[field.name] = between(figure, expected_figure, certainty(figure, expected_figure))
     return replace(measured, works=works, **fixed)
+
+
+def family(name: str) -> str:
+    """What classes of work have in common that differ in nothing but how many dimensions are a row."""
+    return name.replace(" paired", "")
+
+
+def shared(factors: Sequence[float]) -> float:
+    """How much slower all of several classes of work are, which says nothing of which of them to choose."""
+    least, most = min(factors), max(factors)
+    if len(factors) == 1 or least <= 1 <= most:
+        return 1.0
+    return least if least > 1 else most
 
 
 def seconds(work: Work) -> float:
