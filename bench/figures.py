@@ -45,6 +45,8 @@ def main() -> None:
     for number in range(arguments.runs):
         console.print(f"run {number + 1} of {arguments.runs} on {adapter}", highlight=False)
         runs.append(time_all(device, known, lambda _, __: None))
+        if runs[-1].works.keys() != known.works.keys():
+            raise SystemExit("the driver had kernels to compile, which left no time for all: run again")
     subject = Subject.here(adapter.name, adapter.backend, adapter.driver)
     content = json.loads(path.read_text("utf-8"))
     if arguments.works:

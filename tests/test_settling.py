@@ -93,3 +93,13 @@ def test_what_slows_rows_and_pairs_of_rows_leaves_their_order(factor: float, slo
     assert (rate == pytest.approx(1.0)) == (factor < NOISE)
     if factor > CERTAIN:
         assert rate == pytest.approx(1 / factor if slower else factor)
+
+
+def test_what_was_not_measured_is_as_known_on_a_machine_as_fast() -> None:
+    measured = slower(KNOWN, 2.5)
+    works = {name: work for name, work in measured.works.items() if "window" not in name}
+    found = settled(replace(measured, works=works), KNOWN)
+    assert found.works.keys() == KNOWN.works.keys()
+    for name, work in measured.works.items():
+        assert found.works[name].bytes_per_s == pytest.approx(work.bytes_per_s)
+        assert found.works[name].invocation_s == pytest.approx(work.invocation_s)

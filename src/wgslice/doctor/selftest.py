@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
 from time import perf_counter
 
 from wgslice.doctor.copies import copy_trials
@@ -23,9 +24,10 @@ from wgslice.plans.profiles import Limits
 
 __all__ = ["KernelTest", "SelfTest", "selftest"]
 
-# Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread, and all of a self-test
-# 7.7 to 8.6 s with nothing kept by the driver (lavapipe, Mesa 22.3.6, 2 cores of an AMD EPYC), 73 pipelines.
-MOST_PIPELINES_IN_SOFTWARE = 7
+# Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread. A self-test of 91 takes
+# 4.5 to 5.2 s, with nothing kept by the driver 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores
+# of an Intel Xeon; Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.
+MOST_PIPELINES_IN_SOFTWARE = 5
 MOST_PIPELINES = 40
 
 
@@ -145,13 +147,31 @@ def selftest(device: Device | str | None = None) -> SelfTest:
 def run(device: Device, limits: Limits) -> list[KernelTest]:
     """Run the trials of each kernel: one thread waits for the driver, which compiles, another prepares."""
     most = MOST_PIPELINES_IN_SOFTWARE if device.adapter.software else MOST_PIPELINES
-    with ThreadPoolExecutor(max_workers=2) as threads:
+    devices: SimpleQueue[Device] = SimpleQueue()
+    for each in (device, second(device)):
+        devices.put(each)
+    with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
         tests = {
-            kernel: threads.submit(outcome, device, with_few_pipelines(trials, most))
+            kernel: threads.submit(outcome_on_one, devices, with_few_pipelines(trials, most))
             for all_trials in (window_trials(limits), insert_trials(limits), copy_trials(limits))
             for kernel, trials in by_kernel(all_trials, limits).items()
         }
     return [tests[kernel].result() for kernel in Kernel if kernel in tests]
+
+
+def second(device: Device) -> Device:
+    """What else tries kernels: another device of a software adapter, since each compiles in one thread."""
+    adapter = device.adapter
+    return Device.request(adapter) if adapter.software and adapter.backend == "Vulkan" else device
+
+
+def outcome_on_one(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
+    """What becomes of a kernel on a device that nobody else tries one on."""
+    device = devices.get()
+    try:
+        return outcome(device, trials)
+    finally:
+        devices.put(device)
 
 
 def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:

@@ -20,10 +20,14 @@ TYPICAL_NBYTES = 64  # of an invocation
 
 
 def settled(measured: Costs, known: Costs) -> Costs:
-    """Measured costs; what may be noise is as it is known, but for how fast all of the machine is."""
+    """Measured costs; what may be noise or is missing is as it is known, but for how fast the machine is."""
     slower = {name: seconds(work) / seconds(known.works[name]) for name, work in measured.works.items()}
     common = median(slower.values())
-    works = {}
+    works = {
+        name: Work(work.invocation_s * common, work.bytes_per_s / common)
+        for name, work in known.works.items()
+        if name not in measured.works
+    }
     for name, work in measured.works.items():
         alike = shared([slower[other] / common for other in slower if family(other) == family(name)])
         factor = common * alike ** certainty(alike, 1.0)
