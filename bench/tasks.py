@@ -253,6 +253,8 @@ MANY_WINDOWS = [
     Task("crops of 64 x 64 RGB", *PHOTO, Crops(350, (64, 64))),
     Task("crops of 64 x 64 RGB, mirrored", *PHOTO, Crops(350, (64, 64), mirrored=True)),
     Task("crops of 1024 x 1024 RGB", *PHOTO, Crops(4, (1024, 1024))),
+    Task("images of 112 x 112 RGB", "uint8", (200, 112, 112, 3), Crops(120, (1, 112, 112))),
+    Task("rows of 128 float32", "float32", (8192, 128), Crops(8192, (1, 128))),
     Task("crops of 16 x 16 grey", *GREY, Crops(16_000, (16, 16))),
     Task("crops of 33 x 33 grey", *GREY, Crops(4_000, (33, 33))),
     Task("crops of 8 x 8 x 8 float16", "float16", (256, 256, 256), Crops(4_000, (8, 8, 8))),
@@ -270,6 +272,7 @@ MANY_WINDOWS = [
     insertion("patches of 3 x 3 float32", *DEPTH, Crops(100_000, (3, 3), gridded=True)),
     insertion("patches of 14 x 14 float32", *DEPTH, Crops(5_000, (14, 14), gridded=True)),
     insertion("patches of 2 x 2 complex128", "complex128", (512, 512), Crops(60_000, (2, 2), gridded=True)),
+    insertion("images of 112 x 112 RGB, written", "uint8", (120, 112, 112, 3), Crops(120, (1, 112, 112))),
     insertion("patches of 64 x 64 RGB anywhere", *PHOTO, Crops(350, (64, 64))),
     insertion("patches of 64 x 64 RGB one over the other", "uint8", (700, 700, 3), Crops(350, (64, 64))),
 ]

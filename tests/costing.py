@@ -64,7 +64,7 @@ def favouring(profile: Profile, *kernels: Kernel) -> Profile:
     """A profile on which some kernels of windows cost what they do, and everything else much."""
     costs, names = profile.costs, {kernel.value for kernel in kernels}
     works = {name: work if name.split()[0] in names else DEAREST for name, work in costs.works.items()}
-    return replace(profile, costs=replace(costs, works=works, dispatch_s=1e-9))
+    return replace(profile, costs=replace(costs, works=works, dispatch_s=1e-9, copy_s=1.0))
 
 
 @cache

@@ -210,6 +210,98 @@ def test_what_packs_offsets_counts_in_every_estimate() -> None:
         assert len(after.steps) == len(before.steps) + 1
 
 
+# a buffer copy of each window
+
+
+def whole_images(
+    shape: tuple[int, ...] = (9, 8, 12),
+    *,
+    itemsize: int = 4,
+    skip: int = 0,
+    mirrored: bool = False,
+    copy_from: bool = True,
+    copy_to: bool = True,
+) -> Plan:
+    """The plan of images of a batch in another order."""
+    offsets = np.zeros((30, len(shape)), np.int32)
+    offsets[:, 0] = np.random.default_rng(1).integers(0, shape[0], 30)
+    flips = np.full(30, 2 * mirrored, np.uint32)
+    windows = Windows((1, *shape[1:]), (1,) * len(shape), flips, offsets, 4, True, None)
+    source, target = Layout.packed(shape, skip), Layout.packed((30, 1, *shape[1:]))
+    limits = Limits(2**30, 32, 2**16, COPYING)
+    return plan_extract_windows(windows, source, target, itemsize, Terms(limits, copy_from, copy_to))
+
+
+COPYING = replace(CPU, costs=replace(CPU.costs, copy_s=0.0, copy_bytes_per_s=1e30))
+
+
+def test_whole_images_may_go_by_a_buffer_copy_each() -> None:
+    plan = whole_images()
+    (step,) = plan.steps
+    assert str(step) == "30 buffer copies of 384 bytes: windows of contiguous words on both sides"
+    assert plan.is_contested
+    assert plan.hindrances == ()
+    assert "; by window_rows " in str(plan)
+    assert plan.seconds == COPYING.costs.submission_s
+    for otherwise in (
+        whole_images((9, 8, 9), itemsize=1),  # 72 bytes, from any number of them on
+        whole_images(mirrored=True),
+        whole_images(skip=1, itemsize=2),  # half a word further along
+        whole_images(copy_from=False),
+        whole_images(copy_to=False),
+    ):
+        copied = otherwise.nbytes == 30 * 72  # of which every image begins with a word
+        assert ("buffer copies" in otherwise.summary) == otherwise.is_contested == copied
+    assert not extracted(COPYING, 64).is_contested  # rows that lie apart
+    assert kernels_of(extracted(COPYING, 64)) == ["window_rows"]
+
+
+@pytest.mark.parametrize(("copy_s", "copies"), [(1e-9, True), (1e-3, False)])
+def test_buffer_copies_are_taken_where_they_cost_less(copy_s: float, copies: bool) -> None:
+    profile = replace(CPU, costs=replace(CPU.costs, copy_s=copy_s))
+    offsets = [[number, 0] for number in range(COUNT)]
+    windows = inserted_windows(offsets, (COUNT, 1, 256), (COUNT, 256), None)
+    insertion = insertion_of(windows, (COUNT, 256), "last")
+    limits = Limits(2**30, 32, 2**16, profile)
+    batch, tensor = Layout.packed((COUNT, 1, 256)), Layout.packed((COUNT, 256))
+    plan = plan_insert_windows(insertion, batch, tensor, 4, Terms(limits))
+    assert (kernels_of(plan) == ["1000 buffer copies"]) == copies
+    assert plan.is_contested
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+def test_images_by_buffer_copies_are_numpys(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    """Read, written, outside in part, and written twice, of which the last one stays."""
+    costs = replace(device.limits.profile.costs, copy_s=0.0, copy_bytes_per_s=1e30)
+    limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
+    monkeypatch.setattr(device, "limits", limits)
+    rng = np.random.default_rng(3)
+    batch = rng.integers(0, 256, (7, 4, 16), np.uint8).astype(dtype)
+    x, order = wg.asarray(batch, device), rng.permutation(7)
+    assert np.array_equal(x[order].numpy(), batch[order])
+    assert np.array_equal(x[1:, 2][order[order < 6]].numpy(), batch[1:, 2][order[order < 6]])
+    y = wg.zeros(batch.shape, dtype, device)
+    y[order] = x
+    expected = np.zeros_like(batch)
+    expected[order] = batch
+    assert np.array_equal(y.numpy(), expected)
+    found = wg.extract_windows(x, [[-1, 0, 0], [5, 0, 0]], (2, 4, 16), fill=1).numpy()
+    assert np.array_equal(found[0], np.stack([np.ones((4, 16), dtype), batch[0]]))
+    assert np.array_equal(found[1], batch[5:7])
+    line = wg.zeros(64, dtype, device)
+    read, written = (wg.TensorDesc(dtype, sizes) for sizes in ((3, 32), (64,)))
+    operator = device.compile(wg.InsertWindows(read, written, [[0], [16], [4]], overlap="last"))
+    assert operator.plan.summary.endswith("3 buffer copies")
+    windows = rng.integers(0, 256, (3, 32), np.uint8).astype(dtype)
+    operator(wg.asarray(windows, device), out=line)
+    expected = np.zeros(64, dtype)
+    for offset, window in zip((0, 16, 4), windows, strict=True):
+        expected[offset : offset + 32] = window
+    assert np.array_equal(line.numpy(), expected)
+
+
 # probes
 
 

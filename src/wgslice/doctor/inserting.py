@@ -18,6 +18,7 @@ from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Terms
+from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.tensors.windows_arguments import inserted_windows
 
 __all__ = ["InsertCase", "insert_cases", "insert_trials"]
@@ -123,7 +124,7 @@ class InsertCase:
 
 def parts_of(plan: Plan) -> list[tuple[str, Plan]]:
     """A plan's kernels apart, and what each writes; nothing of plans that are cut, as few devices need it."""
-    kernels = [step.name for step in plan.steps]
+    kernels = [step.name for step in plan.steps if isinstance(step, WindowDispatch)]
     rows, words = Kernel.INSERT_ROWS.value, Kernel.INSERT_WORDS.value
     if kernels == [rows, words]:
         return [

@@ -16,7 +16,7 @@ from wgslice.plans.extract_windows import plan_extract_windows
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Table, Terms
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.windows_steps import WindowDispatch, Windows
 
 __all__ = ["WindowsCase", "window_trials", "windows_cases"]
 
@@ -108,7 +108,8 @@ class WindowsCase:
         plan = plan_extract_windows(self.windows, source, target, self.width, terms)
         nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
         for choice in plan.choices:
-            if len(choice.steps) == 1:  # others are cut, which bindings and grids of most devices need not
+            step, *others = choice.steps  # several where windows are cut, which most devices need not
+            if isinstance(step, WindowDispatch) and not others:
                 yield Trial(replace(plan, steps=choice.steps), str(self), *nbytes, self.expected, content)
 
 

@@ -17,6 +17,7 @@ from wgslice.plans.plan import Plan, Planner, Step, in_order
 from wgslice.plans.profiles import Limits, untrusted
 from wgslice.plans.terms import Terms
 from wgslice.plans.ways import Way, by_estimate, cheapest_way
+from wgslice.plans.window_copies import copies_way
 from wgslice.plans.window_rows import Rows, plan_rows
 from wgslice.plans.windows_elements import elements_ways
 from wgslice.plans.windows_request import Request
@@ -43,16 +44,26 @@ def plan_extract_windows(
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(windows, terms.limits, "extract")
     request = Request(windows, source, target, itemsize, terms)
-    costs, found = terms.limits.profile.costs, list(ways(request))
+    costs, copies = terms.limits.profile.costs, copies_way(request, windows.numbers)
+    found = [*([copies] if copies else []), *ways(request)]
     chosen = cheapest_way(found, costs)
     if chosen is None:
         raise RuntimeError(untrusted(f"windows of sizes {windows.sizes}", terms.limits))
-    steps, others = in_order(chosen.steps), partial(by_estimate, found, costs)
-    return Plan(nbytes, itemsize, itemsize, source, target, steps, costs=costs, alternatives_of=others)
+    return Plan(
+        nbytes,
+        itemsize,
+        itemsize,
+        source,
+        target,
+        in_order(chosen.steps),
+        costs=costs,
+        alternatives_of=partial(by_estimate, found, costs),
+        copies_apart=copies is not None,
+    )
 
 
 def ways(request: Request) -> Iterator[Way]:
-    """The ways to copy windows: in blocks of rows, by words, by elements; one by one, if they are large."""
+    """The ways for kernels to copy windows: in blocks of rows, by words, by elements, or one by one."""
     costs = request.limits.profile.costs
     rows = plan_rows(request)
     if rows.steps:

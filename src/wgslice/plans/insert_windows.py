@@ -21,6 +21,7 @@ from wgslice.plans.profiles import untrusted
 from wgslice.plans.steps import Memory
 from wgslice.plans.terms import Terms
 from wgslice.plans.ways import Way, by_estimate, cheapest_way, least_seconds
+from wgslice.plans.window_copies import copies_way
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import WindowDispatch
 
@@ -43,7 +44,8 @@ def plan_insert_windows(
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(insertion.windows, terms.limits, "insert")
     request = Request(insertion.windows, target, source, itemsize, terms, inserts=True)
-    costs, found = terms.limits.profile.costs, list(ways(request, insertion))
+    costs, copies = terms.limits.profile.costs, copies_way(request, insertion.numbers)
+    found = [*([copies] if copies else []), *ways(request, insertion)]  # copies in order: the last one wins
     chosen = cheapest_way(found, costs)
     if chosen is None:
         raise RuntimeError(untrusted(f"windows of sizes {insertion.windows.sizes}", terms.limits))
@@ -57,6 +59,7 @@ def plan_insert_windows(
         claims_scratch(chosen.steps),
         costs=costs,
         alternatives_of=partial(by_estimate, found, costs),
+        copies_apart=copies is not None,
     )
 
 
@@ -67,7 +70,7 @@ def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
 
 
 def ways(request: Request, insertion: Insertion) -> Iterator[Way]:
-    """The ways to insert windows; of those that may overlap, in layers of disjoint ones, or by claims."""
+    """The ways for kernels to insert windows; where these may overlap in disjoint layers, or by claims."""
     contested, costs = insertion.contested, request.limits.profile.costs
     known = contested and insertion.windows.offsets is not None
     layers = layers_of(insertion.windows, insertion.numbers) if known else None

@@ -55,6 +55,7 @@ class Plan:
     costs: Costs | None = None  # that it is estimated by
     terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
     alternatives_of: Callable[[], list[Choice]] = list  # every way to do it, the cheapest first
+    copies_apart: bool = False  # whether windows could go by a buffer copy each
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
@@ -91,9 +92,9 @@ class Plan:
 
     @cached_property
     def is_contested(self) -> bool:
-        """Whether buffer copies of rows could do it as well as a kernel."""
+        """Whether buffer copies of rows, or of windows, could do it as well as a kernel."""
         if self.terms is None or not self.terms.buffer_copies:
-            return False
+            return self.copies_apart
         sides = self.source, self.target
         return are_whole_words(*sides, self.width_nbytes) and prod(row_sizes(*sides)) > 1
 

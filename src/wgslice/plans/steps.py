@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wgslice.layout import Layout
 from wgslice.plans.arranging import arranged
 from wgslice.plans.costs import work_name
@@ -12,7 +15,7 @@ from wgslice.plans.dealing import Share, deal
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Span", "dispatch_of", "way"]
+__all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Places", "Span", "dispatch_of", "way"]
 
 
 class Memory(IntEnum):
@@ -49,15 +52,32 @@ class Span:
         return Span(self.offset_nbytes, -(-self.nbytes // unit_nbytes) * unit_nbytes)
 
 
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Bytes at which something begins, one after the other."""
+
+    starts: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return self.starts.size
+
+    def places(self) -> list[int]:
+        """All of them, in order."""
+        found: list[int] = self.starts.tolist()
+        return found
+
+
 @dataclass(frozen=True)
 class BufferCopies:
     """One `copy_buffer_to_buffer` for each of some rows, contiguous whole words on both sides.
 
-    The layouts place the rows' first bytes, counted from the bases of the memories.
+    The layouts, or places, are of the rows' first bytes, counted from the bases of the memories.
     """
 
-    source: Layout
-    target: Layout
+    source: Layout | Places
+    target: Layout | Places
     nbytes: int  # a row
     reads: Memory = Memory.INPUT
     writes: Memory = Memory.OUTPUT
