@@ -15,6 +15,7 @@ from rich.console import Console
 from bench.cases import Case
 from bench.compilers import drivers, report
 from bench.compilers.chart import draw_compilers
+from bench.compilers.costs import once
 from bench.compilers.listing import listing_statistics, panvk_statistics
 from bench.compilers.planned import ASKED, planned, source_layout
 from bench.compilers.variants import Variant, folded, variants
@@ -184,3 +185,11 @@ def test_no_kernel_spills_registers(stem: str) -> None:
     for variant in KEPT[stem]["variants"]:
         for name, said in variant["compilers"].items():
             assert said.get("spills", 0) == 0, (name, variant["slices"])
+
+
+def test_loops_that_go_round_once_are_counted_once() -> None:
+    text = (
+        "fn f() { while (element < stop) { if (a) { b(); } element = row_stop; } } fn g() { loop { h(); } }"
+    )
+    assert once(text) == text.replace("row_stop; }", "row_stop; break;\n}")
+    assert "break" not in once("fn f() { for (var k = 0u; k < 4u; k++) { h(); } }")

@@ -110,7 +110,7 @@ def test_regret_is_that_of_the_results() -> None:
         ours = run["contenders"]["wgslice"]
         assert adapter.split()[-1] in f"{ours['adapter']} {ours['driver']}"
         assert machine == machine_of(run)
-        kinds = {name: "permutes" for name in PERMUTED} | {task.name: "windows" for task in MANY_WINDOWS}
+        kinds = dict.fromkeys(PERMUTED, "permutes") | {task.name: "windows" for task in MANY_WINDOWS}
         for cell, (kind, figures) in zip(shown, product(KINDS, ("shipped", "tuned")), strict=True):
             chosen = [
                 each["ways_s"][each[figures]["chosen"]] / min(each["ways_s"].values())

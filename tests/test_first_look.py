@@ -49,6 +49,20 @@ def test_what_a_look_finds_decides(
     assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
 
 
+@pytest.mark.parametrize(("copy_s", "copied"), [(1e-9, True), (1e-2, False)])
+def test_a_batch_in_another_order_is_worth_a_look(
+    looking: wg.Device, monkeypatch: pytest.MonkeyPatch, copy_s: float, copied: bool
+) -> None:
+    monkeypatch.setattr(first_look, "copy_seconds", lambda _: copy_s)
+    x, order = wg.asarray(X, looking), np.random.default_rng(1).permutation(len(X))
+    assert np.array_equal(x[order].numpy(), X[order])
+    assert Figure.COPY not in looking.untried
+    sides = wg.TensorDesc("uint32", X.shape), wg.TensorDesc("uint32", (600, 1, 1000))
+    offsets = np.stack([order, 0 * order], 1)
+    plan = looking.compile(wg.ExtractWindows(*sides, offsets, (1, 1000))).plan
+    assert (plan.summary.endswith("600 buffer copies")) == copied
+
+
 def test_shaders_are_looked_at_once_one_has_run(looking: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of a process takes a driver a quarter of a second: a copy that needs none does not wait."""
     monkeypatch.setattr(first_look, "copy_seconds", lambda _: 1e-12)

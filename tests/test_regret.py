@@ -80,3 +80,16 @@ def test_shipped_figures_are_medians_and_the_longest_compilation() -> None:
     assert rates == pytest.approx(
         {name: work.bytes_per_s / 3 for name, work in known.works.items()}, rel=5e-3
     )
+
+
+def test_works_that_are_added_count_beside_the_others() -> None:
+    """Measured on a machine that is twice as slow, of which one class of work says otherwise."""
+    figures = importlib.import_module("bench.figures")
+    kept = {name: {"invocation_s": 1e-9, "bytes_per_s": 4e9} for name in ("rows 4", "tiles 4", "slice1 4")}
+    slower = {"invocation_s": 2e-9, "bytes_per_s": 2e9}
+    measured = {"rows 4": slower, "tiles 4": {"invocation_s": 9e-9, "bytes_per_s": 1e9}, "slice1 4": slower}
+    window = {"invocation_s": 6e-9, "bytes_per_s": 1e9}
+    found = figures.beside_others("^window", kept, {**measured, "window_rows 16": window})
+    assert found == {
+        "window_rows 16": {"invocation_s": pytest.approx(3e-9), "bytes_per_s": pytest.approx(2e9)}
+    }
