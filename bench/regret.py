@@ -24,9 +24,9 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.choosing import Choice
 from wgslice.plans.costs import Costs
-from wgslice.plans.insert_windows import claims_scratch
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.shipped import shipped_for
+from wgslice.plans.windows_plan import claims_scratch
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.tuning.measure import measure_costs
 

@@ -13,13 +13,13 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan, Planner, Step, in_order
-from wgslice.plans.profiles import Limits, untrusted
+from wgslice.plans.plan import Plan, Planner, Step
+from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import Terms
-from wgslice.plans.ways import Way, by_estimate, cheapest_way
-from wgslice.plans.window_copies import copies_way
+from wgslice.plans.ways import Way, cheapest_way
 from wgslice.plans.window_rows import Rows, plan_rows
 from wgslice.plans.windows_elements import elements_ways
+from wgslice.plans.windows_plan import plan_of_windows
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Windows
 
@@ -44,22 +44,7 @@ def plan_extract_windows(
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(windows, terms.limits, "extract")
     request = Request(windows, source, target, itemsize, terms)
-    costs, copies = terms.limits.profile.costs, copies_way(request, windows.numbers)
-    found = [*([copies] if copies else []), *ways(request)]
-    chosen = cheapest_way(found, costs)
-    if chosen is None:
-        raise RuntimeError(untrusted(f"windows of sizes {windows.sizes}", terms.limits))
-    return Plan(
-        nbytes,
-        itemsize,
-        itemsize,
-        source,
-        target,
-        in_order(chosen.steps),
-        costs=costs,
-        alternatives_of=partial(by_estimate, found, costs),
-        copies_apart=copies is not None,
-    )
+    return plan_of_windows(request, windows.numbers, ways(request))
 
 
 def ways(request: Request) -> Iterator[Way]:

@@ -17,15 +17,12 @@ from wgslice.plans.insert_rows import TIGHT, RowWay, row_ways
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import Insertion, layers_of
 from wgslice.plans.plan import Plan, Planner, Step
-from wgslice.plans.profiles import untrusted
-from wgslice.plans.steps import Memory
 from wgslice.plans.terms import Terms
-from wgslice.plans.ways import Way, by_estimate, cheapest_way, least_seconds
-from wgslice.plans.window_copies import copies_way
+from wgslice.plans.ways import Way, cheapest_way, least_seconds
+from wgslice.plans.windows_plan import plan_of_windows
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import WindowDispatch
 
-__all__ = ["claims_scratch", "insert_windows_planner", "plan_insert_windows"]
+__all__ = ["insert_windows_planner", "plan_insert_windows"]
 
 
 def insert_windows_planner(insertion: Insertion) -> Planner:
@@ -44,29 +41,7 @@ def plan_insert_windows(
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(insertion.windows, terms.limits, "insert")
     request = Request(insertion.windows, target, source, itemsize, terms, inserts=True)
-    costs, copies = terms.limits.profile.costs, copies_way(request, insertion.numbers)
-    found = [*([copies] if copies else []), *ways(request, insertion)]  # copies in order: the last one wins
-    chosen = cheapest_way(found, costs)
-    if chosen is None:
-        raise RuntimeError(untrusted(f"windows of sizes {insertion.windows.sizes}", terms.limits))
-    return Plan(
-        nbytes,
-        itemsize,
-        itemsize,
-        source,
-        target,
-        chosen.steps,
-        claims_scratch(chosen.steps),
-        costs=costs,
-        alternatives_of=partial(by_estimate, found, costs),
-        copies_apart=copies is not None,
-    )
-
-
-def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """The buffer of claims that some steps need, if they do, and its bytes."""
-    claims = [step.claims for step in steps if isinstance(step, WindowDispatch) and step.claims]
-    return ((Memory.CLAIMS, max(each.span.nbytes for each in claims)),) if claims else ()
+    return plan_of_windows(request, insertion.numbers, ways(request, insertion))
 
 
 def ways(request: Request, insertion: Insertion) -> Iterator[Way]:

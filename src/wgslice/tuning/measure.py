@@ -16,11 +16,11 @@ from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.costs import Costs, Work
 from wgslice.plans.estimates import seconds_of
-from wgslice.plans.insert_windows import claims_scratch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.shipped import shipped_for
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
+from wgslice.plans.windows_plan import claims_scratch
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.tuning.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from wgslice.tuning.settling import settled
