@@ -38,8 +38,9 @@ def test_what_a_look_finds_decides(
     monkeypatch.setattr(first_look, "plain_bytes_per_s", lambda _: bytes_per_s)
     x = wg.asarray(X, looking)
     x[:2, ::-2].numpy()  # a shader has run before
-    assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
-    assert not looking.untried
+    for left in ({Figure.SHADER}, set()):  # a copy is held up for one figure at the most
+        assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
+        assert looking.untried == left
     costs = looking.limits.profile.costs
     assert costs.copy_s == copy_s
     assert costs.plain_bytes_per_s == bytes_per_s

@@ -13,7 +13,6 @@ __all__ = [
     "CPU",
     "FAILED",
     "GPU",
-    "LEAST_BULK_NBYTES",
     "LINE_NBYTES",
     "MOST_HOST_NBYTES",
     "MOST_PIECES",
@@ -169,12 +168,6 @@ TILE_NBYTES = 128
 # 22.3, two cores of an AMD EPYC, with the wait: from 4 and 16 KiB, which shaders copy, 28 ms, from 64 KiB
 # 8.6 ms, from 256 KiB and 1 MiB, which a small fill would upload as well, 6.8.
 PATTERN_NBYTES = 2**16
-
-# From so many bytes on, a copy whose buffer ends inside a vector of 16 bytes is cut in two, an end and a
-# bulk that keeps its kernel. A crop of float32 on lavapipe, Mesa 22.3, two cores of an AMD EPYC, us with
-# the wait, cut and by words: 39 KiB 195 and 178, 67 KiB 195 and 197, 258 KiB 302 and 346, 1 MiB 732 and
-# 915, 16 MiB 9490 and 12270.
-LEAST_BULK_NBYTES = 2**16
 
 # Elements of a side of a tile of `wide_tiles`, by their bytes: vectors for each lane of a workgroup of 64, 64
 # bytes and more along both sides. RADV's inverse throughput for 16 bytes (NAVI21, robust access): 1 byte
