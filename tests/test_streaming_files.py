@@ -142,7 +142,6 @@ def read(path: Path) -> Any:
 
 
 @posix
-@posix
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_store_whose_process_ended_between_two_renames_gets_its_name(
     tmp_path: Path, is_there: bool
@@ -158,6 +157,7 @@ def test_a_store_whose_process_ended_between_two_renames_gets_its_name(
     assert (tmp_path / "out.zarr" / "zarr.json").read_text() == kept
 
 
+@posix
 def test_only_what_nobody_writes_any_more_is_left_over(tmp_path: Path) -> None:
     with written_whole(tmp_path / "out.npy") as part:
         part.write_text("whole")

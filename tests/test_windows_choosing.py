@@ -189,7 +189,9 @@ def test_what_a_tight_buffer_leaves_out_goes_the_cheaper_way() -> None:
         profile = costing(CPU, {"insert_words 4": Work(0.0, rate)})
         plan = inserted(profile, 1000, source_room=COUNT * ROWS * 1000 - 16)
         assert kernels_of(plan) == ["insert_rows", "insert_words", kernel]
-        assert plan.steps[-1].share.count == 1  # type: ignore[union-attr]
+        rest = plan.steps[-1]
+        assert isinstance(rest, WindowDispatch)
+        assert rest.share.count == 1
         assert plan.hindrances[0].startswith("in the way of insert_rows: the input's buffer ends inside")
 
 
