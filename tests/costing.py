@@ -12,7 +12,6 @@ from wgslice.layout import Layout
 from wgslice.plans.costs import IN_BLOCKS, Costs, Work, work_name
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
-from wgslice.plans.windows_steps import ENDS as ENDS_OF_ROWS
 from wgslice.tuning.window_probes import window_probes
 
 CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)
@@ -38,10 +37,7 @@ def priced(
         for width in WIDTHS
         for paired in (False, True)
     }
-    works |= {
-        probe.work: CHEAP if ENDS_OF_ROWS in probe.traits else price(probe.kernel, False)
-        for probe in window_probes()
-    }
+    works |= {probe.work: CHEAP if probe.ends else price(probe.kernel, False) for probe in window_probes()}
     costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, 1e9, works)
     return replace(profile, costs=costs)
 

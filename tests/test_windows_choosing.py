@@ -337,7 +337,7 @@ def test_a_probe_is_of_its_work_and_copies_what_it_says(probe: WindowProbe, prof
         target = np.zeros(step.target_binding.nbytes, np.uint8)
         run_plan(plan, source, target, step.windows.offsets)
         share = np.count_nonzero(target) / copied_nbytes
-        assert share > (0.2 if "ends" in probe.traits else 0.5)
+        assert share > (0.2 if probe.ends else 0.5)
 
 
 def test_probes_of_inserted_windows_are_disjoint() -> None:

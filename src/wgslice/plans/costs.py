@@ -87,9 +87,17 @@ def name_of(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: in
     return " ".join(parts)
 
 
-def windows_work(kernel: Kernel, width_nbytes: int, *traits: str) -> str:
-    """The class of work that a kernel does on windows, in elements, words or blocks of a width."""
-    return " ".join([kernel.value, str(width_nbytes), *traits])
+def windows_work(
+    kernel: Kernel, element_nbytes: int, *, ragged: bool = False, ends: bool = False, mirrored: bool = False
+) -> str:
+    """The class of work that a kernel does on windows of elements of a width, in these, in words or blocks.
+
+    Rows may begin or end inside of what it takes at a time, be taken at their ends alone, and go backwards.
+    """
+    by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
+    width_nbytes = element_nbytes if by_words else kernel.unit_nbytes(element_nbytes)
+    traits = {"ragged": ragged, "ends": ends, "mirrored": mirrored}
+    return " ".join([kernel.value, str(width_nbytes), *(trait for trait, has in traits.items() if has)])
 
 
 def step_of(source: Layout) -> int:

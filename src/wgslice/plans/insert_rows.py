@@ -16,7 +16,7 @@ from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
 from wgslice.plans.window_row import Row, deal_blocks, longest_row
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import ENDS, MIRRORED, InsertRowsDispatch, InsertWordsDispatch
+from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch
 
 __all__ = ["TIGHT", "RowWay", "row_ways"]
 
@@ -45,11 +45,10 @@ class RowWay:
     @property
     def works(self) -> list[str]:
         """The classes of work of its dispatches, that of most of them first."""
-        by_words = [windows_work(Kernel.INSERT_WORDS, WORD_NBYTES, *(MIRRORED,) * self.row.mirrored)]
+        own, nbytes, mirrored = self.row.work(self.kernel), self.row.element_nbytes, self.row.mirrored
         if self.kernel is Kernel.INSERT_WORDS:
-            return by_words
-        ends = windows_work(Kernel.INSERT_WORDS, WORD_NBYTES, ENDS, *(MIRRORED,) * self.row.mirrored)
-        return [self.row.work(self.kernel), ends]
+            return [own]
+        return [own, windows_work(Kernel.INSERT_WORDS, nbytes, ends=True, mirrored=mirrored)]
 
 
 def row_ways(request: Request, found: list[Band], numbers: Numbers) -> tuple[list[RowWay], str]:

@@ -18,7 +18,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.profiles import BLOCKS_EACH, Profile
 from wgslice.plans.steps import Span
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import MIRRORED, RAGGED, Dimension, Windows
+from wgslice.plans.windows_steps import Dimension, Windows
 
 __all__ = ["MOST_CHANNELS", "Row", "deal_blocks", "longest_row"]
 
@@ -47,17 +47,13 @@ class Row:
 
     @property
     def channels(self) -> int:
-        """Elements an index that keep their order."""
-        return self.unit * self.request.itemsize // self.element_nbytes
+        """Elements an index that keep their order in mirrored rows, a block for each; 1 of other rows."""
+        return self.unit * self.request.itemsize // self.element_nbytes if self.mirrored else 1
 
     def work(self, kernel: Kernel, *, ragged: bool = False) -> str:
         """The class of work of its blocks."""
-        traits = (*(RAGGED,) * (ragged and kernel is Kernel.WINDOW_ROWS), *(MIRRORED,) * self.mirrored)
-        return windows_work(kernel, kernel.unit_nbytes(self.element_nbytes), *traits)
-
-    def woven_nbytes(self, nbytes: int) -> int:
-        """Bytes put together for so many of blocks: a block for each channel of what may be mirrored."""
-        return nbytes * (self.channels if self.mirrored else 1)
+        edged = ragged and kernel is Kernel.WINDOW_ROWS  # others leave the ends of rows to another dispatch
+        return windows_work(kernel, self.element_nbytes, ragged=edged, mirrored=self.mirrored)
 
     def hindrance(self) -> str | None:
         """Why windows are not taken row by row; None where they are."""
@@ -81,7 +77,7 @@ class Row:
             return f"rows of {self.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
         if ragged and profile.contiguous and self.nbytes < (least := 2 * WIDEST_NBYTES - 1):
             return f"rows of {self.nbytes} bytes, some from inside a vector of 16, which takes {least}"
-        if self.mirrored and self.channels > MOST_CHANNELS:
+        if self.channels > MOST_CHANNELS:
             return (
                 f"{self.channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
             )
@@ -122,7 +118,7 @@ class Row:
             "table": request.terms.table,
             "dimensions": dimensions,
             "element_nbytes": self.element_nbytes,
-            "channels": self.channels if self.mirrored else 1,
+            "channels": self.channels,
             "tensor_offset": request.tensor.offset * itemsize - tensor.offset_nbytes,
             "batch_offset": request.batch.offset * itemsize - batch.offset_nbytes,
             "window_stride": request.batch.strides[0] * itemsize,
@@ -161,7 +157,7 @@ def deal_blocks(row: Row, kernel: Kernel, profile: Profile, *, ragged: bool) -> 
     if not profile.contiguous:
         return deal_row(kernel, row.nbytes, 1, profile)
     work = profile.costs.works[row.work(kernel, ragged=ragged)]
-    block_s = row.woven_nbytes(WIDEST_NBYTES) / work.bytes_per_s
+    block_s = row.channels * WIDEST_NBYTES / work.bytes_per_s
     most = row.nbytes // WIDEST_NBYTES
     least = most  # whole blocks of a row, wherever it begins
     if ragged:

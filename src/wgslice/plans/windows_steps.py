@@ -16,9 +16,6 @@ from wgslice.plans.terms import Table
 
 __all__ = [
     "DROPPED",
-    "ENDS",
-    "MIRRORED",
-    "RAGGED",
     "BlocksDispatch",
     "Claims",
     "Dimension",
@@ -32,9 +29,6 @@ __all__ = [
 ]
 
 DROPPED = bytes(WIDEST_NBYTES)  # the fill of windows to insert, which nobody reads
-
-# What makes classes of work of rows of windows, as costs name them.
-ENDS, MIRRORED, RAGGED = "ends", "mirrored", "ragged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,14 +168,7 @@ class WindowDispatch(OnGrid):
     @property
     def work(self) -> str:
         """Its class of work, as costs name it."""
-        by_words = self.kernel is Kernel.WINDOW_WORDS
-        width = self.element_nbytes if by_words else self.kernel.unit_nbytes(self.element_nbytes)
-        return windows_work(self.kernel, width, *self.traits)
-
-    @property
-    def traits(self) -> tuple[str, ...]:
-        """What makes its work another than that of its kernel's other dispatches."""
-        return ()
+        return windows_work(self.kernel, self.element_nbytes)
 
     @property
     def invocation_nbytes(self) -> float:
@@ -209,9 +196,9 @@ class RowsDispatch(WindowDispatch):
     mirrored: bool  # whether some row goes backwards
 
     @property
-    def traits(self) -> tuple[str, ...]:
-        """Whether rows are mirrored."""
-        return (MIRRORED,) if self.mirrored else ()
+    def work(self) -> str:
+        """Its class of work, by whether rows are mirrored."""
+        return windows_work(self.kernel, self.element_nbytes, mirrored=self.mirrored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -233,9 +220,9 @@ class WindowRowsDispatch(BlocksDispatch):
     kernel: Kernel = Kernel.WINDOW_ROWS
 
     @property
-    def traits(self) -> tuple[str, ...]:
-        """Whether rows are ragged, and mirrored."""
-        return (*(RAGGED,) * self.ragged, *super().traits)
+    def work(self) -> str:
+        """Its class of work, by whether rows are ragged, and mirrored."""
+        return windows_work(self.kernel, self.element_nbytes, ragged=self.ragged, mirrored=self.mirrored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -256,6 +243,6 @@ class InsertWordsDispatch(RowsDispatch):
     kernel: Kernel = Kernel.INSERT_WORDS
 
     @property
-    def traits(self) -> tuple[str, ...]:
-        """Whether it takes the ends of rows alone, and whether these are mirrored."""
-        return (*(ENDS,) * self.ends, *super().traits)
+    def work(self) -> str:
+        """Its class of work, by whether it takes the ends of rows alone, and whether these are mirrored."""
+        return windows_work(self.kernel, self.element_nbytes, ends=self.ends, mirrored=self.mirrored)

@@ -17,7 +17,7 @@ from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.terms import Terms
 from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import DROPPED, ENDS, MIRRORED, RAGGED, WindowDispatch, Windows
+from wgslice.plans.windows_steps import DROPPED, WindowDispatch, Windows
 
 __all__ = ["WindowProbe", "window_probes"]
 
@@ -34,25 +34,26 @@ class WindowProbe(NamedTuple):
 
     kernel: Kernel
     width_nbytes: int  # an element
-    traits: tuple[str, ...] = ()
+    ragged: bool = False  # whether windows' rows begin and end inside of blocks
+    ends: bool = False  # whether it takes the ends of rows alone
+    mirrored: bool = False  # whether some go backwards
 
     @property
     def work(self) -> str:
         """The class of work, as costs name it."""
-        by_words = self.kernel is Kernel.WINDOW_WORDS
-        width = self.width_nbytes if by_words else self.kernel.unit_nbytes(self.width_nbytes)
-        return windows_work(self.kernel, width, *self.traits)
+        kinds = {"ragged": self.ragged, "ends": self.ends, "mirrored": self.mirrored}
+        return windows_work(self.kernel, self.width_nbytes, **kinds)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
         """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""
         if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS):
             return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
-        return [self.step(SHORT_NBYTES if ENDS in self.traits else SHORTEST_NBYTES, nbytes, limits)]
+        return [self.step(SHORT_NBYTES if self.ends else SHORTEST_NBYTES, nbytes, limits)]
 
     def step(self, row_nbytes: int, nbytes: int, limits: Limits) -> WindowDispatch:
         """The dispatch of this work on windows of rows of so many bytes."""
-        width, channels = self.width_nbytes, CHANNELS if MIRRORED in self.traits else 1
-        row = max(row_nbytes // (channels * width), 1) + (RAGGED in self.traits)
+        width, channels = self.width_nbytes, CHANNELS if self.mirrored else 1
+        row = max(row_nbytes // (channels * width), 1) + self.ragged
         gap = max(GAP_NBYTES // (channels * width), 1)
         count = max(nbytes // (ROWS * row * channels * width), 2)  # one of them mirrored
         tensor = Layout.packed((count * ROWS, row + gap, channels))
@@ -86,9 +87,9 @@ def window_probes() -> Iterator[WindowProbe]:
     for width in (1, 2):
         yield WindowProbe(Kernel.WINDOW_WORDS, width)
     yield WindowProbe(Kernel.CLAIM_WINDOWS, WORD_NBYTES)
-    for traits in ((), (MIRRORED,)):
-        yield WindowProbe(Kernel.WINDOW_ROWS, 1, traits)
-        yield WindowProbe(Kernel.WINDOW_ROWS, 1, (RAGGED, *traits))
-        yield WindowProbe(Kernel.INSERT_ROWS, 1, traits)
-        yield WindowProbe(Kernel.INSERT_WORDS, 1, traits)
-        yield WindowProbe(Kernel.INSERT_WORDS, 1, (ENDS, *traits))
+    for mirrored in (False, True):
+        yield WindowProbe(Kernel.WINDOW_ROWS, 1, mirrored=mirrored)
+        yield WindowProbe(Kernel.WINDOW_ROWS, 1, ragged=True, mirrored=mirrored)
+        yield WindowProbe(Kernel.INSERT_ROWS, 1, mirrored=mirrored)
+        yield WindowProbe(Kernel.INSERT_WORDS, 1, mirrored=mirrored)
+        yield WindowProbe(Kernel.INSERT_WORDS, 1, ends=True, mirrored=mirrored)
