@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from bench.cases import Case
+from bench.compilers.planned import windows_planner
 from bench.rivals.ours import device
 from bench.tasks import Crops, Inserts
 from wgslice.gpu.pipelines import Place
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import Costs
-from wgslice.plans.extract_windows import plan_extract_windows
-from wgslice.plans.insert_windows import plan_insert_windows
 from wgslice.plans.plan import Plan
 from wgslice.plans.terms import Terms, seat
 
@@ -40,10 +39,12 @@ def prepared(case: Case) -> Prepared:
     x = wg.asarray(array, device)
     expected = np.ascontiguousarray(work.of(array))
     target = wg.empty(expected.shape, expected.dtype, device)
-    if isinstance(work, Crops):
-        return Prepared([Place(x.buffer), Place(target.buffer)], target, expected, extracted(x, work, target))
-    if isinstance(work, Inserts):
-        return Prepared([Place(x.buffer), Place(target.buffer)], target, expected, inserted(x, work, target))
+    if isinstance(work, Crops | Inserts):
+        planner, layouts = windows_planner(case), (x.layout, target.layout)
+        places = [Place(x.buffer), Place(target.buffer)]
+        return Prepared(
+            places, target, expected, lambda costs: planner(*layouts, case.itemsize, terms_of(costs))
+        )
     view = wg.permute(x, work.axes)[case.key]
     read = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits)
 
@@ -52,25 +53,6 @@ def prepared(case: Case) -> Prepared:
         return plan_copy(read.layout, target.layout, view.dtype.itemsize, terms)
 
     return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, plan)
-
-
-def extracted(x: wg.Tensor, crops: Crops, target: wg.Tensor) -> Callable[[Costs], Plan]:
-    """The plan of windows of a tensor."""
-    read, written = (wg.TensorDesc(tensor.dtype, tensor.shape) for tensor in (x, target))
-    offsets, directions = crops.offsets(x.shape), crops.directions(x.ndim)
-    windows = wg.ExtractWindows(read, written, offsets, target.shape[1:], directions).windows
-    itemsize = x.dtype.itemsize
-    return lambda costs: plan_extract_windows(windows, x.layout, target.layout, itemsize, terms_of(costs))
-
-
-def inserted(y: wg.Tensor, inserts: Inserts, target: wg.Tensor) -> Callable[[Costs], Plan]:
-    """The plan of windows that are put into a tensor."""
-    read, written = (wg.TensorDesc(tensor.dtype, tensor.shape) for tensor in (y, target))
-    offsets = inserts.crops.offsets(inserts.shape)
-    directions = inserts.crops.directions(len(inserts.shape))
-    insertion = wg.InsertWindows(read, written, offsets, directions, overlap="last").insertion
-    itemsize = y.dtype.itemsize
-    return lambda costs: plan_insert_windows(insertion, y.layout, target.layout, itemsize, terms_of(costs))
 
 
 def terms_of(costs: Costs) -> Terms:

@@ -12,14 +12,14 @@ from bench.cases import CASES, Case
 from bench.tasks import GRADIENTS, INSERTIONS, WINDOWS, Crops, Gradient, Inserts
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.extract_windows import plan_extract_windows
-from wgslice.plans.insert_windows import plan_insert_windows
-from wgslice.plans.plan import Plan
+from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import GPU, Limits
 from wgslice.plans.slice_grad import plan_slice_grad
 from wgslice.plans.terms import Terms
 
-__all__ = ["ASKED", "offsets_of", "planned", "source_layout"]
+__all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
 
 # What wgpu gives on a large GPU.
 LIMITS = Limits(binding_nbytes=2**31, binding_alignment_nbytes=64, workgroups=65535, profile=GPU)
@@ -40,18 +40,26 @@ def planned(case: Case) -> Plan:
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
         return plan_slice_grad(work.taken, False, *sides, case.itemsize, terms)
-    if isinstance(work, Inserts):
-        batch, tensor = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.shape))
-        directions = work.crops.directions(len(work.shape))
-        insertion = wg.InsertWindows(batch, tensor, offsets_of(case), directions, overlap="last").insertion
-        return plan_insert_windows(insertion, batch.layout, tensor.layout, case.itemsize, terms)
-    if isinstance(work, Crops):
-        input, output = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.sizes(case.shape)))
-        directions = work.directions(len(case.shape))
-        windows = wg.ExtractWindows(input, output, offsets_of(case), output.sizes[1:], directions).windows
-        return plan_extract_windows(windows, input.layout, output.layout, case.itemsize, terms)
+    if isinstance(work, Crops | Inserts):
+        sides = Layout.packed(case.shape), Layout.packed(work.sizes(case.shape))
+        return windows_planner(case)(*sides, case.itemsize, terms)
     source = source_layout(case)
     return plan_copy(source, Layout.packed(source.sizes), case.itemsize, terms)
+
+
+def windows_planner(case: Case) -> Planner:
+    """What plans windows, extracted or inserted, between packed tensors."""
+    work, offsets = case.work, offsets_of(case)
+    read, written = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.sizes(case.shape)))
+    if isinstance(work, Inserts):
+        directions = work.crops.directions(len(work.shape))
+        return insert_windows_planner(
+            wg.InsertWindows(read, written, offsets, directions, overlap="last").insertion
+        )
+    directions = work.directions(len(case.shape))
+    return extract_windows_planner(
+        wg.ExtractWindows(read, written, offsets, written.sizes[1:], directions).windows
+    )
 
 
 def offsets_of(case: Case) -> NDArray[np.int64]:
