@@ -1,4 +1,9 @@
-"""The adapters that the tests run on, and the packages that some of them need.
+"""The tiers of the test suite: which tests run, on which adapters, with how many examples.
+
+- `default`: what a contributor needs after each change. The first adapter; the second one only for tests
+  marked `every_adapter`. Leaves out tests marked `slow` and those that need a large package.
+- `all` (CI): every test on every adapter.
+- `deep`: as `all`, with ten times the examples.
 
 An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 """
@@ -23,16 +28,49 @@ from wgslice.plans.costs import Costs
 # What was tuned on this machine is the user's: no test reads it, in this process or in one that it starts.
 os.environ["WGSLICE_PROFILE"] = "shipped"
 
-settings.register_profile(
-    "wgslice",
-    deadline=None,  # the first dispatch of a kernel compiles it
-    derandomize=bool(os.environ.get("CI")),  # CI sees the same cases each time; everybody else new ones
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("wgslice")
+EXAMPLES = {"default": 15, "all": 60, "deep": 600}  # of each property test, by tier
 
 
-@pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=list(EXAMPLES), default="default", help="which tests run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tier = config.getoption("--tier")
+    settings.register_profile(
+        tier,
+        max_examples=EXAMPLES[tier],
+        deadline=None,  # the first dispatch of a kernel compiles it
+        derandomize=bool(os.environ.get("CI")),  # CI draws the same examples each time, others new ones
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+    settings.load_profile(tier)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests with the fixture `device` on the adapters of the tier."""
+    marks = list(metafunc.definition.iter_markers())
+    parametrized = any(mark.name == "parametrize" and mark.args[0] == "device" for mark in marks)
+    if "device" not in metafunc.fixturenames or parametrized:
+        return
+    first_only = metafunc.config.getoption("--tier") == "default" and not any(
+        mark.name == "every_adapter" for mark in marks
+    )
+    adapters = ADAPTERS[:1] if first_only else ADAPTERS
+    metafunc.parametrize("device", adapters, indirect=True, ids=adapter_id, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests of the other tiers out of the default one."""
+    if config.getoption("--tier") != "default":
+        return
+    left_out = {"slow", *LARGE_PACKAGES}
+    selected = [item for item in items if left_out.isdisjoint(mark.name for mark in item.iter_markers())]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(selected)])
+    items[:] = selected
+
+
+@pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import elements_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from index_keys import any_keys, outcome
@@ -67,7 +67,6 @@ def check_same_index(sizes: tuple[int, ...], key: Any) -> None:
         assert found.tolist() == expected.tolist()
 
 
-@settings(max_examples=600)
 @given(st.data(), array_shapes(min_dims=1, max_dims=8, min_side=0, max_side=4))
 def test_any_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
     key = data.draw(any_keys(sizes))

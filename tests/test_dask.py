@@ -19,7 +19,7 @@ from dask.base import tokenize
 from dask.sizeof import sizeof
 from distributed import Client
 from helpers import ADAPTERS, check_same, on_one_adapter, run_python
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moving import numbered
 from numpy.typing import NDArray
@@ -138,7 +138,6 @@ def check(found: Any, array: NDArray[Any]) -> None:
     check_same(found.numpy(), array.copy())
 
 
-@settings(max_examples=30)
 @given(case=moved())
 def test_in_one_process(device: wg.Device, case: tuple[Any, NDArray[Any]]) -> None:
     x, array = case
@@ -148,7 +147,6 @@ def test_in_one_process(device: wg.Device, case: tuple[Any, NDArray[Any]]) -> No
     check(x.compute(scheduler="synchronous"), array)
 
 
-@settings(max_examples=15)
 @given(case=moved())
 def test_in_threads(device: wg.Device, case: tuple[Any, NDArray[Any]]) -> None:
     x, array = case
@@ -160,7 +158,6 @@ def test_in_threads(device: wg.Device, case: tuple[Any, NDArray[Any]]) -> None:
 
 @on_the_cluster
 @on_one_adapter  # its workers have both
-@settings(max_examples=8)
 @given(case=moved())
 def test_on_two_processes(device: wg.Device, cluster: Client, case: tuple[Any, NDArray[Any]]) -> None:
     x, array = case

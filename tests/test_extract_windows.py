@@ -26,7 +26,7 @@ from helpers import (
     view_bytes,
     whole_words,
 )
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from running import run_on_gpu, run_side_by_side, side_by_side
@@ -217,7 +217,6 @@ def tensor(device: wg.Device, content: Bytes, layout: Layout, dtype: str) -> wg.
     return wg.Tensor(device, make_buffer(device, content), np.dtype(dtype), layout)
 
 
-@settings(max_examples=200)
 @given(case=window_cases(), data=st.data())
 def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObject) -> None:
     """Offsets known or on the GPU, every byte of the output's buffer."""
@@ -280,7 +279,6 @@ def offset_table(offsets: NDArray[np.int64]) -> Bytes:
     return np.frombuffer(offsets.astype(np.int32).tobytes(), np.uint8)
 
 
-@settings(max_examples=40)
 @given(case=window_cases(), profile=st.sampled_from([CPU, GPU, *FAVOURING]), on_gpu=st.booleans())
 def test_kernels_in_tight_limits_do_what_numpy_does(
     device: wg.Device, case: Case, profile: Profile, on_gpu: bool
@@ -294,7 +292,6 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
     check_bytes(found, case.expected(source, target))
 
 
-@settings(max_examples=60)
 @given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
 def test_every_way_to_extract_is_right(device: wg.Device, case: Case, profile: Profile, on_gpu: bool) -> None:
     """Whatever they cost: in blocks of rows, by words, by elements."""
@@ -842,7 +839,6 @@ def described(case: Case, offsets: Any) -> wg.ExtractWindows:
     )
 
 
-@settings(max_examples=100)
 @given(case=window_cases(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
     if case.input.rank == 8:

@@ -14,7 +14,7 @@ from helpers import (
     make_buffer,
     on_one_adapter,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from index_keys import INTEGERS, any_keys, outcome, placed, recorded_plans
@@ -34,7 +34,6 @@ def check_read(array: Any, x: wg.Tensor, key: Any) -> None:
         check_same(x[key].numpy(), expected)
 
 
-@settings(max_examples=250)
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
 def test_any_key_reads_what_numpy_does(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
@@ -49,7 +48,6 @@ def test_any_key_reads_what_numpy_does(
         check_read(array, x, key)
 
 
-@settings(max_examples=150)
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5))
 def test_tensors_as_indices_are_clamped(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]

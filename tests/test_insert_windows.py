@@ -23,7 +23,7 @@ from helpers import (
     view_bytes,
     whole_words,
 )
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from running import run_on_gpu, run_side_by_side, side_by_side
@@ -172,7 +172,6 @@ def some_layout(draw: st.DrawFn, sizes: tuple[int, ...], *, broadcast: bool) -> 
     return Layout.of(sizes, strides, offset)
 
 
-@settings(max_examples=200)
 @given(case=insertions(), data=st.data())
 def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.DataObject) -> None:
     """Offsets known or on the GPU, every byte of the target's buffer; the later window wins."""
@@ -208,7 +207,6 @@ def test_twins_do_what_numpy_does(
     check_bytes(result, case.expected(source, target))
 
 
-@settings(max_examples=40)
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU, *FAVOURING]), on_gpu=st.booleans())
 def test_kernels_in_tight_limits_do_what_numpy_does(
     device: wg.Device, case: Case, profile: Profile, on_gpu: bool
@@ -235,7 +233,6 @@ def meet(places: Any, extents: Any, steps: Any) -> bool:
     return any(one & other for one, other in combinations(boxes, 2))
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_whether_windows_overlap_is_exact(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
@@ -266,7 +263,6 @@ def test_many_windows_are_compared_without_comparing_all() -> None:
     assert set(found) == {77, 5000}
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_layers_are_disjoint_and_behind_all_that_they_overlap(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
@@ -290,7 +286,6 @@ def test_layers_are_disjoint_and_behind_all_that_they_overlap(data: st.DataObjec
 
 
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
-@settings(max_examples=60)
 def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
     """Whatever they cost: in blocks, by words, by elements; where windows overlap in layers and by claims."""
     plan = case.plan(replace(device.limits, profile=profile))
@@ -470,7 +465,6 @@ def described(case: Case, offsets: Any) -> wg.InsertWindows:
     )
 
 
-@settings(max_examples=60)
 @given(case=insertions(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
     assume(case.tensor.rank < 8 and min((*case.batch.strides, *case.tensor.strides)) >= 0)

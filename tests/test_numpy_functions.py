@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import check_same
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moving import numbered, pairs, shapes
 
@@ -162,7 +162,6 @@ def tensors_in(found: Any) -> list[wg.Tensor]:
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-@settings(max_examples=25)
 @given(data=st.data())
 def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataObject) -> None:
     sizes = data.draw(shapes(least=2 if name in ("tril", "triu") else 1, smallest=int(name == "take")))

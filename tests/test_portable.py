@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from helpers import check_same, on_one_adapter, run_python
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moving import numbered, pairs
 
@@ -42,7 +42,6 @@ def test_pickles_of_every_dtype_and_protocol(arrives: wg.Device, dtype: Any) -> 
             check_same(found.numpy(), array)
 
 
-@settings(max_examples=15)
 @given(data=st.data())
 def test_a_view_is_pickled_as_its_elements(arrives: wg.Device, data: st.DataObject) -> None:
     view, array = data.draw(pairs(arrives))

@@ -12,9 +12,21 @@ from typing import Any
 
 import pytest
 from helpers import LARGE_PACKAGES, load_bootstrap
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+class Linter:
+    """A linter that ends with a status."""
+
+    def __init__(self, words: list[Any], status: int) -> None:
+        self.words, self.returncode = words, status
+
+    def communicate(self) -> tuple[str, None]:
+        return f"what {self.words[2]} prints\n", None
 
 
 @pytest.fixture
@@ -35,9 +47,16 @@ def commands(run_script: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]
         done.append([str(word) for word in words[2:]])  # behind `python -m`
         return 0
 
-    monkeypatch.setattr(run_script, "install", lambda extra: done.append(["install", extra]))
+    def install(extra: str, *, newest: bool = False) -> None:
+        done.append(["install", "newest " * newest + extra])
+
+    def start(words: list[Any]) -> Linter:
+        return Linter(words, call(words, None))
+
+    monkeypatch.setattr(run_script, "install", install)
+    monkeypatch.setattr(run_script, "start", start)
     monkeypatch.setattr(run_script, "find_adapters", lambda *_, **__: {"WGSLICE_TEST_ADAPTERS": "any"})
-    monkeypatch.setattr(run_script, "choose_test_adapters", lambda: {"WGSLICE_TEST_ADAPTERS": "any"})
+    monkeypatch.setattr(run_script, "choose_test_adapters", lambda **_: {"WGSLICE_TEST_ADAPTERS": "any"})
     monkeypatch.setattr(run_script, "call", call)
     return done
 
@@ -52,7 +71,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "docs", "wheel", "bench"))
+    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "docs", "wheel", "bench", "lock"))
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
         assert done.returncode == 2
@@ -91,7 +110,7 @@ def test_the_wheel_that_is_tested_is_the_one_that_was_built(
 
     def install_into(venv: Path, *arguments: Any) -> bool:
         assert not venv.exists()
-        assert f"{built}[test]" in arguments[2]
+        assert f"{built}[test]" in arguments[2], arguments
         return True
 
     monkeypatch.setattr(run_script.subprocess, "run", build)
@@ -102,20 +121,24 @@ def test_the_wheel_that_is_tested_is_the_one_that_was_built(
 
 
 CHECKS = [["ruff", "check", "--quiet"], ["ruff", "format", "--check", "--quiet"], ["mypy"]]
-UNMARKED = "not onnxruntime and not pygfx and not torch"
 
 
 @pytest.mark.parametrize(
     ("arguments", "extra", "handed"),
     [
-        (["test"], "test", ["-m", UNMARKED]),
-        (["test", "-k", "window", "-n", "0"], "test", ["-m", UNMARKED, "-k", "window", "-n", "0"]),
-        (["test", "-x", "-m", "a or b"], "test", ["-m", f"(a or b) and {UNMARKED}", "-x"]),
-        (["test", "--all"], "test-all", []),
-        (["test", "-k", "window", "--all", "-m", "torch"], "test-all", ["-k", "window", "-m", "torch"]),
+        (["test"], "test", ["--tier=default"]),
+        (["test", "-k", "window", "-n", "0"], "test", ["--tier=default", "-k", "window", "-n", "0"]),
+        (["test", "--all"], "test-all", ["--tier=all"]),
+        (
+            ["test", "-k", "window", "--all", "-m", "torch"],
+            "test-all",
+            ["--tier=all", "-k", "window", "-m", "torch"],
+        ),
+        (["test", "--deep"], "test-all", ["--tier=deep"]),
+        (["test", "--newest"], "newest test", ["--tier=default"]),
     ],
 )
-def test_what_a_test_run_installs_and_leaves_out(
+def test_run_test_installs_and_passes_on(
     run_script: Any,
     commands: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
@@ -123,28 +146,83 @@ def test_what_a_test_run_installs_and_leaves_out(
     extra: str,
     handed: list[str],
 ) -> None:
-    """Every test runs with `--all`; without it those that are marked with a large package do not."""
     monkeypatch.delenv("WGSLICE_TEST_ADAPTERS", raising=False)
     assert run(run_script, monkeypatch, *arguments) == 0
     assert commands == [["install", extra], *CHECKS, ["pytest", *run_script.IN_PARALLEL, *handed]]
 
 
-def test_what_fails_ends_a_test_run(
-    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("mypy", "tests", "status"), [(3, 0, 3), (0, 2, 2), (3, 2, 2), (0, 0, 0)])
+def test_tests_run_and_are_reported_where_types_fail(
+    run_script: Any,
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    mypy: int,
+    tests: int,
+    status: int,
 ) -> None:
-    monkeypatch.setattr(run_script, "call", lambda words, *_: 3 if "mypy" in words else 0)
-    monkeypatch.setattr(run_script, "run_pytest", lambda _: 0)
-    for arguments in (["lint"], ["test"], ["test", "--all"]):
-        assert run(run_script, monkeypatch, *arguments) == 3
+    monkeypatch.setattr(run_script, "start", lambda words: Linter(words, mypy if "mypy" in words else 0))
+    monkeypatch.setattr(run_script, "call", lambda *_: tests)
+    assert run(run_script, monkeypatch, "test") == status
+    words = {False: "passed", True: "failed"}
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "run: ruff check --quiet passed",
+        "run: ruff format --check --quiet passed",
+        *["what mypy prints"] * bool(mypy),
+        f"run: mypy {words[bool(mypy)]}",
+        f"run: tests {words[bool(tests)]}",
+    ]
+    assert run(run_script, monkeypatch, "lint") == mypy
 
 
-def test_markers_are_the_packages_that_all_adds(run_script: Any) -> None:
-    """A marker for each requirement of the extra, and nothing else is left out."""
+def test_each_large_package_has_its_marker() -> None:
     everything = PYPROJECT["project"]["optional-dependencies"]["test-all"]
     markers = [line.partition(":")[0] for line in PYPROJECT["tool"]["pytest"]["ini_options"]["markers"]]
-    assert [requirement.partition("==")[0] for requirement in everything] == ["wgslice[test]", *markers]
-    assert " and ".join(f"not {marker}" for marker in markers) == UNMARKED
-    assert markers == LARGE_PACKAGES == run_script.MARKERS
+    assert everything[0] == "wgslice[test]"
+    assert [requirement.partition("==")[0] for requirement in everything[1:]] == LARGE_PACKAGES
+    assert markers == ["every_adapter", "slow", *LARGE_PACKAGES]
+
+
+TIERS = {
+    "default": {"each[Vulkan]", "both[Vulkan]", "both[OpenGL]"},
+    "all": {
+        f"{name}[{adapter}]" for name in ("each", "both", "slow", "torch") for adapter in ("Vulkan", "OpenGL")
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", TIERS)
+def test_tiers_select_tests_and_adapters(tmp_path: Path, tier: str) -> None:
+    tests = ["import pytest", "def test_each(device): pass"]
+    for name, mark in (("both", "every_adapter"), ("slow", "slow"), ("torch", "torch")):
+        tests += [f"@pytest.mark.{mark}", f"def test_{name}(device): pass"]
+    (tmp_path / "test_tiers.py").write_text("\n".join(tests))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "WGSLICE_TEST_ADAPTERS": "Vulkan; OpenGL"}
+    options = ["-p", "conftest", f"--tier={tier}", "--collect-only", "-q", f"--rootdir={tmp_path}"]
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), *options, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    collected = [line.partition("::test_")[2] for line in done.stdout.splitlines() if "::test_" in line]
+    assert set(collected) == TIERS[tier], done.stdout + done.stderr
+
+
+def test_lock_file_pins_each_requirement() -> None:
+    """What pyproject.toml asks for is in the lock file, in a version that it admits."""
+    project = PYPROJECT["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [Requirement(text) for texts in (project["dependencies"], *extras) for text in texts]
+    lines = (ROOT / ".ci/lock.txt").read_text("utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert not [line for line in lines if "://" in line]
+    for requirement in wanted:
+        versions = [str(pin.specifier) for pin in pins if canonical(pin) == canonical(requirement)]
+        assert versions or requirement.name == "wgslice", requirement
+        for version in versions:
+            assert requirement.specifier.contains(version.removeprefix("==")), (requirement, version)
+
+
+def canonical(requirement: Requirement) -> str:
+    return canonicalize_name(requirement.name)
 
 
 def test_ci_runs_every_test() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import COPY_DST, COPY_SRC, STORAGE, check_bytes, on_one_adapter, random_bytes, read_buffer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from index_keys import INTEGERS, Placed, any_keys, outcome, placed, recorded_plans
@@ -38,7 +38,6 @@ def broadcastable(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1,) * draw(st.integers(0, 1)) + sizes[draw(st.integers(0, len(shape))) :]
 
 
-@settings(max_examples=250)
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
 def test_any_key_writes_what_numpy_does(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
@@ -76,7 +75,6 @@ def test_any_key_writes_what_numpy_does(
     check(both)
 
 
-@settings(max_examples=100)
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6))
 def test_a_value_in_the_same_buffer_is_read_before_anything_is_written(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]

@@ -11,7 +11,7 @@ from helpers import (
     check_same,
     random_bytes,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import sizes_of
 
@@ -20,7 +20,6 @@ import wgslice as wg
 U32 = 2**32 - 1
 
 
-@settings(max_examples=150)
 @given(data=st.data(), sizes=st.integers(1, 8).flatmap(sizes_of))
 def test_any_slice_is_numpys(device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]) -> None:
     dtype = data.draw(st.sampled_from(list(DTYPES.values())))

@@ -28,7 +28,7 @@ from helpers import (
     view_bytes,
     whole_words,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from strategies import Case, cases
 
 import wgslice as wg
@@ -89,13 +89,11 @@ def check_recorded(device: wg.Device, case: Case) -> None:
     check_bytes(read_buffer(output), expected)
 
 
-@settings(max_examples=400)
 @given(case=cases())
 def test_any_slice1_recorded_on_the_callers_buffers(device: wg.Device, case: Case) -> None:
     check_recorded(device, case)
 
 
-@settings(max_examples=200)
 @given(case=cases())
 def test_any_slice1_on_tensors_writes_its_elements_and_nothing_else(device: wg.Device, case: Case) -> None:
     dtype, width = DTYPES[case.width], case.width

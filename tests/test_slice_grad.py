@@ -23,7 +23,7 @@ from helpers import (
     view_bytes,
     whole_words,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
@@ -56,7 +56,6 @@ def gradients() -> st.SearchStrategy[Case]:
     return cases().filter(lambda case: not case.input.overlaps)
 
 
-@settings(max_examples=250)
 @given(case=gradients())
 def test_any_gradient_recorded_on_the_callers_buffers(device: wg.Device, case: Case) -> None:
     """Every byte of the output: the window, the zeros, and what belongs to no element."""
@@ -109,7 +108,6 @@ def test_each_byte_of_a_gradient_is_written_once_or_cleared(case: Case, profile:
     check_bytes(zeroed, gradient(case, g, target))
 
 
-@settings(max_examples=100)
 @given(case=cases())
 def test_a_gradient_is_the_adjoint_of_its_slice(device: wg.Device, case: Case) -> None:
     """sum(slice1(x) * g) == sum(x * slice_grad(g)), on integers, exactly."""

@@ -13,7 +13,7 @@ import pytest
 import zarr
 from blocks import Blocks, numbered, streams
 from helpers import check_same, on_one_adapter, random_bytes, view_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zarr.abc.store import ByteRequest
@@ -54,7 +54,6 @@ def test_a_stream_is_what_numpy_makes(device: wg.Device, key: Any, limit: str) -
     check_same(wg.stream(CUBE, key, limit=limit, device=device), packed(view_of(CUBE, key)))
 
 
-@settings(max_examples=25)
 @given(streams(), st.sampled_from(["4 KiB", "9 KiB", "1 MiB"]))
 def test_blocks_of_any_sizes(device: wg.Device, case: tuple[Blocks, Any, Blocks], limit: str) -> None:
     """Each block of the source is read once, and one thread writes."""
@@ -68,7 +67,6 @@ def test_blocks_of_any_sizes(device: wg.Device, case: tuple[Blocks, Any, Blocks]
     assert idle_threads() == []
 
 
-@settings(max_examples=15)
 @given(streams(), st.sampled_from(["4 KiB", "1 MiB"]))
 def test_into_a_tensor(device: wg.Device, case: tuple[Blocks, Any, Blocks], limit: str) -> None:
     """A view of one, backwards, between bytes that stay."""

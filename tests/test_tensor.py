@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_bytes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
@@ -25,7 +25,6 @@ def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
     return (raw & 1 if dtype.kind == "b" else raw).view(dtype).reshape(shape)
 
 
-@settings(max_examples=200)
 @given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=4))
 def test_chained_views_are_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     array = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from helpers import ADAPTERS, check_same, in_threads
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moving import numbered, pairs
 
@@ -41,7 +41,6 @@ def test_tensors_move_between_devices(device: wg.Device, other: wg.Device, dtype
         check_same(wg.asarray(x, other).numpy(), array)
 
 
-@settings(max_examples=10)
 @given(data=st.data())
 def test_views_move_as_their_elements(device: wg.Device, other: wg.Device, data: st.DataObject) -> None:
     x, array = data.draw(pairs(device))

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from helpers import check_same, elements_of, random_bytes, view_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
@@ -77,7 +77,6 @@ def reshape_like_numpy(array: Any, x: wg.Tensor, shape: tuple[int, ...]) -> tupl
 
 
 @pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
-@settings(max_examples=300)
 @given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4))
 def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     original = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))

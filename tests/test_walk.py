@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from blocks import Blocks, numbered, streams, whole
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -69,7 +69,6 @@ def follow(source: Blocks, target: Blocks, tiles: list[Tile], within: Shares) ->
     assert (arrivals == 1).all()
 
 
-@settings(max_examples=300)
 @given(streams(), st.integers(16, 3000), st.integers(1, 4))
 def test_every_element_arrives_once_in_pieces_within_the_limit(
     stream: tuple[Blocks, Any, Blocks], largest: int, parts: int
@@ -99,7 +98,6 @@ def box_of(index: NDArray[Any]) -> tuple[slice, ...]:
     return tuple(slice(at, at + 1, 1) for at in index.tolist())
 
 
-@settings(max_examples=100)
 @given(streams(), st.integers(16, 3000))
 def test_steps_skip_what_no_element_needs(stream: tuple[Blocks, Any, Blocks], largest: int) -> None:
     """Of a source without blocks no more than the pages of the window is read; here these are of 16 bytes."""

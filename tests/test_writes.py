@@ -18,7 +18,7 @@ from helpers import (
     read_buffer,
     view_of,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
@@ -57,7 +57,6 @@ def broadcastable(data: st.DataObject, shape: tuple[int, ...]) -> tuple[int, ...
     return (1,) * data.draw(st.integers(0, 1)) + sizes[first:]
 
 
-@settings(max_examples=400)
 @given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=9))
 def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     dtype = data.draw(st.sampled_from(DTYPES))
@@ -82,7 +81,6 @@ def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape:
     both.check()
 
 
-@settings(max_examples=300)
 @given(data=st.data(), shape=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
 def test_windows_of_one_buffer_are_read_before_they_are_written(
     device: wg.Device, data: st.DataObject, shape: tuple[int, ...]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from helpers import check_same, on_one_adapter
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moving import numbered
 from numpy.typing import NDArray
@@ -78,7 +78,6 @@ MOVES: dict[str, Move] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-@settings(max_examples=3)
 @given(shape=st.tuples(*[st.integers(1, 6)] * 3), dtype=st.sampled_from(DTYPES))
 def test_what_xarray_makes_of_arrays(
     device: wg.Device, name: str, shape: tuple[int, ...], dtype: str

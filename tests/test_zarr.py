@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from helpers import check_same, in_threads, on_one_adapter, random_bytes, run_python
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from moving import DTYPES, numbered
 from numpy.typing import NDArray
@@ -111,7 +111,6 @@ def indexer(z: Any, kind: str) -> Any:
     return {"basic": z, "mask": z.vindex}.get(kind) or getattr(z, kind)
 
 
-@settings(max_examples=25)
 @given(st.data())
 def test_what_is_read_is_numpys(enabled: wg.Device, data: st.DataObject) -> None:
     array = numbered(SIZES, data.draw(st.sampled_from(DTYPES)))
@@ -125,7 +124,6 @@ def test_what_is_read_is_numpys(enabled: wg.Device, data: st.DataObject) -> None
         check_read(found, expected, enabled)
 
 
-@settings(max_examples=25)
 @given(st.data())
 def test_what_is_written_is_numpys(enabled: wg.Device, data: st.DataObject) -> None:
     """A tensor, of any view, an array, or a number."""
