@@ -147,7 +147,7 @@ def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) 
     element = (first_block * np.uint32(WIDEST_NBYTES) - extents.start) // width
     pixel, phase = np.divmod(element, np.uint32(1 if row.apart else row.channels))
     ahead = group_places(row, step.width_nbytes)
-    lowest = min(ahead.pixel.max() * row.pixel_step, 0) + min((row.channels - 1) * row.channel_step, 0)
+    lowest = min(int(ahead.pixel.max()) * row.pixel_step, 0) + min((row.channels - 1) * row.channel_step, 0)
     first = source_element + pixel * block["source_strides"][before] + np.uint32(lowest % 2**32)
     own, plane = np.arange(len(first), dtype=np.uint32), int(block["source_strides"][before + 1])
     window = np.concatenate(
