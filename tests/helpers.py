@@ -54,6 +54,14 @@ def load_bootstrap() -> Any:
     return module
 
 
+def default_tier(values: Sequence[Any], ids: Sequence[str], count: int) -> list[Any]:
+    """Parameters of which only the first ones run in the default tier."""
+    return [
+        pytest.param(value, id=name, marks=() if number < count else pytest.mark.slow)
+        for number, (value, name) in enumerate(zip(values, ids, strict=True))
+    ]
+
+
 class Window(NamedTuple):
     """A Slice1 window as a test writes it."""
 

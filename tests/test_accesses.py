@@ -13,6 +13,8 @@ from bench.compilers.planned import ASKED
 from bench.contest import ROOT
 from wgslice.shaders.memory import Accesses
 
+pytestmark = pytest.mark.slow
+
 KEPT = ROOT / "bench" / "results" / "compilers-mesa-25-0-7.json"
 
 

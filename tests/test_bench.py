@@ -35,6 +35,8 @@ from bench.schedule import FIXED_NBYTES, Schedule, contest, outcome_line, say_wh
 from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, WINDOWS, Crops, Order, Task, gradient, insertion
 from bench.worker import Worker
 
+pytestmark = pytest.mark.slow
+
 PYTHON = Path(sys.executable)
 ARGUMENTS = Namespace(rounds=2, budget=inf)
 TINY = Case("tiny", "uint16", (7, 9), np.s_[::-2, 1:])

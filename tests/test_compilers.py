@@ -22,6 +22,8 @@ from bench.compilers.variants import Variant, folded, variants
 from bench.contest import ROOT
 from wgslice.plans.steps import OnGrid
 
+pytestmark = pytest.mark.slow
+
 KEPT = {
     path.stem: json.loads(path.read_text("utf-8"))
     for path in (ROOT / "bench" / "results").glob("compilers-*.json")

@@ -156,6 +156,7 @@ def test_in_threads(device: wg.Device, case: tuple[Any, NDArray[Any]]) -> None:
     check_same(found, array.copy())
 
 
+@pytest.mark.slow
 @on_the_cluster
 @on_one_adapter  # its workers have both
 @given(case=moved())
@@ -250,6 +251,7 @@ print("dispatch" in inspect.getsource(dask.sizeof).lower(), type(dask.sizeof.__l
         assert done.stdout.splitlines() == ["True True True", "True SourceFileLoader"], done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork")
 @on_one_adapter
 def test_forked_workers_say_what_to_do(device: wg.Device) -> None:
@@ -278,6 +280,7 @@ def test_each_worker_has_the_device_that_its_variable_names(device: wg.Device, c
         assert any(wanted.lower() in name.lower() for name in names)
 
 
+@pytest.mark.slow
 @on_the_cluster
 @on_one_adapter
 def test_a_worker_that_dies_in_the_middle(device: wg.Device, cluster: Client, tmp_path: Path) -> None:
@@ -299,6 +302,7 @@ def test_a_worker_that_dies_in_the_middle(device: wg.Device, cluster: Client, tm
 PLANE = (1024, 2048)
 
 
+@pytest.mark.slow
 @on_the_cluster
 @on_one_adapter
 def test_a_store_larger_than_the_limit(device: wg.Device, cluster: Client, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from PIL import Image
 import wgslice as wg
 from wgslice import demo
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_demo_shows_five_slices_equal_to_numpy(
     device: wg.Device,

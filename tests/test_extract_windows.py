@@ -19,6 +19,7 @@ from helpers import (
     Bytes,
     check_bytes,
     check_same,
+    default_tier,
     make_buffer,
     on_one_adapter,
     random_bytes,
@@ -455,7 +456,7 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
     check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=NAMES)
+@pytest.mark.parametrize("profile", default_tier(PROFILES, NAMES, 2))
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_each_kernel_at_the_edges_of_its_conditions(
     device: wg.Device, kernel: Kernel, profile: Profile
@@ -463,6 +464,7 @@ def test_each_kernel_at_the_edges_of_its_conditions(
     check_conditions(device, kernel, profile)
 
 
+@pytest.mark.slow  # compiles every kernel anew
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 @on_one_adapter  # adapters differ in what they read there, but none does in what is clamped
 def test_no_kernel_needs_what_is_out_of_bounds(

@@ -18,6 +18,8 @@ from bench.costs import NAMES, pays_from
 from bench.report import geometric_mean, machine_of
 from bench.tasks import MANY_WINDOWS
 
+pytestmark = pytest.mark.slow
+
 HOW_FAST = ROOT / "docs" / "how-fast.md"
 PERMUTED = {case.name for case in CASES if case.work.permuted}
 KINDS = "slices", "permutes", "windows"  # of what plans choose ways for

@@ -17,6 +17,7 @@ from helpers import (
     Bytes,
     check_bytes,
     check_same,
+    default_tier,
     make_buffer,
     random_bytes,
     read_buffer,
@@ -544,7 +545,7 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
         assert steps_of(**given) == kernels, arguments
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=NAMES)
+@pytest.mark.parametrize("profile", default_tier(PROFILES, NAMES, 2))
 def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> None:
     """Rows of lengths around a block and two, forwards and backwards, of some channels, clipped or not."""
     in_rows = favouring(profile, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS)

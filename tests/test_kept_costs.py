@@ -306,6 +306,7 @@ def sliced(device: wg.Device, **variables: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.slow
 def test_another_process_loads_what_is_kept(device: wg.Device, kept: Path) -> None:
     keep(record_of(device.adapter))
     done = sliced(device)
@@ -314,6 +315,7 @@ def test_another_process_loads_what_is_kept(device: wg.Device, kept: Path) -> No
     assert "tuned here" not in sliced(device, WGSLICE_PROFILE="shipped").stdout
 
 
+@pytest.mark.slow
 @on_one_adapter
 def test_a_slice_works_beside_a_damaged_file(device: wg.Device, kept: Path) -> None:
     path = keep(record_of(device.adapter))

@@ -18,6 +18,7 @@ from helpers import (
     Bytes,
     check_bytes,
     copied,
+    default_tier,
     on_one_adapter,
     random_bytes,
     whole_words,
@@ -534,7 +535,7 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=PROFILE_IDS)
+@pytest.mark.parametrize("profile", default_tier(PROFILES, PROFILE_IDS, 2))
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_each_kernel_at_the_edges_of_its_conditions(
     device: wg.Device, kernel: Kernel, profile: Profile
@@ -582,6 +583,7 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
     check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
 
 
+@pytest.mark.slow  # compiles every kernel anew
 @pytest.mark.parametrize(
     "kernel", [kernel for kernel in CONDITIONS if kernel is not Kernel.SLICE1], ids=lambda k: k.value
 )

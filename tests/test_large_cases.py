@@ -75,6 +75,7 @@ def plan_of(case: Case, limits: Limits) -> Plan:
     return plan_copy(case.source, case.output, case.width, Terms(limits, copy_to=case.copyable))
 
 
+@pytest.mark.slow
 @given(case=large_cases(), workgroups=workgroups)
 def test_large_slices_recorded_on_the_callers_buffers(device: wg.Device, case: Case, workgroups: int) -> None:
     """Every byte of the output, as each kind of adapter deals them, on grids of few workgroups."""

@@ -32,6 +32,7 @@ def need_memory(device: wg.Device, buffer_nbytes: int, all_nbytes: int) -> None:
             pytest.skip(f"{available} bytes of memory are left, twice {all_nbytes} are needed")
 
 
+@pytest.mark.slow
 def test_a_vector_of_a_billion_bytes(device: wg.Device) -> None:
     need_memory(device, 10**9, 4 * 10**9)
     x = np.resize(random_bytes(65521), 10**9)  # a prime, so that no two pieces of a plan look alike

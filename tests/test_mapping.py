@@ -27,6 +27,8 @@ from wgslice.shaders.memory import Writes
 from wgslice.shaders.twins import trace
 from wgslice.shaders.windows_twins import trace_windows
 
+pytestmark = pytest.mark.slow
+
 
 def writers(writes: Writes) -> dict[int, set[int]]:
     """For each unit the invocations that write it."""

@@ -24,6 +24,8 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU
 from wgslice.plans.shipped import shipped
 
+pytestmark = pytest.mark.slow
+
 TOPICS = {
     *("slicing", "numpy", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
     *("array-api", "dask", "xarray", "zarr", "how-it-works", "how-fast", "ci", "contributing", "doctor"),

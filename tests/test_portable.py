@@ -177,6 +177,7 @@ def test_a_forked_child_gets_an_error_and_no_hang(device: wg.Device) -> None:
         assert remedy in lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @on_one_adapter
 def test_a_fork_before_the_first_device_has_its_own(device: wg.Device) -> None:

@@ -9,6 +9,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import wgslice as wg
 
 ROOT = Path(__file__).parents[1]
@@ -18,6 +20,7 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## {wg.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_wheel_and_sdist_carry_kernels_and_types(tmp_path: Path) -> None:
     copy = tmp_path / "project"
     ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "out")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from helpers import load_bootstrap
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 MODULES = [
     "wgslice",

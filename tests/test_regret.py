@@ -15,6 +15,8 @@ from bench.cases import Case
 from wgslice.plans.costs import Costs
 from wgslice.plans.shipped import shipped
 
+pytestmark = pytest.mark.slow
+
 FIGURES = {"shipped": shipped("lavapipe-25-0")}
 TINY = Case("tiny", "uint16", (70, 90), np.s_[::-2, 1:])
 

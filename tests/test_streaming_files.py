@@ -214,6 +214,7 @@ def status(server: Any) -> int:
     return int(server.stdout.readline())
 
 
+@pytest.mark.slow
 @posix
 @on_one_adapter
 @pytest.mark.parametrize("name", ["out.npy", "out.zarr"])
@@ -248,6 +249,7 @@ def test_killed_ten_times_nothing_is_there_that_is_not_whole(
     assert not [left for left in names(folder) if left.startswith(".wgslice-")]
 
 
+@pytest.mark.slow
 @posix
 @on_one_adapter
 def test_an_interrupt_leaves_nothing_and_is_one_line(device: wg.Device, folder: Path, server: Any) -> None:
@@ -312,6 +314,7 @@ for text in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="only some systems say what they have read")
 @pytest.mark.xdist_group("memory")
 @on_one_adapter

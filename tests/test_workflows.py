@@ -17,6 +17,8 @@ from ruamel.yaml import YAML
 
 import wgslice as wg
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 JOBS: dict[str, Any] = {

@@ -370,6 +370,7 @@ def test_it_is_enabled_and_disabled(device: wg.Device) -> None:
     assert isinstance(z[...], np.ndarray)
 
 
+@pytest.mark.slow
 @on_one_adapter
 def test_the_environment_enables_it(device: wg.Device) -> None:
     """By the entry point alone."""
