@@ -218,6 +218,7 @@ def tensor(device: wg.Device, content: Bytes, layout: Layout, dtype: str) -> wg.
     return wg.Tensor(device, make_buffer(device, content), np.dtype(dtype), layout)
 
 
+@pytest.mark.every_adapter
 @given(case=window_cases(), data=st.data())
 def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObject) -> None:
     """Offsets known or on the GPU, every byte of the output's buffer."""
@@ -669,6 +670,7 @@ def test_offsets_on_the_gpu_are_clamped_or_filled(
     assert np.array_equal(filled, numpy_windows(array, far, sizes, (1, -1), 77))
 
 
+@pytest.mark.every_adapter
 def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
     """At odd places, strided, in the buffer of the input, and in that of the output."""
     array = np.arange(4000, dtype=np.int32)
@@ -841,6 +843,7 @@ def described(case: Case, offsets: Any) -> wg.ExtractWindows:
     )
 
 
+@pytest.mark.every_adapter
 @given(case=window_cases(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
     if case.input.rank == 8:

@@ -34,6 +34,7 @@ def check_read(array: Any, x: wg.Tensor, key: Any) -> None:
         check_same(x[key].numpy(), expected)
 
 
+@pytest.mark.every_adapter
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
 def test_any_key_reads_what_numpy_does(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]

@@ -173,6 +173,7 @@ def some_layout(draw: st.DrawFn, sizes: tuple[int, ...], *, broadcast: bool) -> 
     return Layout.of(sizes, strides, offset)
 
 
+@pytest.mark.every_adapter
 @given(case=insertions(), data=st.data())
 def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.DataObject) -> None:
     """Offsets known or on the GPU, every byte of the target's buffer; the later window wins."""
@@ -466,6 +467,7 @@ def described(case: Case, offsets: Any) -> wg.InsertWindows:
     )
 
 
+@pytest.mark.every_adapter
 @given(case=insertions(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
     assume(case.tensor.rank < 8 and min((*case.batch.strides, *case.tensor.strides)) >= 0)

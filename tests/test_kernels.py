@@ -131,6 +131,7 @@ def way_of(step: Step) -> str:
     return step.name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
 
 
+@pytest.mark.every_adapter
 @given(case=cases())
 def test_kernels_do_what_their_twins_do(device: wg.Device, case: Case) -> None:
     source, target = buffers(case)
@@ -628,6 +629,7 @@ FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of 
 }
 
 
+@pytest.mark.every_adapter
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("kernel", FOLDED, ids=lambda kernel: kernel.value)
 def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel, profile: Profile) -> None:

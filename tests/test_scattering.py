@@ -38,6 +38,7 @@ def broadcastable(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1,) * draw(st.integers(0, 1)) + sizes[draw(st.integers(0, len(shape))) :]
 
 
+@pytest.mark.every_adapter
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=6, min_side=0, max_side=5))
 def test_any_key_writes_what_numpy_does(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]

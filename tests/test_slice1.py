@@ -35,6 +35,8 @@ import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 
+pytestmark = pytest.mark.every_adapter
+
 ALL_DTYPES = [
     *("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
     *("float64", "int64", "uint64", "bool", "complex64", "complex128"),

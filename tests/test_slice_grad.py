@@ -56,6 +56,7 @@ def gradients() -> st.SearchStrategy[Case]:
     return cases().filter(lambda case: not case.input.overlaps)
 
 
+@pytest.mark.every_adapter
 @given(case=gradients())
 def test_any_gradient_recorded_on_the_callers_buffers(device: wg.Device, case: Case) -> None:
     """Every byte of the output: the window, the zeros, and what belongs to no element."""

@@ -42,6 +42,7 @@ def test_chained_views_are_numpys(device: wg.Device, data: st.DataObject, shape:
     check_same(copied.numpy(), array)
 
 
+@pytest.mark.every_adapter
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (0,), (2, 0, 3), (3, 5), (2, 1, 2, 1, 2, 1, 2, 3)])
 def test_an_array_comes_back_as_it_went(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:

@@ -57,6 +57,7 @@ def broadcastable(data: st.DataObject, shape: tuple[int, ...]) -> tuple[int, ...
     return (1,) * data.draw(st.integers(0, 1)) + sizes[first:]
 
 
+@pytest.mark.every_adapter
 @given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=9))
 def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     dtype = data.draw(st.sampled_from(DTYPES))
@@ -110,6 +111,7 @@ def test_windows_of_one_buffer_are_read_before_they_are_written(
     both.check()
 
 
+@pytest.mark.every_adapter
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 def test_every_short_window_leaves_its_neighbours_alone(device: wg.Device, width: int) -> None:
     """Any start, any length and step within two words, one after the other on one buffer."""
