@@ -17,6 +17,7 @@ from wgslice.doctor.cases import cases
 from wgslice.doctor.copies import copy_trials
 from wgslice.doctor.inserting import insert_trials
 from wgslice.doctor.pipelines import constants_of, with_few_pipelines
+from wgslice.doctor.selftest import devices_for
 from wgslice.doctor.trials import Trial
 from wgslice.doctor.windows import window_trials
 from wgslice.layout import Layout
@@ -400,3 +401,14 @@ def test_without_any_kernel_a_copy_is_refused(device: wg.Device) -> None:
     ):
         wg.extract_windows(x, [[1, 2]], (5, 5))
     check_same(x[4:].copy().numpy(), array[4:])
+
+
+@pytest.mark.every_adapter
+def test_one_thread_at_a_time_uses_an_opengl_device(device: wg.Device) -> None:
+    """Two threads abort the process where one waits for the other's context for seconds."""
+    devices = devices_for(device)
+    assert devices[0] is device
+    if device.adapter.backend == "OpenGL":
+        assert devices == [device]
+    elif device.adapter.software:
+        assert len(set(map(id, devices))) == 2

@@ -148,7 +148,7 @@ def run(device: Device, limits: Limits) -> list[KernelTest]:
     """Run the trials of each kernel: one thread waits for the driver, which compiles, another prepares."""
     most = MOST_PIPELINES_IN_SOFTWARE if device.adapter.software else MOST_PIPELINES
     devices: SimpleQueue[Device] = SimpleQueue()
-    for each in (device, second(device)):
+    for each in devices_for(device):
         devices.put(each)
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
         tests = {
@@ -159,10 +159,14 @@ def run(device: Device, limits: Limits) -> list[KernelTest]:
     return [tests[kernel].result() for kernel in Kernel if kernel in tests]
 
 
-def second(device: Device) -> Device:
-    """What else tries kernels: another device of a software adapter, since each compiles in one thread."""
+def devices_for(device: Device) -> list[Device]:
+    """The devices that run trials in parallel: two of a software adapter, since each compiles in one thread.
+
+    One on OpenGL: wgpu aborts the process where a thread waits for another's context for some seconds, and a
+    submission that compiles a kernel can take as long.
+    """
     adapter = device.adapter
-    return Device.request(adapter) if adapter.software and adapter.backend == "Vulkan" else device
+    return [device, Device.request(adapter)] if adapter.software and adapter.backend == "Vulkan" else [device]
 
 
 def outcome_on_one(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
