@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property
+from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -66,6 +68,7 @@ class Device:
             workgroups=limits["max-compute-workgroups-per-dimension"],
             profile=profile_for(self.adapter),
         )
+        self.limits_lock = Lock()
         self.untried = set(Figure)  # what nobody has looked at yet on this machine
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
@@ -180,6 +183,11 @@ class Device:
         """
         self.check_not_lost()
         wait_done(self.wgpu_device, self.is_lost)
+
+    def update_limits(self, update: Callable[[Limits], Limits]) -> None:
+        """Replace the limits by a function of the current ones, while no other thread writes them."""
+        with self.limits_lock:
+            self.limits = update(self.limits)
 
     def create_buffer(self, nbytes: int) -> Buffer:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
