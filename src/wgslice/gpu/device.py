@@ -12,6 +12,7 @@ from weakref import WeakSet
 from wgslice.errors import DeviceLostError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
 from wgslice.gpu.least_limits import check_limits
+from wgslice.gpu.native import check_valid
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, devices_in_use, process_lock
 from wgslice.gpu.profile import profile_for
@@ -223,11 +224,11 @@ class Device:
             raise DeviceLostError(LOST)
 
     def is_lost(self) -> bool:
-        """Whether the device is gone, as far as wgpu knows: then it describes no bindings any more."""
+        """Whether the device is gone, as far as wgpu knows."""
         check_process()
         try:
             with translated_errors:
-                self.wgpu_device.create_bind_group_layout(entries=[])
+                check_valid(self.wgpu_device)
         except DeviceLostError:
             return True
         return False
