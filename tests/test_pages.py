@@ -250,7 +250,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_blocks_are_in_languages_that_are_checked() -> None:
-    """Anything else would be a program that nobody runs; `cpp` is DirectML's own, `yaml` linted, `toml` parsed."""
+    """No test would run or check any other; `cpp` is DirectML's own, `yaml` linted, `toml` parsed."""
     known = {"python", "py", "text", "console", "diff", "cpp", "yaml", "toml"}
     for page in PAGES:
         for block in blocks(page):
