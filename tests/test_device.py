@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import weakref
 from dataclasses import replace
 from typing import Any, cast
@@ -15,9 +16,10 @@ from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
-from wgslice.gpu import usages
+from wgslice.gpu import usages, waiting
 from wgslice.gpu.adapter import choose_adapter, install_advice
 from wgslice.gpu.least_limits import LEAST_LIMITS
+from wgslice.gpu.native import queue_is_empty
 from wgslice.gpu.shared_devices import named_device
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
@@ -301,6 +303,58 @@ def test_usages_are_wgpus(ours: type) -> None:
     for name in names:
         assert getattr(ours, name) == getattr(theirs, name)
     assert usages.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
+
+
+class Polls:
+    """Answers to `queue_is_empty` that a test chooses, and what waits for the GPU."""
+
+    def __init__(self, device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answers: list[bool] = []
+        self.waited_in: list[str] = []
+        monkeypatch.setattr(waiting, "queue_is_empty", lambda _: self.answers.pop(0))
+        monkeypatch.setattr(
+            device.wgpu_device,
+            "_poll_wait",
+            lambda: self.waited_in.append(threading.current_thread().name),
+            raising=False,
+        )
+
+
+@pytest.mark.parametrize("polls", [1, 4])
+def test_a_short_wait_ends_by_polls_without_a_thread(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, polls: int
+) -> None:
+    """One poll ends the wait for an idle device."""
+    made = Polls(device, monkeypatch)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 60.0)
+    made.answers += [False] * (polls - 1) + [True]
+    device.synchronize()
+    assert not made.answers
+    assert not made.waited_in
+
+
+def test_a_long_wait_goes_on_in_a_thread(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Polls(device, monkeypatch)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", -1.0)
+    made.answers += [False, True]
+    device.synchronize()
+    assert made.waited_in == ["wgslice-wait"]
+    assert made.answers == [True]
+
+
+def test_a_poll_tells_pending_work_from_none(device: wg.Device) -> None:
+    """A thousand copies take lavapipe 0.1 s; OpenGL's submission waits, and a GPU may be as quick."""
+    fresh = wg.Device.request(device.adapter)
+    source, target = (fresh.create_buffer(2**20) for _ in range(2))
+    assert queue_is_empty(fresh.wgpu_device)
+    encoder = fresh.create_encoder()
+    for _ in range(1000):
+        encoder.copy_buffer_to_buffer(source, 0, target, 0, 2**20)
+    fresh.submit(encoder)
+    if (device.adapter.software, device.adapter.backend) == (True, "Vulkan"):
+        assert not queue_is_empty(fresh.wgpu_device)
+    fresh.synchronize()
+    assert queue_is_empty(fresh.wgpu_device)
 
 
 def test_synchronize_waits_and_leaves_results_in_place(device: wg.Device) -> None:

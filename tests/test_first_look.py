@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from itertools import permutations
+from typing import Any
+
 import numpy as np
 import pytest
+from helpers import on_one_adapter
+from records import costs_from
 
 import wgslice as wg
+from wgslice.doctor.selftest import KernelTest
 from wgslice.gpu import first_look
 from wgslice.plans.costs import Figure
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import Limits
+
+selftest, tune = (import_module(f"wgslice.{name}") for name in ("doctor.selftest", "tuning.tune"))
 
 X = np.arange(600 * 1000, dtype=np.uint32).reshape(600, 1000)  # 2.4 MB
 
@@ -101,3 +114,49 @@ def test_a_compiled_operator_is_planned_after_the_look(
     operator = looking.compile(wg.Slice(*described, (1, 1), (599, 999)))
     assert "adjusted by a look at this machine" in str(operator.plan)
     assert np.array_equal(operator(wg.asarray(X, looking)).numpy(), X[1:, 1:])
+
+
+@on_one_adapter
+@pytest.mark.parametrize(("slow", "quick"), [*permutations(("look", "selftest", "tune"), 2)])
+def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
+    looking: wg.Device, monkeypatch: pytest.MonkeyPatch, slow: str, quick: str
+) -> None:
+    """The quick one runs while the slow one measures."""
+    measuring: list[str] = []
+
+    def measured(name: str, result: Any) -> Any:
+        measuring.append(name)
+        if measuring == [slow]:
+            writers[quick]()
+        return result
+
+    failed = [KernelTest("slice1", 2, 1, "a wrong byte"), KernelTest("rows", 2, 0, "")]
+    monkeypatch.setattr(first_look, "copy_seconds", lambda _: measured("look", 0.5))
+    monkeypatch.setattr(selftest, "run", lambda *_: measured("selftest", failed))
+    monkeypatch.setattr(tune, "measure_costs", lambda *_: measured("tune", costs_from(copy_s=0.25)))
+    monkeypatch.setattr(tune, "keep", lambda _: None)
+    x = wg.asarray(X, looking)
+    writers: dict[str, Callable[[], object]] = {
+        "look": x[1:, 1:].copy,
+        "selftest": lambda: wg.selftest(looking),
+        "tune": lambda: wg.tune(looking),
+    }
+    writers[slow]()
+    assert measuring == [slow, quick]
+    limits = looking.limits
+    assert limits.distrusted == ({Kernel.SLICE1} if "selftest" in (slow, quick) else set())
+    assert limits.profile.costs.copy_s == (0.25 if "tune" in (slow, quick) else 0.5)
+
+
+@on_one_adapter
+def test_limits_are_read_and_written_under_one_lock(device: wg.Device) -> None:
+    made = wg.Device.request(device.adapter)
+    held: list[bool] = []
+
+    def update(limits: Limits) -> Limits:
+        held.append(made.limits_lock.locked())
+        return replace(limits, workgroups=17)
+
+    made.update_limits(update)
+    assert held == [True]
+    assert made.limits.workgroups == 17

@@ -583,7 +583,7 @@ def test_no_kernel_is_left_where_all_are_distrusted() -> None:
     assert steps_of((9, 112), (3, 32), [[1, 16]], distrusted=distrusted) == ["insert_windows"]
     distrusted |= {Kernel.INSERT_WINDOWS}
     with pytest.raises(
-        RuntimeError, match=r"no kernel is left for windows of sizes \(3, 32\): insert_windows, "
+        wg.NoKernelError, match=r"no kernel is left for windows of sizes \(3, 32\): insert_windows, "
     ):
         steps_of((9, 112), (3, 32), [[1, 16]], distrusted=distrusted)
     only_rows = frozenset({Kernel.INSERT_ROWS})

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import numpy as np
 import pages
 import pytest
 from helpers import LARGE_PACKAGES, on_one_adapter
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from pages import PAGES, README, ROOT, Block, blocks
 from PIL import Image
 
@@ -29,7 +32,7 @@ pytestmark = pytest.mark.slow
 TOPICS = {
     *("slicing", "numpy", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
     *("array-api", "dask", "xarray", "zarr", "how-it-works", "how-fast", "ci", "contributing", "doctor"),
-    *("streaming", "tuning"),
+    *("streaming", "tuning", "depending"),
 }
 SHOWN = replace(CPU, costs=shipped("lavapipe-25-0"))  # by which pages show plans, on every adapter
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -207,6 +210,28 @@ def test_every_other_command_is_one_that_is_tested() -> None:
     assert named == set(helped)
 
 
+def test_shown_dependencies_name_this_version_and_its_extras() -> None:
+    page = ROOT / "docs" / "depending.md"
+    tables = [tomllib.loads(block.text) for block in blocks(page, "toml")]
+    shown = [text for table in tables for text in table.get("project", {}).get("dependencies", [])]
+    shown += [line for block in blocks(page, "text") for line in block.text.splitlines() if line[0] != "-"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    for text in shown:
+        requirement = Requirement(text)
+        assert requirement.name == "wgslice"
+        assert requirement.extras <= extras.keys()
+        assert not requirement.specifier or requirement.specifier == SpecifierSet(f"=={wg.__version__}")
+    assert len(shown) >= 4
+    sources = [table["tool"]["uv"]["sources"] for table in tables if "tool" in table]
+    assert [sorted(source["wgslice"]) for source in sources] == [
+        ["editable", "path"],
+        ["git", "rev"],
+        ["path"],
+    ]
+    named = re.findall(r"wgslice-([\d.]+)-py3-none-any\.whl", page.read_text("utf-8"))
+    assert set(named) == {wg.__version__}
+
+
 def test_every_link_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
@@ -227,8 +252,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_blocks_are_in_languages_that_are_checked() -> None:
-    """Anything else would be a program that nobody runs; `cpp` is DirectML's own, `yaml` is linted."""
-    known = {"python", "py", "text", "console", "diff", "cpp", "yaml"}
+    """No test would run or check any other; `cpp` is DirectML's own, `yaml` linted, `toml` parsed."""
+    known = {"python", "py", "text", "console", "diff", "cpp", "yaml", "toml"}
     for page in PAGES:
         for block in blocks(page):
             assert isinstance(block, Block)

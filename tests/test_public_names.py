@@ -32,7 +32,7 @@ NAMES = [
         "TensorDesc",
         "Tuning",
     ),
-    *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
+    *("DeviceLostError", "NoAdapterError", "NoKernelError", "OutOfDeviceMemory", "WindowError"),
     *(
         "adapters",
         "asarray",
@@ -224,6 +224,7 @@ def test_errors_are_pythons_own_kinds() -> None:
     assert issubclass(wg.WindowError, ValueError)
     assert issubclass(wg.OutOfDeviceMemory, MemoryError)
     assert issubclass(wg.NoAdapterError, RuntimeError)
+    assert issubclass(wg.NoKernelError, RuntimeError)
     assert issubclass(wg.DeviceLostError, RuntimeError)
 
 

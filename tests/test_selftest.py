@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
-from helpers import ADAPTERS, DTYPES, adapter_id, check_bytes, check_same, elements_of, random_bytes
+from helpers import (
+    ADAPTERS,
+    DTYPES,
+    adapter_id,
+    check_bytes,
+    check_same,
+    elements_of,
+    on_one_adapter,
+    random_bytes,
+)
 
 import wgslice as wg
 from wgslice.doctor.cases import cases
@@ -198,7 +207,7 @@ def wrong_windows(device: wg.Device) -> int:
         offsets = [(3, 1), (-9, 5), (12, 22), (21, 11)]
         arguments: Any = wg.asarray(array, device), offsets, (9, 28), (1, -step)
         if Kernel.EXTRACT_WINDOWS in device.limits.distrusted and (array.itemsize > 2 and step > 1):
-            with pytest.raises(RuntimeError, match="no kernel is left for windows of sizes"):
+            with pytest.raises(wg.NoKernelError, match="no kernel is left for windows of sizes"):
                 wg.extract_windows(*arguments, fill=0)
             continue
         found = wg.extract_windows(*arguments, fill=0).numpy()
@@ -221,7 +230,7 @@ def wrong_inserts(device: wg.Device) -> int:
         x, expected = wg.asarray(before, device), np.pad(before, 9)
         y = wg.asarray(windows, device)
         if Kernel.INSERT_WINDOWS in device.limits.distrusted and abs(step) > 1:
-            with pytest.raises(RuntimeError, match="no kernel is left for windows"):
+            with pytest.raises(wg.NoKernelError, match="no kernel is left for windows"):
                 wg.insert_windows(y, x, offsets, (1, step), overlap=overlap)
             continue
         wg.insert_windows(y, x, offsets, (1, step), overlap=overlap)
@@ -385,22 +394,25 @@ def test_a_plan_says_what_is_not_trusted(kernel: Kernel) -> None:
     assert f"  in the way of {kernel.value}: it failed the self-test of this device\n" in f"{plan}\n"
 
 
-def test_without_any_kernel_a_copy_is_refused(device: wg.Device) -> None:
+@on_one_adapter
+def test_a_device_without_any_kernel_refuses_by_name(device: wg.Device) -> None:
     """Buffer copies are left."""
-    alone = wg.Device.request(str(device.adapter))
+    alone = wg.Device.request(device.adapter)
     alone.limits = replace(alone.limits, distrusted=frozenset(Kernel))
-    array = np.arange(400, dtype=np.uint8).reshape(20, 20)
-    x = wg.asarray(array, alone)
-    with pytest.raises(
-        RuntimeError,
-        match=r"no kernel is left for a copy of sizes \(10, 7\): claim_windows, extract_windows, ",
-    ):
-        x[::2, ::3].copy()
-    with pytest.raises(
-        RuntimeError, match=r"no kernel is left for windows of sizes \(5, 5\): .* use another ad"
-    ):
-        wg.extract_windows(x, [[1, 2]], (5, 5))
+    array = np.arange(400, dtype=np.uint16).reshape(20, 20)
+    x, picks = wg.asarray(array, alone), wg.asarray([[1, 2]], alone)
+    copy, windows = (f"^no kernel is left for {what} of sizes " for what in ("a copy", "windows"))
+    refused: dict[str, Callable[[], object]] = {
+        rf"{copy}\(10, 7\): claim_windows, extract_windows, ": x[::2, ::3].copy,
+        rf"{copy}\(20, 10\): ": lambda: wg.slice1(x, [0, 0], [20, 20], [1, -2]),
+        rf"{copy}": lambda: wg.take(x, picks, 1),
+        rf"{windows}\(5, 5\): .* use another adapter": lambda: wg.extract_windows(x, [[1, 2]], (5, 5)),
+    }
+    for match, refuse in refused.items():
+        with pytest.raises(wg.NoKernelError, match=match):
+            refuse()
     check_same(x[4:].copy().numpy(), array[4:])
+    check_same(x.numpy(), array)
 
 
 @pytest.mark.every_adapter

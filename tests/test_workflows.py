@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,9 @@ JOBS: dict[str, Any] = {
 }
 
 
-def steps(system: str) -> list[str]:
-    """What the jobs of a system run."""
-    jobs = [job for job in JOBS.values() if job["runs-on"].startswith(system)]
-    return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+def steps(name: str) -> list[str]:
+    """What a job runs."""
+    return [step["run"] for step in JOBS[name]["steps"] if "run" in step]
 
 
 def test_three_systems_and_the_packages_are_tested() -> None:
@@ -38,7 +38,22 @@ def test_three_systems_and_the_packages_are_tested() -> None:
     tested = {name: job["steps"][-1].get("env", {}) for name, job in JOBS.items()}
     assert tested["macos"] == {"WGSLICE_TEST_ADAPTERS": "Metal"}
     assert tested["windows"] == {"WGSLICE_TEST_ADAPTERS": "D3D12"}
-    assert any(run.startswith("python3 run wheel") for run in steps("ubuntu"))
+
+
+def test_linux_is_tested_with_every_supported_python() -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"]
+    strategy = JOBS["linux"]["strategy"]
+    assert needed == f">={strategy['matrix']['python'][0]}"
+    assert strategy == {"fail-fast": False, "matrix": {"python": ["3.11", "3.12", "3.13", "3.14"]}}
+    (setup,) = [step for step in JOBS["linux"]["steps"] if "python-version" in step.get("with", {})]
+    assert setup["with"]["python-version"] == "${{ matrix.python }}"
+
+
+def test_a_weekly_job_tests_the_newest_releases() -> None:
+    workflow = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "newest.yml")
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", workflow["on"]["schedule"][0]["cron"])
+    assert list(workflow["jobs"]) == ["newest"]
+    assert steps("newest") == ["python3 run test --newest"]
 
 
 def lint(*command: str) -> subprocess.CompletedProcess[str]:
@@ -143,17 +158,17 @@ def test_mesa_keeps_kernels_where_the_pages_say(device: wg.Device, tmp_path: Pat
 
 
 def test_ci_runs_the_linux_job() -> None:
-    """All that the other jobs run on Linux, the test below does."""
+    """What the job of the packages runs, the test below does."""
     of_ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1].removeprefix("exec ")
-    assert steps("ubuntu")[0] == of_ci
-    assert steps("ubuntu")[1:] == ["python3 run wheel", "python3 run docs"]
+    assert steps("linux") == [of_ci]
+    assert steps("packages") == ["python3 run wheel", "python3 run docs"]
 
 
 @pytest.mark.pygfx  # which is part of the documented modules
 def test_the_linux_steps_of_packages_run() -> None:
     """By bash that ends at the first failure, as GitHub runs them."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    for command in steps("ubuntu")[1:]:
+    for command in steps("packages"):
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", command],
             cwd=ROOT,

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper
 
 import wgslice as wg
 import wgslice.onnx as backend
 from wgslice.gpu import waiting
+from wgslice.gpu.native import queue_is_empty
+from wgslice.gpu.protocols import GPUDevice
 
 LONGEST_SECONDS = 30.0  # a wait that nothing else ends, so that a test fails and does not hang
 
@@ -47,12 +50,13 @@ def paused() -> Iterator[Stall]:
         stall.hold()
         return outlived(finished, is_lost)
 
-    waiting.outlived = held
-    try:
-        yield stall
-    finally:
-        waiting.outlived = outlived
-        stall.over.set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "outlived", held)
+        patch.setattr(waiting, "is_soon_done", lambda _: False)
+        try:
+            yield stall
+        finally:
+            stall.over.set()
 
 
 @contextmanager
@@ -77,15 +81,20 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
         if not stall.holds():
             poll(block)
 
-    poller._poll_func, wgpu_device._poll_wait, waiting.outlived = held_poll, held_wait, watched
-    try:
-        yield stall
-    finally:
-        waiting.outlived = outlived
-        stall.over.set()
-        del wgpu_device._poll_wait
-        if wgpu_device._poller is not None:  # None is what `destroy` leaves
-            poller._poll_func = poll
+    def held_answer(polled: GPUDevice) -> bool:
+        return not (polled is wgpu_device and stall.holds()) and queue_is_empty(polled)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "outlived", watched)
+        patch.setattr(waiting, "queue_is_empty", held_answer)
+        poller._poll_func, wgpu_device._poll_wait = held_poll, held_wait
+        try:
+            yield stall
+        finally:
+            stall.over.set()
+            del wgpu_device._poll_wait
+            if wgpu_device._poller is not None:  # None is what `destroy` leaves
+                poller._poll_func = poll
 
 
 def transposing(device: wg.Device, sizes: tuple[int, int]) -> Any:

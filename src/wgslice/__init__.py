@@ -9,7 +9,7 @@ from wgslice.arrays.shifting import roll
 from wgslice.arrays.taking import take
 from wgslice.dask import register_when_imported
 from wgslice.doctor.selftest import SelfTest, selftest
-from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
+from wgslice.errors import DeviceLostError, NoAdapterError, NoKernelError, OutOfDeviceMemory, WindowError
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
@@ -49,6 +49,7 @@ __all__ = [
     "ExtractWindows",
     "InsertWindows",
     "NoAdapterError",
+    "NoKernelError",
     "OutOfDeviceMemory",
     "Plan",
     "SelfTest",

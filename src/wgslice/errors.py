@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.exceptions import AxisError
 
-__all__ = ["DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError", "named"]
+__all__ = ["DeviceLostError", "NoAdapterError", "NoKernelError", "OutOfDeviceMemory", "WindowError", "named"]
 
 
 class WindowError(ValueError):
@@ -17,6 +17,10 @@ class NoAdapterError(RuntimeError):
 
 class DeviceLostError(RuntimeError):
     """The device is gone: reset, unplugged or destroyed. Its tensors cannot be read any more."""
+
+
+class NoKernelError(RuntimeError):
+    """Every kernel that could do the copy failed the self-test of the device. Use another adapter."""
 
 
 class OutOfDeviceMemory(MemoryError):  # noqa: N818 -- named like MemoryError

@@ -140,7 +140,7 @@ def selftest(device: Device | str | None = None) -> SelfTest:
     limits = replace(device.limits, distrusted=frozenset())
     tests = tuple(run(device, limits))
     failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
-    device.limits = replace(limits, distrusted=failed)
+    device.update_limits(lambda current: replace(current, distrusted=failed))
     return SelfTest(device.adapter, tests, perf_counter() - start)
 
 

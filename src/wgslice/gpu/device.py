@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property
+from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeVar
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError
 from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
 from wgslice.gpu.least_limits import check_limits
+from wgslice.gpu.native import check_valid
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, devices_in_use, process_lock
 from wgslice.gpu.profile import profile_for
@@ -66,6 +69,7 @@ class Device:
             workgroups=limits["max-compute-workgroups-per-dimension"],
             profile=profile_for(self.adapter),
         )
+        self.limits_lock = Lock()
         self.untried = set(Figure)  # what nobody has looked at yet on this machine
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
@@ -181,6 +185,11 @@ class Device:
         self.check_not_lost()
         wait_done(self.wgpu_device, self.is_lost)
 
+    def update_limits(self, update: Callable[[Limits], Limits]) -> None:
+        """Replace the limits by a function of the current ones, while no other thread writes them."""
+        with self.limits_lock:
+            self.limits = update(self.limits)
+
     def create_buffer(self, nbytes: int) -> Buffer:
         """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
         check_process()
@@ -215,11 +224,11 @@ class Device:
             raise DeviceLostError(LOST)
 
     def is_lost(self) -> bool:
-        """Whether the device is gone, as far as wgpu knows: then it describes no bindings any more."""
+        """Whether the device is gone, as far as wgpu knows."""
         check_process()
         try:
             with translated_errors:
-                self.wgpu_device.create_bind_group_layout(entries=[])
+                check_valid(self.wgpu_device)
         except DeviceLostError:
             return True
         return False

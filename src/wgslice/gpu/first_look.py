@@ -35,21 +35,31 @@ def planned_after_a_look(device: Device, plan_for: Callable[[Limits], Plan]) -> 
     plan = plan_for(device.limits)
     if not (device.untried and plan.nbytes >= LARGE_NBYTES and plan.is_contested):
         return plan
-    before, profile = device.limits, device.limits.profile
-    if not device.adapter.software or profile.costs.is_tuned or os.environ.get(VARIABLE) == SHIPPED:
+    if (
+        not device.adapter.software
+        or device.limits.profile.costs.is_tuned
+        or os.environ.get(VARIABLE) == SHIPPED
+    ):
         device.untried.clear()
         return plan
-    costs = profile.costs
     if Figure.COPY in device.untried:
         device.untried.discard(Figure.COPY)
-        costs = replace(costs, copy_s=copy_seconds(device))
+        copy_s = copy_seconds(device)
+        device.update_limits(partial(adjusted, change=lambda costs: replace(costs, copy_s=copy_s)))
     elif device.pipelines.living:
         device.untried.discard(Figure.SHADER)  # a driver's first shader takes far longer than a look
-        costs = as_fast(costs, plain_bytes_per_s(device))
-    if costs is not profile.costs:
-        origin = f"{costs.origin.removesuffix(LOOKED)}{LOOKED}"
-        device.limits = replace(before, profile=replace(profile, costs=replace(costs, origin=origin)))
+        bytes_per_s = plain_bytes_per_s(device)
+        device.update_limits(partial(adjusted, change=lambda costs: as_fast(costs, bytes_per_s)))
     return plan_for(device.limits)
+
+
+def adjusted(limits: Limits, change: Callable[[Costs], Costs]) -> Limits:
+    """Limits whose costs are changed, except for costs that `tune` has measured in the meantime."""
+    costs = limits.profile.costs
+    if costs.is_tuned:
+        return limits
+    origin = f"{costs.origin.removesuffix(LOOKED)}{LOOKED}"
+    return replace(limits, profile=replace(limits.profile, costs=replace(change(costs), origin=origin)))
 
 
 def as_fast(costs: Costs, plain_bytes_per_s: float) -> Costs:

@@ -192,5 +192,9 @@ class GPUDevice(Protocol):
     def create_command_encoder(self) -> CommandEncoder:
         """Begin to record."""
 
+    @property
+    def _internal(self) -> object:
+        """wgpu-native's pointer to the device."""
+
     def _poll_wait(self) -> None:
         """Wait until all that is submitted is done."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf, prod
 from typing import NamedTuple, TypeAlias
 
+from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.candidates import Candidate, candidates, ends_of
 from wgslice.plans.costs import name_of, pattern, step_of
@@ -67,7 +68,7 @@ def cheapest(source: Layout, target: Layout, width_nbytes: int, terms: Terms) ->
     if dispatched is None and copies_s < inf:
         return by_buffer_copies(source, target, width_nbytes, copies_s)
     if dispatched is None:
-        raise RuntimeError(untrusted(f"a copy of sizes {target.sizes}", terms.limits))
+        raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", terms.limits))
     return dispatched
 
 

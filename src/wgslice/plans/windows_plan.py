@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from wgslice.errors import NoKernelError
 from wgslice.plans.estimates import Step
 from wgslice.plans.insert_bands import Numbers
 from wgslice.plans.plan import Plan, in_order
@@ -27,7 +28,7 @@ def plan_of_windows(request: Request, numbers: Numbers, ways: Iterable[Way]) -> 
     found = [*([copies] if copies else []), *ways]
     chosen = cheapest_way(found, costs)
     if chosen is None:
-        raise RuntimeError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
+        raise NoKernelError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
     sides = request.tensor, request.batch
     source, target = reversed(sides) if request.inserts else sides
     return Plan(

@@ -106,7 +106,7 @@ def tune(
     seconds = round(perf_counter() - begun, 1)
     adapter = device.adapter
     record = Record(Subject.here(adapter.name, adapter.backend, adapter.driver), costs, date, seconds)
-    device.limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
+    device.update_limits(lambda limits: replace(limits, profile=replace(limits.profile, costs=costs)))
     return Tuning(device, record, kept_path(record))
 
 
