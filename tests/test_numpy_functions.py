@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.numpy_functions.dispatch import FUNCTIONS, LIKE
-from wgslice.tensors.uncomputed import REMEDY
+from wgslice.tensors.absent import INSTEAD, REMEDY
 
 Case = Callable[[Any], Any]
 numpy: Any = np  # whose stubs know nothing of tensors
@@ -271,7 +272,7 @@ def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> N
         numpy.asarray(array, order="F", like=x)
     with pytest.raises(TypeError, match=r"numpy\.asarray: asarray: a sequence of tensors: stack"):
         numpy.asarray([x, x], like=x)
-    with pytest.raises(TypeError, match=r"^numpy\.arange: tensors are moved"):
+    with pytest.raises(NotImplementedError, match=r"^numpy\.arange: .*: wg.arange\(stop, device=x.device\)"):
         numpy.arange(3, like=x)
     assert {each.__name__ for each in LIKE} == {"array", "asanyarray", "asarray", "ascontiguousarray"}
 
@@ -301,19 +302,58 @@ def dispatched() -> list[Any]:
     return sorted(found, key=lambda each: (str(each.__module__), each.__name__))
 
 
+def refusal_of(call: Callable[..., Any], *arguments: Any) -> NotImplementedError:
+    """The refusal, which is no TypeError."""
+    with pytest.raises(NotImplementedError) as refused:
+        call(*arguments)
+    return refused.value
+
+
 def test_every_other_function_is_refused_by_its_name(unread: Any) -> None:
     functions = [function for function in dispatched() if function not in FUNCTIONS]
     assert len(functions) > 200
     for function in functions:
-        with pytest.raises(TypeError) as refused:
-            unread.__array_function__(function, (wg.Tensor,), (unread,), {})
-        assert str(refused.value) == f"{function.__module__}.{function.__name__}: {REMEDY}"
+        error = refusal_of(unread.__array_function__, function, (wg.Tensor,), (unread,), {})
+        assert str(error).startswith(f"{function.__module__}.{function.__name__}: ")
+        computes = function.__name__ not in INSTEAD
+        assert isinstance(error, wg.ComputationRefused) is computes
+        assert str(error).endswith(REMEDY if computes else INSTEAD[function.__name__])
     for call in (np.mean, np.sum, np.sort, np.linalg.norm, np.fft.fft, np.unique, np.isclose):
         arguments = (unread,) * (2 if call is np.isclose else 1)
-        with pytest.raises(TypeError, match=f"^{call.__module__}.{call.__name__}: tensors are moved"):
-            call(*arguments)
-    with pytest.raises(TypeError, match=r"^numpy\.where: tensors are moved"):
-        np.where(np.ones((3, 4), bool), unread, 0)
+        error = refusal_of(call, *arguments)
+        assert isinstance(error, wg.ComputationRefused)
+        assert str(error).startswith(f"{call.__module__}.{call.__name__}: tensors are moved")
+
+
+def test_functions_that_only_move_data_name_what_does_it(unread: Any) -> None:
+    x, mask = unread, np.ones((3, 4), bool)
+    calls: dict[str, Callable[[], Any]] = {
+        "numpy.append": lambda: numpy.append(x, x),
+        "numpy.block": lambda: numpy.block([x, x]),
+        "numpy.choose": lambda: numpy.choose(x, [x, x]),
+        "numpy.compress": lambda: numpy.compress([True], x),
+        "numpy.delete": lambda: numpy.delete(x, 0),
+        "numpy.diag": lambda: numpy.diag(x),
+        "numpy.diagonal": lambda: numpy.diagonal(x),
+        "numpy.extract": lambda: numpy.extract(mask, x),
+        "numpy.fft.fftshift": lambda: numpy.fft.fftshift(x),
+        "numpy.insert": lambda: numpy.insert(x, 0, 7),
+        "numpy.meshgrid": lambda: numpy.meshgrid(x, x),
+        "numpy.place": lambda: numpy.place(x, mask, 7),
+        "numpy.put": lambda: numpy.put(x, 0, 7),
+        "numpy.put_along_axis": lambda: numpy.put_along_axis(x, mask, 7, 0),
+        "numpy.putmask": lambda: numpy.putmask(x, mask, 7),
+        "numpy.resize": lambda: numpy.resize(x, 7),
+        "numpy.rollaxis": lambda: numpy.rollaxis(x, 1),
+        "numpy.where": lambda: np.where(mask, x, 0),
+    }
+    for name, call in calls.items():
+        error = refusal_of(call)
+        assert not isinstance(error, wg.ComputationRefused)
+        instead = re.escape(INSTEAD[name.rpartition(".")[-1]])
+        assert re.fullmatch(rf"{name}: not there for tensors; what does its work: {instead}", str(error))
+    windows = np.lib.stride_tricks.sliding_window_view
+    assert "wg.extract_windows(x, offsets, sizes)" in str(refusal_of(windows, x, (2, 2)))
 
 
 def test_the_table_names_functions_of_numpys_own_parameters() -> None:

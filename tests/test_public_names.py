@@ -32,7 +32,7 @@ NAMES = [
         "TensorDesc",
         "Tuning",
     ),
-    *("DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
+    *("ComputationRefused", "DeviceLostError", "NoAdapterError", "OutOfDeviceMemory", "WindowError"),
     *(
         "adapters",
         "asarray",
@@ -225,6 +225,8 @@ def test_errors_are_pythons_own_kinds() -> None:
     assert issubclass(wg.OutOfDeviceMemory, MemoryError)
     assert issubclass(wg.NoAdapterError, RuntimeError)
     assert issubclass(wg.DeviceLostError, RuntimeError)
+    assert issubclass(wg.ComputationRefused, NotImplementedError)
+    assert not issubclass(wg.ComputationRefused, TypeError)
 
 
 @pytest.mark.parametrize("documented", SIGNATURES, ids=lambda function: function.__qualname__)

@@ -9,7 +9,13 @@ from wgslice.arrays.shifting import roll
 from wgslice.arrays.taking import take
 from wgslice.dask import register_when_imported
 from wgslice.doctor.selftest import SelfTest, selftest
-from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
+from wgslice.errors import (
+    ComputationRefused,
+    DeviceLostError,
+    NoAdapterError,
+    OutOfDeviceMemory,
+    WindowError,
+)
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
@@ -44,6 +50,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Adapter",
     "CompiledOperator",
+    "ComputationRefused",
     "Device",
     "DeviceLostError",
     "ExtractWindows",

@@ -49,8 +49,8 @@ def asarray(
 ) -> Tensor:
     """Upload numbers, nested sequences of them or an array; a tensor of the device as it is.
 
-    A tensor is copied where `copy` is True, and refused by a TypeError where `dtype` is not its own. A
-    ValueError where `copy` is False and elements would have to go to another device.
+    A tensor is copied where `copy` is True; a ComputationRefused where `dtype` is not its own, a ValueError
+    where `copy` is False and elements would have to go to another device.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
     return uploading.asarray(obj, device, dtype=kind, copy=copy)

@@ -13,7 +13,7 @@ from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
 from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
-from wgslice.errors import named
+from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run_copy
 from wgslice.layout import Layout
@@ -42,8 +42,8 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
     operator.
 
     Tensors are moved and not computed with: operators such as `==` and `+` between tensors, arrays and
-    numbers raise a TypeError that says how to go on. Tensors are hashed and found in lists and as keys by
-    their identity.
+    numbers raise a ComputationRefused that says how to go on. Tensors are hashed and found in lists and as
+    keys by their identity.
 
     A pickled tensor is its elements alone, read back, and becomes a packed tensor on `default_device()` of
     the process that unpickles it; from protocol 5 on, what takes them out of band gets them without a copy.
@@ -222,8 +222,10 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
 
         Raises
         ------
-        TypeError
+        ComputationRefused
             The dtype is another one, so that numbers would have to be converted.
+        TypeError
+            The dtype is none of elements.
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`; or the order is another one.
         """
@@ -232,7 +234,7 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
                 raise ValueError(f"order = {order!r}: must be K, A or C, since packed tensors are row-major")
             element = element_dtype(dtype)
             if element != self.dtype:
-                raise TypeError(
+                raise ComputationRefused(
                     f"{self.dtype} to {element}: numbers would have to be computed; x.numpy().astype "
                     "computes them, and x.view gives the same bits another dtype"
                 )

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import element_dtype, native_array
-from wgslice.errors import named
+from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.shared_devices import checked_device
 from wgslice.gpu.transfer import upload
@@ -52,9 +52,11 @@ def asarray(
 
     Raises
     ------
+    ComputationRefused
+        The dtype is not a tensor's own.
     TypeError
-        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or not a tensor's own; or the
-        array is a sequence that holds tensors, which `stack` puts together.
+        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or the array is a sequence
+        that holds tensors, which `stack` puts together.
     ValueError
         The rank is above 8, the bytes are more than the device's largest buffer, or a copy is needed where
         `copy` is False.
@@ -93,7 +95,7 @@ def asarray(
 def check_same_element(tensor: Tensor, dtype: DTypeLike | None) -> None:
     """Refuse a dtype that is not a tensor's."""
     if dtype is not None and element_dtype(dtype) != tensor.dtype:
-        raise TypeError(
+        raise ComputationRefused(
             f"dtype {np.dtype(dtype)}: the tensor has {tensor.dtype}, and nothing is converted on a GPU: "
             "convert its numpy(), or view() it as another dtype of the same width"
         )
