@@ -173,17 +173,17 @@ def test_indices_are_tensors(device: wg.Device, data: st.DataObject, kind: str) 
     size = x.array.shape[axis]
     index = st.integers(0 if kind == "uint8" else -size, size - 1)
     indices = np.array(data.draw(st.lists(index, max_size=5)), kind)
-    found = xp.take(x.tensor, wg.asarray(indices, device), axis=axis)
+    found = xp.take(x.tensor, wg.asarray(indices, device=device), axis=axis)
     check_alike(found, strict.take(converted(x), strict.asarray(indices), axis=axis))
     turned = np.moveaxis(x.array, axis, -1)
     along = np.moveaxis(np.broadcast_to(indices, (*turned.shape[:-1], len(indices))), -1, axis).copy()
-    found = xp.take_along_axis(x.tensor, wg.asarray(along, device), axis=axis)
+    found = xp.take_along_axis(x.tensor, wg.asarray(along, device=device), axis=axis)
     check_alike(found, strict.take_along_axis(converted(x), strict.asarray(along), axis=axis))
 
 
 def test_repeats_may_be_a_tensor(device: wg.Device) -> None:
     array, counts = numbered((2, 3), "int16"), np.array([2, 0, 1])
-    found = xp.repeat(wg.asarray(array, device), wg.asarray(counts, device), axis=1)
+    found = xp.repeat(wg.asarray(array, device=device), wg.asarray(counts, device=device), axis=1)
     check_same(found.numpy(), np.repeat(array, counts, axis=1))
 
 
@@ -253,14 +253,14 @@ def test_copies_are_made_as_asked(device: wg.Device) -> None:
 
 
 def test_sequences_of_tensors_are_not_read_back_unasked(device: wg.Device) -> None:
-    x = wg.asarray([1, 2, 3], device)
+    x = wg.asarray([1, 2, 3], device=device)
     for nested in ([x], (x, x), [[1, x]], [[[x]]]):
         with pytest.raises(TypeError, match="asarray: a sequence of tensors: stack puts them together"):
             xp.asarray(nested)
 
 
 def test_a_tensor_leads_to_its_namespace(device: wg.Device) -> None:
-    x = wg.asarray([1, 2, 3], device)
+    x = wg.asarray([1, 2, 3], device=device)
     assert x.__array_namespace__() is array_api
     for version in ("2021.12", "2024.12", xp.__array_api_version__):
         assert x.__array_namespace__(api_version=version) is array_api
@@ -271,7 +271,7 @@ def test_a_tensor_leads_to_its_namespace(device: wg.Device) -> None:
 
 def test_tensors_move_between_devices(device: wg.Device) -> None:
     other = wg.Device.request(device.adapter)
-    x = wg.asarray(np.arange(6).reshape(2, 3), device)[:, ::-1]
+    x = wg.asarray(np.arange(6).reshape(2, 3), device=device)[:, ::-1]
     moved = x.to_device(other)
     assert moved.device is other
     check_same(moved.numpy(), x.numpy())

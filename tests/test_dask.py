@@ -192,7 +192,7 @@ def test_parts_are_assigned(device: wg.Device) -> None:
 
 def test_tensors_beside_dask_arrays_are_chunks(device: wg.Device) -> None:
     array = numbered((6, 4), "uint8")
-    tensor: Any = wg.asarray(array, device)
+    tensor: Any = wg.asarray(array, device=device)
     x: Any = da.from_array(tensor, chunks=(3, 2))
     for both in (np.concatenate([x, tensor]), np.concatenate([tensor, x]), da.concatenate([tensor, x])):
         assert isinstance(both, da.Array)
@@ -212,7 +212,7 @@ def test_numpys_arrays_come_back_to_compute_with(device: wg.Device) -> None:
 
 
 def test_what_dask_asks_of_a_chunk(device: wg.Device) -> None:
-    x: Any = wg.asarray(numbered((6, 9), "float32"), device)
+    x: Any = wg.asarray(numbered((6, 9), "float32"), device=device)
     assert is_valid_chunk_type(wg.Tensor)
     assert sizeof(x) == 6 * 9 * 4
     assert sizeof(x[::2, :3]) == 3 * 3 * 4
@@ -223,9 +223,13 @@ def test_what_dask_asks_of_a_chunk(device: wg.Device) -> None:
 
 def test_equal_tensors_have_equal_tokens(device: wg.Device) -> None:
     array = numbered((6, 9), "float32")
-    x: Any = wg.asarray(array, device)
+    x: Any = wg.asarray(array, device=device)
     token = tokenize(x)
-    assert tokenize(wg.asarray(array, device)) == tokenize(wg.asarray(array[::-1], device)[::-1]) == token
+    assert (
+        tokenize(wg.asarray(array, device=device))
+        == tokenize(wg.asarray(array[::-1], device=device)[::-1])
+        == token
+    )
     others = [x[::-1], x.T, x.reshape(9, 6), x.view("int32"), array]
     assert len({token, *map(tokenize, others)}) == 6
     x[0, 0] = 99

@@ -178,7 +178,7 @@ def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataO
 
 
 def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:
-    x = wg.asarray(numbered((4, 6), "int16"), device)
+    x = wg.asarray(numbered((4, 6), "int16"), device=device)
     assert numpy.reshape(x, (2, 12)).buffer is x.buffer
     assert numpy.ravel(x).buffer is x.buffer
     assert numpy.reshape(x.T, 24).buffer is not x.buffer
@@ -188,7 +188,7 @@ def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="NumPy 2.1 has reshape's copy")
 def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
     array = numbered((4, 6), "int16")
-    x: Any = wg.asarray(array, device)
+    x: Any = wg.asarray(array, device=device)
     copied = numpy.reshape(x, (2, 12), copy=True)
     assert copied.buffer is not x.buffer
     check_same(copied.numpy(), array.reshape(2, 12))
@@ -200,7 +200,7 @@ def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
 def test_arrays_beside_tensors_are_uploaded(device: wg.Device) -> None:
     """Where one output is written; of the tensors' dtype."""
     array = numbered((3, 4), "float32")
-    x: Any = wg.asarray(array, device)
+    x: Any = wg.asarray(array, device=device)
     cases: tuple[Callable[[Any, Any], Any], ...] = (
         lambda first, second: numpy.concatenate([first, second, second]),
         lambda first, second: numpy.stack((second, first), axis=1),
@@ -226,7 +226,7 @@ def test_arrays_beside_tensors_are_uploaded(device: wg.Device) -> None:
 
 def test_copyto_writes_into_tensors(device: wg.Device) -> None:
     array = numbered((3, 4), "int16")
-    x: Any = wg.asarray(array, device)
+    x: Any = wg.asarray(array, device=device)
     other = array.copy()
     for source in (7, array[1], array[::-1].copy()):
         numpy.copyto(x[:, ::-1], source)
@@ -241,7 +241,7 @@ def test_copyto_writes_into_tensors(device: wg.Device) -> None:
 
 
 def test_a_tensor_like_another_one(device: wg.Device) -> None:
-    x: Any = wg.asarray(numbered((3, 4), "int16"), device).T
+    x: Any = wg.asarray(numbered((3, 4), "int16"), device=device).T
     made: Any = numpy.empty_like(x)
     assert (made.shape, made.dtype.name, made.is_packed, made.device) == ((4, 3), "int16", True, device)
     with pytest.raises(ValueError, match=r"numpy\.zeros_like: order = 'F': must be one of C, K, A"):
@@ -252,7 +252,7 @@ def test_a_tensor_like_another_one(device: wg.Device) -> None:
 
 def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> None:
     array = numbered((3, 4), "int16")
-    x: Any = wg.asarray(array, device).T
+    x: Any = wg.asarray(array, device=device).T
     cases: tuple[Callable[..., Any], ...] = (
         *(numpy.asarray, numpy.asanyarray, numpy.ascontiguousarray, numpy.array),
         lambda a, **like: numpy.asarray(a, "float32", **like),
@@ -278,7 +278,7 @@ def test_arrays_like_a_tensor_are_uploaded_to_its_device(device: wg.Device) -> N
 
 
 def test_shared_memory(device: wg.Device) -> None:
-    x: Any = wg.asarray(numbered((6,), "int16"), device)
+    x: Any = wg.asarray(numbered((6,), "int16"), device=device)
     assert numpy.may_share_memory(x[::2], x[1::2])
     assert not numpy.may_share_memory(x[:3], x[3:])
     assert not numpy.may_share_memory(x, x.copy())

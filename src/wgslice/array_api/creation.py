@@ -53,7 +53,7 @@ def asarray(
     where `copy` is False and elements would have to go to another device.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
-    return uploading.asarray(obj, device, dtype=kind, copy=copy)
+    return uploading.asarray(obj, device=device, dtype=kind, copy=copy)
 
 
 def arange(
@@ -73,7 +73,7 @@ def arange(
         kind = default_dtype(dtype, first, last, step)
         numbers: Any = first, last, step
         array = np.arange(*numbers, dtype=kind)
-    return uploading.asarray(array, device)
+    return uploading.asarray(array, device=device)
 
 
 def linspace(
@@ -89,7 +89,7 @@ def linspace(
     """So many evenly spaced numbers, computed on the host and uploaded."""
     with named("linspace"):
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
-    return uploading.asarray(array, device)
+    return uploading.asarray(array, device=device)
 
 
 def eye(
@@ -114,17 +114,17 @@ def eye(
 
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor to write into."""
-    return creation.empty(shape, np.float64 if dtype is None else dtype, device)
+    return creation.empty(shape, np.float64 if dtype is None else dtype, device=device)
 
 
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of zeros."""
-    return creation.zeros(shape, np.float64 if dtype is None else dtype, device)
+    return creation.zeros(shape, np.float64 if dtype is None else dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of ones."""
-    return filling.ones(shape, np.float64 if dtype is None else dtype, device)
+    return filling.ones(shape, np.float64 if dtype is None else dtype, device=device)
 
 
 def full(
@@ -132,7 +132,7 @@ def full(
 ) -> Tensor:
     """A tensor of one element everywhere."""
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
-    return filling.full(shape, fill_value, kind, device)
+    return filling.full(shape, fill_value, kind, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:

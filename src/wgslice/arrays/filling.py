@@ -65,12 +65,14 @@ def full(
     """
     with named("full"):
         if isinstance(fill_value, Tensor):
-            made = empty(shape, fill_value.dtype if dtype is None else dtype, device or fill_value.device)
+            made = empty(
+                shape, fill_value.dtype if dtype is None else dtype, device=device or fill_value.device
+            )
             write(made, fill_value)
             return made
         element = element_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
         elements = as_assigned(fill_value, element)
-        made = empty(shape, element, device)
+        made = empty(shape, element, device=device)
         write(made, elements)
         return made
 
@@ -139,7 +141,7 @@ def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str |
     (2, 2)
     """
     check_tensor("empty_like: x", x)
-    return empty(x.shape, x.dtype if dtype is None else dtype, device or x.device)
+    return empty(x.shape, x.dtype if dtype is None else dtype, device=device or x.device)
 
 
 def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
@@ -172,7 +174,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str |
     array([0, 0, 0])
     """
     check_tensor("zeros_like: x", x)
-    return zeros(x.shape, x.dtype if dtype is None else dtype, device or x.device)
+    return zeros(x.shape, x.dtype if dtype is None else dtype, device=device or x.device)
 
 
 def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:

@@ -123,6 +123,6 @@ def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants:
                 filling.setdefault(constant.tobytes(), []).extend(fills(border, x.dtype.itemsize))
     copies = [(x, x.layout, Layout.packed(sizes).select(inner))]
     for bits, pieces in filling.items():
-        pattern = asarray(np.frombuffer(bits * pattern_size(pieces), x.dtype), x.device)
+        pattern = asarray(np.frombuffer(bits * pattern_size(pieces), x.dtype), device=x.device)
         copies += [(pattern, repeated, piece) for repeated, piece in pieces]
     return filled_by(sizes, x, copies)

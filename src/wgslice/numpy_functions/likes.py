@@ -65,7 +65,7 @@ def full_like(
 ) -> Tensor:
     """A tensor of one element everywhere."""
     sizes, element, chosen = described(a, dtype, order, shape, device)
-    return filling.full(sizes, fill_value, element, chosen)
+    return filling.full(sizes, fill_value, element, device=chosen)
 
 
 def described(a: Tensor, dtype: Any, order: str, shape: Any, device: Any) -> tuple[Any, Any, Any]:

@@ -17,7 +17,7 @@ def asarray(
 ) -> Tensor:
     """Upload what is no tensor; a tensor of the device as it is."""
     check_order(order or "K", "CKA")
-    return uploading.asarray(a, like if device is None else device, dtype=dtype, copy=copy)
+    return uploading.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
 
 
 asanyarray = asarray

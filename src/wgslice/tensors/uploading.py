@@ -139,7 +139,7 @@ def from_dlpack(x: Any, device: Device | str | None = None) -> Tensor:
     array([3., 2., 1., 0.])
     """
     if isinstance(x, Tensor):
-        return asarray(x, device)
+        return asarray(x, device=device)
     with named("from_dlpack"):
         array = imported(x)
-    return asarray(array, device)
+    return asarray(array, device=device)
