@@ -174,6 +174,33 @@ def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
         wg.reverse(cast("Any", np.zeros(3)))
 
 
+def test_a_positional_dtype_is_no_device() -> None:
+    dtype: Any = np.float64
+    with pytest.raises(TypeError, match="positional"):
+        wg.asarray([1], dtype)
+    with pytest.raises(TypeError, match=r"asarray: device is of type type: must be a Device"):
+        wg.asarray([1], device=dtype)
+    for make in (wg.empty, wg.zeros, wg.ones):
+        with pytest.raises(TypeError, match="positional"):
+            make(3, np.uint8, "vulkan")  # type: ignore[call-arg, operator]
+
+
+def test_made_tensors_have_numpys_default_dtypes(device: wg.Device) -> None:
+    check_same(wg.zeros((2, 3), device=device).numpy(), np.zeros((2, 3)))
+    check_same(wg.ones(3, None, device=device).numpy(), np.ones(3))
+    assert wg.empty(3, device=device).dtype == np.float64
+    check_same(wg.full((2, 2), 7, device=device).numpy(), np.full((2, 2), 7))
+    check_same(wg.full(3, 2.5, "f4", device=device).numpy(), np.full(3, 2.5, "f4"))
+
+
+@pytest.mark.parametrize("numbers", [(5,), (2, 9), (9, 2, -3), (0, 2, 0.5), (3, 3), (2.5,), (4, None, 3)])
+def test_arange_is_numpys(device: wg.Device, numbers: Any) -> None:
+    check_same(wg.arange(*numbers, device=device).numpy(), np.arange(*numbers))
+    check_same(wg.arange(*numbers, dtype="f4", device=device).numpy(), np.arange(*numbers, dtype="f4"))
+    with pytest.raises(ValueError, match="arange: step = 0: must not be 0"):
+        wg.arange(5, step=0, device=device)
+
+
 def test_zeros_and_empty(device: wg.Device) -> None:
     check_same(wg.zeros((2, 3), "float16", device=device).numpy(), np.zeros((2, 3), np.float16))
     x = wg.empty(5, np.int64, device=device)

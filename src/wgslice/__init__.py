@@ -3,6 +3,7 @@
 from wgslice import dialects
 from wgslice.arrays.axes import flip, moveaxis
 from wgslice.arrays.concat import concat, split, stack
+from wgslice.arrays.filling import full, ones
 from wgslice.arrays.padding import pad
 from wgslice.arrays.repeating import repeat, tile
 from wgslice.arrays.shifting import roll
@@ -30,7 +31,7 @@ from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.streaming.stream import stream
-from wgslice.tensors.creation import empty, from_buffer, zeros
+from wgslice.tensors.creation import arange, empty, from_buffer, zeros
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray, from_dlpack
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
@@ -67,6 +68,7 @@ __all__ = [
     "Tuning",
     "WindowError",
     "adapters",
+    "arange",
     "asarray",
     "broadcast_to",
     "concat",
@@ -79,8 +81,10 @@ __all__ = [
     "flip",
     "from_buffer",
     "from_dlpack",
+    "full",
     "insert_windows",
     "moveaxis",
+    "ones",
     "pad",
     "permute",
     "repeat",

@@ -67,13 +67,8 @@ def arange(
 ) -> Tensor:
     """Evenly spaced numbers, computed on the host and uploaded."""
     with named("arange"):
-        first, last = (0, start) if stop is None else (start, stop)
-        if step == 0:
-            raise ValueError("step = 0: must not be 0")
-        kind = default_dtype(dtype, first, last, step)
-        numbers: Any = first, last, step
-        array = np.arange(*numbers, dtype=kind)
-    return uploading.asarray(array, device=device)
+        kind = default_dtype(dtype, start, step, 0 if stop is None else stop)
+    return creation.arange(start, stop, step, dtype=kind, device=device)
 
 
 def linspace(
@@ -114,17 +109,17 @@ def eye(
 
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor to write into."""
-    return creation.empty(shape, np.float64 if dtype is None else dtype, device=device)
+    return creation.empty(shape, dtype, device=device)
 
 
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of zeros."""
-    return creation.zeros(shape, np.float64 if dtype is None else dtype, device=device)
+    return creation.zeros(shape, dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of ones."""
-    return filling.ones(shape, np.float64 if dtype is None else dtype, device=device)
+    return filling.ones(shape, dtype, device=device)
 
 
 def full(

@@ -24,7 +24,7 @@ def empty_like(
     device: Any = None,
 ) -> Tensor:
     """A tensor with any content; packed, whatever the other's strides."""
-    return empty(*described(prototype, dtype, order, shape, device))
+    return empty(**described(prototype, dtype, order, shape, device))
 
 
 def zeros_like(
@@ -37,7 +37,7 @@ def zeros_like(
     device: Any = None,
 ) -> Tensor:
     """A tensor of zeros."""
-    return zeros(*described(a, dtype, order, shape, device))
+    return zeros(**described(a, dtype, order, shape, device))
 
 
 def ones_like(
@@ -50,7 +50,7 @@ def ones_like(
     device: Any = None,
 ) -> Tensor:
     """A tensor of ones."""
-    return filling.ones(*described(a, dtype, order, shape, device))
+    return filling.ones(**described(a, dtype, order, shape, device))
 
 
 def full_like(
@@ -64,16 +64,15 @@ def full_like(
     device: Any = None,
 ) -> Tensor:
     """A tensor of one element everywhere."""
-    sizes, element, chosen = described(a, dtype, order, shape, device)
-    return filling.full(sizes, fill_value, element, device=chosen)
+    return filling.full(fill_value=fill_value, **described(a, dtype, order, shape, device))
 
 
-def described(a: Tensor, dtype: Any, order: str, shape: Any, device: Any) -> tuple[Any, Any, Any]:
+def described(a: Tensor, dtype: Any, order: str, shape: Any, device: Any) -> dict[str, Any]:
     """Sizes, dtype and device of what is like a tensor but for what is named."""
     check_tensor("a", a)
     check_order(order, "CKA")
-    return (
-        a.shape if shape is None else shape,
-        a.dtype if dtype is None else dtype,
-        a.device if device is None else device,
-    )
+    return {
+        "shape": a.shape if shape is None else shape,
+        "dtype": a.dtype if dtype is None else dtype,
+        "device": a.device if device is None else device,
+    }

@@ -22,9 +22,9 @@ __all__ = ["asarray", "from_dlpack"]
 
 def asarray(
     array: ArrayLike | Tensor,
-    device: Device | str | None = None,
     *,
     dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     copy: bool | None = None,
 ) -> Tensor:
     """Upload an array.
@@ -34,12 +34,12 @@ def asarray(
     array : array_like or Tensor
         Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
         elements.
-    device : Device or str, optional
-        Or a part of an adapter's name or backend, case ignored, such as "vulkan", whose device is made once
-        and shared. `default_device()` by default; a tensor's own for a tensor.
     dtype : dtype_like, optional
         To which NumPy casts the array before it is uploaded; of a tensor its own, since nothing is converted
         on the GPU. The array's by default, in native byte order.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, case ignored, such as "vulkan", whose device is made once
+        and shared. `default_device()` by default; a tensor's own for a tensor.
     copy : bool, optional
         True copies a tensor on the GPU too, False refuses what is not on the device already. By default only
         what must be is copied.
