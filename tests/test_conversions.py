@@ -112,7 +112,9 @@ def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
         assert copied.buffer is not x.buffer
         check_same(copied.numpy(), x.numpy())
     assert x.astype("i2", copy=False) is x
-    with pytest.raises(TypeError, match=r"astype: int16 to float32: numbers .*; x.numpy\(\).astype computes"):
+    with pytest.raises(
+        NotImplementedError, match=r"astype: int16 to float32: numbers .*; x.numpy\(\).astype computes"
+    ):
         x.astype(np.float32)
     with pytest.raises(TypeError, match="astype: dtype object: Python objects"):
         x.astype(object)
@@ -127,7 +129,7 @@ def test_asarray_casts_arrays_before_they_go_up(device: wg.Device) -> None:
     x = wg.asarray([1, 2], device=device)
     assert wg.asarray(x, dtype=x.dtype) is x
     with pytest.raises(
-        TypeError, match="asarray: dtype float32: the tensor has int64, and nothing is converted"
+        NotImplementedError, match="asarray: dtype float32: the tensor has int64, and nothing is converted"
     ):
         wg.asarray(x, dtype="f4")
     with pytest.raises(TypeError, match="asarray: dtype object: Python objects"):

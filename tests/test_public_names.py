@@ -172,6 +172,7 @@ ATTRIBUTES = [
     "dtype",
     "ndim",
     "size",
+    "itemsize",
     "nbytes",
     "device",
     "buffer",
@@ -179,6 +180,7 @@ ATTRIBUTES = [
     "copy",
     "numpy",
     "item",
+    "tolist",
     "astype",
     "T",
     "mT",
@@ -288,6 +290,28 @@ def test_versions_agree() -> None:
 
     assert version("wgslice") == wg.__version__
     assert np.dtype(np.uint8).itemsize == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("transpose", "wg.permute(x, axes)"),
+        ("append", "wg.concat((x, y), axis)"),
+        ("expand_dims", "np.expand_dims takes tensors"),
+        ("float32", "NumPy has np.float32"),
+        *((name, "nothing is computed on them: x.numpy()") for name in ("sum", "add", "sort", "matmul")),
+    ],
+)
+def test_absent_names_of_numpy_point_to_what_does_it(name: str, what: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'wgslice' has no attribute '{name}': .*") as absent:
+        getattr(wg, name)
+    assert what in str(absent.value)
+
+
+def test_other_absent_names_are_plain_errors() -> None:
+    for name in ("nothing", "__nothing__", "_NoValue"):
+        with pytest.raises(AttributeError, match=f"^module 'wgslice' has no attribute '{name}'$"):
+            getattr(wg, name)
 
 
 def test_tab_shows_public_names_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import weakref
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
+from wgslice.tensors.absent import INSTEAD, REMEDY
 
 DTYPES = ["bool", "int8", "uint16", "float16", "float32", "int64", "complex64", "complex128", "datetime64[s]"]
 
@@ -136,11 +138,82 @@ def test_attributes_and_protocols_of_a_tensor(device: wg.Device) -> None:
 
 
 def test_a_tensor_does_not_change(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(8), device=device)
-    for name in ("dtype", "device", "buffer", "layout"):
-        with pytest.raises(AttributeError):
+    x: Any = wg.asarray(np.arange(8), device=device)
+    for name in ("dtype", "device", "buffer", "layout", "shape", "T", "copy", "anything"):
+        with pytest.raises(AttributeError, match=rf"cannot be set \({name}\): x\[...\] = value .* x.reshape"):
             setattr(x, name, None)
+        with pytest.raises(AttributeError, match=rf"cannot be deleted \({name}\)"):
+            delattr(x, name)
+    with pytest.raises(ValueError, match="cannot delete elements of a tensor"):
+        del x[0]
+    check_same(x.numpy(), np.arange(8))
     assert weakref.ref(x)() is x
+
+
+def test_absent_attributes_name_what_does_it(device: wg.Device) -> None:
+    x: Any = wg.asarray(np.arange(8), device=device)
+    absent = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(wg.Tensor, name)]
+    assert {"sum", "take", "fill", "put", "tobytes"} <= set(absent)
+    for name in absent:
+        what = re.escape(INSTEAD.get(name, REMEDY))
+        with pytest.raises(AttributeError, match=rf"^'Tensor' object has no attribute '{name}': .*{what}$"):
+            getattr(x, name)
+    for name in ("nothing", "_repr_html_", "__cuda_array_interface__"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
+            getattr(x, name)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (2, 1, 3), (0, 3)])
+def test_item_by_index_is_numpys(device: wg.Device, shape: tuple[int, ...]) -> None:
+    array = random_array(shape, "int16")[..., ::-1] if shape else random_array(shape, "int16")
+    x = wg.asarray(np.ascontiguousarray(array.T), device=device).T
+    last = tuple(size - 1 for size in shape)
+    indices: list[Any] = [
+        (),
+        (0,),
+        (-1,),
+        (4,),
+        (6,),
+        (-7,),
+        last,
+        (last,),
+        (1, 9),
+        (0, 0, 0, 0),
+        ("a",),
+        (1.0,),
+    ]
+    for index in indices:
+        try:
+            expected = array.item(*index)
+        except (IndexError, TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                x.item(*index)
+            continue
+        found = x.item(*index)
+        assert (found, type(found)) == (expected, type(expected))
+
+
+def test_a_rank_0_tensor_is_formatted_as_a_scalar(device: wg.Device) -> None:
+    array = np.array([[1.1, 2.25]], np.float32)
+    x = wg.asarray(array, device=device)
+    assert f"{x[0, 1]:.2f} {x[0, 0]:>8.3e}" == f"{array[0, 1]:.2f} {array[0, 0]:>8.3e}"
+    assert f"{x[0, 0]}" == f"{array[0, 0]}"
+    assert f"{x}" == str(x)
+    with pytest.raises(
+        TypeError, match=r"format '.2f' of a tensor of shape \(1, 2\): must be of one without"
+    ):
+        f"{x:.2f}"
+    with pytest.raises(ValueError, match="Unknown format code"):
+        f"{x[0, 0]:d}"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "complex64", "int64"])
+def test_itemsize_and_tolist_are_numpys(device: wg.Device, dtype: str) -> None:
+    array = random_array((2, 3), dtype)
+    x = wg.asarray(array, device=device)
+    assert x.itemsize == array.itemsize
+    assert x[:, ::-1].tolist() == array[:, ::-1].tolist()
+    assert type(x[0, 0].tolist()) is type(array[0, 0].tolist())
 
 
 @pytest.mark.parametrize("wrong", [0, False, b"vulkan"])
@@ -177,12 +250,12 @@ def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
 def test_a_positional_dtype_is_no_device() -> None:
     dtype: Any = np.float64
     with pytest.raises(TypeError, match="positional"):
-        wg.asarray([1], dtype)
+        wg.asarray([1], dtype)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"asarray: device is of type type: must be a Device"):
         wg.asarray([1], device=dtype)
     for make in (wg.empty, wg.zeros, wg.ones):
         with pytest.raises(TypeError, match="positional"):
-            make(3, np.uint8, "vulkan")  # type: ignore[call-arg, operator]
+            make(3, np.uint8, "vulkan")  # type: ignore[call-arg]
 
 
 def test_made_tensors_have_numpys_default_dtypes(device: wg.Device) -> None:

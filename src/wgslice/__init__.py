@@ -1,5 +1,7 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
+from typing import TYPE_CHECKING, Any
+
 from wgslice import dialects
 from wgslice.arrays.axes import flip, moveaxis
 from wgslice.arrays.concat import concat, split, stack
@@ -21,6 +23,7 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
 from wgslice.gpu.shared_devices import default_device
+from wgslice.numpy_functions.dispatch import pointer
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
@@ -42,6 +45,14 @@ from wgslice.version import VERSION
 __version__ = VERSION
 
 register_when_imported()
+
+
+if not TYPE_CHECKING:  # which would take any name for an attribute
+
+    def __getattr__(name: str) -> Any:
+        known = pointer(name)
+        said = f"module 'wgslice' has no attribute {name!r}{f': {known}' if known else ''}"
+        raise AttributeError(said, name=name)
 
 
 def __dir__() -> list[str]:

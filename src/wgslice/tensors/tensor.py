@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
@@ -19,6 +19,7 @@ from wgslice.gpu.recording import run_copy
 from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped
+from wgslice.tensors.absent import INSTEAD, remedy_of
 from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
 from wgslice.tensors.namespaced import Namespaced
@@ -32,7 +33,6 @@ from wgslice.tensors.writing import as_assigned, write
 __all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
 
 
-@dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
 class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
@@ -64,11 +64,13 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
         Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
-    ndim, size, nbytes : int
-        Dimensions, elements, and bytes of all elements without gaps.
+    ndim, size, itemsize, nbytes : int
+        Dimensions, elements, bytes of an element, and bytes of all elements without gaps.
     is_packed : bool
         Whether the elements lie row-major without gaps.
     """
+
+    __slots__ = ("__weakref__",)
 
     def __getitem__(self, key: Any) -> Tensor:
         """Take a part as NumPy does, with its errors, or by a selection in another notation.
@@ -112,6 +114,25 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
                 write(viewed(self, self.layout.select(selection.items)), given)
             else:
                 scatter(self, selection, given)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']}, is a copy of the others")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"a tensor's attributes cannot be set ({name}): x[...] = value writes elements, x.reshape(shape) "
+            "and x.view(dtype) give other tensors of the same elements"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a tensor's attributes cannot be deleted ({name})")
+
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called for absent attributes: point to what does the work of an array's."""
+            known = f": {remedy_of(name)}" if hasattr(np.ndarray, name) and not name.startswith("_") else ""
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}{known}", name=name, obj=self)
 
     def __len__(self) -> int:
         if not self.shape:
