@@ -347,6 +347,16 @@ def test_limits_of_integers(dtype: str) -> None:
     assert ours.dtype == np.dtype(dtype)
 
 
+def test_repeat_takes_bools_and_refuses_nested_counts(device: wg.Device) -> None:
+    array = numbered((2, 3), "int16")
+    x = wg.asarray(array, device=device)
+    counts = np.array([True, False, True])
+    check_same(xp.repeat(x, wg.asarray(counts, device=device), axis=1).numpy(), array.repeat(counts, axis=1))
+    check_same(xp.repeat(x, wg.asarray(2, device=device), axis=1).numpy(), array.repeat(2, axis=1))
+    with pytest.raises(ValueError, match=r"(?s)repeat: repeats = array\(.*: must be one integer"):
+        xp.repeat(x, wg.asarray([[1, 2, 3], [3, 4, 5]], device=device))
+
+
 REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.finfo(xp.int8), TypeError, "finfo: dtype int8: must be a floating-point one"),
     (lambda: xp.iinfo(xp.float32), TypeError, "iinfo: dtype float32: must be an integer one"),

@@ -104,10 +104,11 @@ COPIES: dict[str, list[Case]] = {
 }
 # A view where there is one.
 EITHER: dict[str, list[Case]] = {
-    "ravel": [np.ravel],
+    "ravel": [np.ravel, *(lambda x, order=order: np.ravel(x, order) for order in (None, "c", "F", "A", "k"))],
     "reshape": [
         lambda x: np.reshape(x, -1),
         lambda x: np.reshape(x, (x.shape[-1], -1)),
+        *(lambda x, order=order: np.reshape(x, (-1, x.shape[0]), order) for order in (None, "f", "A")),
         lambda x: np.reshape(x, (7, 11)),
     ],
 }
@@ -166,7 +167,7 @@ def tensors_in(found: Any) -> list[wg.Tensor]:
 @settings(max_examples=25)
 @given(data=st.data())
 def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataObject) -> None:
-    sizes = data.draw(shapes(least=2 if name in ("tril", "triu") else 1, smallest=int(name == "take")))
+    sizes = data.draw(shapes(least=1, smallest=int(name == "take")))
     x, array = data.draw(pairs(device, sizes, data.draw(st.sampled_from(["uint8", "float32", "int64"]))))
     for case in EVERYTHING[name]:
         found = outcome(case, x)
@@ -175,6 +176,56 @@ def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataO
             assert all(each.buffer is x.buffer for each in tensors_in(found))
         if name in COPIES:
             assert all(each.buffer is not x.buffer and each.is_packed for each in tensors_in(found))
+
+
+# Of a matrix x, a vector v and a tensor z without dimensions.
+CORNERS: list[Callable[[Any, Any, Any], Any]] = [
+    *(lambda x, v, z, axis=axis: np.squeeze(z, axis) for axis in (0, -1, 1, (0,), ())),
+    lambda x, v, z: z.squeeze(0),
+    *(lambda x, v, z, axis=axis: np.take(z, [0, 0], axis) for axis in (0, -1, 1)),
+    *(lambda x, v, z, mode=mode: np.take(z, [5, -9], 0, mode=mode) for mode in ("clip", "wrap", "raise")),
+    *(lambda x, v, z, axis=axis: np.repeat(z, 3, axis) for axis in (0, -1, 1)),
+    lambda x, v, z: np.repeat(z, [3, 2], 0),
+    *(lambda x, v, z, k=k: np.tril(v[::-1], k) for k in (-1, 0, 2)),
+    *(lambda x, v, z, k=k: np.triu(v, k) for k in (-1, 0, 2)),
+    lambda x, v, z: np.tril(v[:0]),
+    lambda x, v, z: np.repeat(x, [True, False], axis=0),
+    lambda x, v, z: np.repeat(x, np.array([False, True]), axis=0),
+    *(
+        lambda x, v, z, repeats=repeats: np.repeat(x, repeats)
+        for repeats in ([[1, 2], [3, 4]], [[2]], [[1], [1, 2]], "a", [], [-1], None, {1})
+    ),
+    *(lambda x, v, z, shift=shift: np.roll(x, shift) for shift in ("a", ["a"], [[1]], [], None, True)),
+    lambda x, v, z: np.roll(x, "a", axis=0),
+    lambda x, v, z: np.pad(x, 1, nope=3),  # type: ignore[call-overload]
+    lambda x, v, z: np.pad(x, 1, "nope"),  # type: ignore[call-overload]
+    lambda x, v, z: np.pad(x, 1, "edge", constant_values=3),  # type: ignore[call-overload]
+    lambda x, v, z: np.pad(x, 1, "wrap", reflect_type="even"),  # type: ignore[call-overload]
+    lambda x, v, z: x.view("c16"),
+    lambda x, v, z: z.view("c16"),
+    lambda x, v, z: x.view("nope"),
+    *(lambda x, v, z, axis=axis: np.concatenate([z, z], axis) for axis in (0, 1, None)),
+    lambda x, v, z: np.concatenate([z, x]),
+    *(lambda x, v, z, order=order: np.copy(x, order) for order in (None, "c", "K", "cheese", "", 3)),
+    *(lambda x, v, z, order=order: np.ones_like(v, order=order) for order in (None, "f", "F", "z")),
+    lambda x, v, z: np.full_like(x, 3, order="F", shape=(1, 4, 1)),
+    *(lambda x, v, z, order=order: v.astype(v.dtype, order=order) for order in (None, "f", "a", "q")),
+    lambda x, v, z: np.reshape(x, -1, order="K"),
+    lambda x, v, z: np.ravel(z, "K"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CORNERS)))
+def test_corner_cases_are_numpys(device: wg.Device, number: int) -> None:
+    """Elements, or the same kind of exception."""
+    arrays = numbered((2, 3), "int64"), numbered((3,), "int64"), numbered((), "int64")
+    found, expected = (
+        outcome(lambda given: CORNERS[number](*given), given)
+        for given in (tuple(wg.asarray(array, device=device) for array in arrays), arrays)
+    )
+    check(found, expected)
+    if isinstance(expected, Exception):
+        assert type(found) is type(expected)
 
 
 def test_a_reshape_is_a_view_where_there_is_one(device: wg.Device) -> None:
@@ -386,17 +437,19 @@ def test_the_table_names_functions_of_numpys_own_parameters() -> None:
         ),
         (
             lambda x: np.pad(x, 1, "mean"),
-            ValueError,
-            "pad: pad: mode = 'mean': must be one of .*modes compute",
+            wg.ComputationRefused,
+            "pad: pad: mode = 'mean' computes: must be one of",
         ),
-        (lambda x: np.pad(x, 1, "linear_ramp", end_values=2), TypeError, "pad: end_values is of type int"),
+        (
+            lambda x: np.pad(x, 1, "linear_ramp", end_values=2),
+            wg.ComputationRefused,
+            "pad: pad: mode = 'linear_ramp' computes",
+        ),
         (
             lambda x: np.pad(x, 1, "reflect", reflect_type="odd"),
-            TypeError,
-            "pad: reflect_type is of type str",
+            wg.ComputationRefused,
+            "pad: reflect_type = 'odd': computes",
         ),
-        (lambda x: numpy.ravel(x, order="F"), ValueError, "ravel: order = 'F': must be one of C, since"),
-        (lambda x: numpy.reshape(x, 12, order="F"), ValueError, "reshape: order = 'F': must be one of C, A"),
         (
             lambda x: numpy.array_split(x, 0),
             ValueError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wgslice.arguments import check_row_major, checked_shape
 from wgslice.arrays import filling
-from wgslice.numpy_functions.options import check_order
 from wgslice.tensors.creation import empty, zeros
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -17,7 +17,7 @@ def empty_like(
     prototype: Tensor,
     /,
     dtype: Any = None,
-    order: str = "K",
+    order: str | None = "K",
     subok: bool = True,
     shape: Any = None,
     *,
@@ -30,7 +30,7 @@ def empty_like(
 def zeros_like(
     a: Tensor,
     dtype: Any = None,
-    order: str = "K",
+    order: str | None = "K",
     subok: bool = True,
     shape: Any = None,
     *,
@@ -43,7 +43,7 @@ def zeros_like(
 def ones_like(
     a: Tensor,
     dtype: Any = None,
-    order: str = "K",
+    order: str | None = "K",
     subok: bool = True,
     shape: Any = None,
     *,
@@ -57,7 +57,7 @@ def full_like(
     a: Tensor,
     fill_value: Any,
     dtype: Any = None,
-    order: str = "K",
+    order: str | None = "K",
     subok: bool = True,
     shape: Any = None,
     *,
@@ -67,12 +67,13 @@ def full_like(
     return filling.full(fill_value=fill_value, **described(a, dtype, order, shape, device))
 
 
-def described(a: Tensor, dtype: Any, order: str, shape: Any, device: Any) -> dict[str, Any]:
+def described(a: Tensor, dtype: Any, order: str | None, shape: Any, device: Any) -> dict[str, Any]:
     """Sizes, dtype and device of what is like a tensor but for what is named."""
     check_tensor("a", a)
-    check_order(order, "CKA")
+    sizes = checked_shape(a.shape if shape is None else shape)
+    check_row_major(order, sizes)
     return {
-        "shape": a.shape if shape is None else shape,
+        "shape": sizes,
         "dtype": a.dtype if dtype is None else dtype,
         "device": a.device if device is None else device,
     }

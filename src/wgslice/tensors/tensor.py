@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
+from wgslice.arguments import check_row_major
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
 from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
@@ -224,7 +225,7 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         with named("ravel"):
             return packed_copy(self).reshape(-1)
 
-    def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str = "K") -> Tensor:
+    def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str | None = "K") -> Tensor:
         """Copy on the GPU to a dtype that is the tensor's own: nothing is converted.
 
         Parameters
@@ -233,8 +234,8 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
             Equal to the tensor's; `view` takes others of the same width, and keeps the bits.
         copy : bool
             False returns the tensor itself.
-        order : {"K", "A", "C"}
-            As NumPy's; packed tensors are row-major.
+        order : {"K", "A", "C", "F"}, optional
+            As NumPy's; packed tensors are row-major, so "F" is refused where that is another order.
 
         Returns
         -------
@@ -251,8 +252,7 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
             As `copy`; or the order is another one.
         """
         with named("astype"):
-            if order not in ("K", "A", "C"):
-                raise ValueError(f"order = {order!r}: must be K, A or C, since packed tensors are row-major")
+            check_row_major(order, self.shape)
             element = element_dtype(dtype)
             if element != self.dtype:
                 raise ComputationRefused(
