@@ -180,38 +180,38 @@ def test_what_numpy_gives_of_arrays(device: wg.Device, name: str, data: st.DataO
 
 # Of a matrix x, a vector v and a tensor z without dimensions.
 CORNERS: list[Callable[[Any, Any, Any], Any]] = [
-    *(lambda x, v, z, axis=axis: np.squeeze(z, axis) for axis in (0, -1, 1, (0,), ())),
+    *(lambda x, v, z, axis=axis: numpy.squeeze(z, axis) for axis in (0, -1, 1, (0,), ())),
     lambda x, v, z: z.squeeze(0),
-    *(lambda x, v, z, axis=axis: np.take(z, [0, 0], axis) for axis in (0, -1, 1)),
-    *(lambda x, v, z, mode=mode: np.take(z, [5, -9], 0, mode=mode) for mode in ("clip", "wrap", "raise")),
-    *(lambda x, v, z, axis=axis: np.repeat(z, 3, axis) for axis in (0, -1, 1)),
-    lambda x, v, z: np.repeat(z, [3, 2], 0),
-    *(lambda x, v, z, k=k: np.tril(v[::-1], k) for k in (-1, 0, 2)),
-    *(lambda x, v, z, k=k: np.triu(v, k) for k in (-1, 0, 2)),
-    lambda x, v, z: np.tril(v[:0]),
-    lambda x, v, z: np.repeat(x, [True, False], axis=0),
-    lambda x, v, z: np.repeat(x, np.array([False, True]), axis=0),
+    *(lambda x, v, z, axis=axis: numpy.take(z, [0, 0], axis) for axis in (0, -1, 1)),
+    *(lambda x, v, z, mode=mode: numpy.take(z, [5, -9], 0, mode=mode) for mode in ("clip", "wrap", "raise")),
+    *(lambda x, v, z, axis=axis: numpy.repeat(z, 3, axis) for axis in (0, -1, 1)),
+    lambda x, v, z: numpy.repeat(z, [3, 2], 0),
+    *(lambda x, v, z, k=k: numpy.tril(v[::-1], k) for k in (-1, 0, 2)),
+    *(lambda x, v, z, k=k: numpy.triu(v, k) for k in (-1, 0, 2)),
+    lambda x, v, z: numpy.tril(v[:0]),
+    lambda x, v, z: numpy.repeat(x, [True, False], axis=0),
+    lambda x, v, z: numpy.repeat(x, np.array([False, True]), axis=0),
     *(
-        lambda x, v, z, repeats=repeats: np.repeat(x, repeats)
+        lambda x, v, z, repeats=repeats: numpy.repeat(x, repeats)
         for repeats in ([[1, 2], [3, 4]], [[2]], [[1], [1, 2]], "a", [], [-1], None, {1})
     ),
-    *(lambda x, v, z, shift=shift: np.roll(x, shift) for shift in ("a", ["a"], [[1]], [], None, True)),
-    lambda x, v, z: np.roll(x, "a", axis=0),
-    lambda x, v, z: np.pad(x, 1, nope=3),  # type: ignore[call-overload]
-    lambda x, v, z: np.pad(x, 1, "nope"),  # type: ignore[call-overload]
-    lambda x, v, z: np.pad(x, 1, "edge", constant_values=3),  # type: ignore[call-overload]
-    lambda x, v, z: np.pad(x, 1, "wrap", reflect_type="even"),  # type: ignore[call-overload]
+    *(lambda x, v, z, shift=shift: numpy.roll(x, shift) for shift in ("a", ["a"], [[1]], [], None, True)),
+    lambda x, v, z: numpy.roll(x, "a", axis=0),
+    lambda x, v, z: numpy.pad(x, 1, nope=3),
+    lambda x, v, z: numpy.pad(x, 1, "nope"),
+    lambda x, v, z: numpy.pad(x, 1, "edge", constant_values=3),
+    lambda x, v, z: numpy.pad(x, 1, "wrap", reflect_type="even"),
     lambda x, v, z: x.view("c16"),
     lambda x, v, z: z.view("c16"),
     lambda x, v, z: x.view("nope"),
-    *(lambda x, v, z, axis=axis: np.concatenate([z, z], axis) for axis in (0, 1, None)),
-    lambda x, v, z: np.concatenate([z, x]),
-    *(lambda x, v, z, order=order: np.copy(x, order) for order in (None, "c", "K", "cheese", "", 3)),
-    *(lambda x, v, z, order=order: np.ones_like(v, order=order) for order in (None, "f", "F", "z")),
-    lambda x, v, z: np.full_like(x, 3, order="F", shape=(1, 4, 1)),
+    *(lambda x, v, z, axis=axis: numpy.concatenate([z, z], axis) for axis in (0, 1, None)),
+    lambda x, v, z: numpy.concatenate([z, x]),
+    *(lambda x, v, z, order=order: numpy.copy(x, order) for order in (None, "c", "K", "cheese", "", 3)),
+    *(lambda x, v, z, order=order: numpy.ones_like(v, order=order) for order in (None, "f", "F", "z")),
+    lambda x, v, z: numpy.full_like(x, 3, order="F", shape=(1, 4, 1)),
     *(lambda x, v, z, order=order: v.astype(v.dtype, order=order) for order in (None, "f", "a", "q")),
-    lambda x, v, z: np.reshape(x, -1, order="K"),
-    lambda x, v, z: np.ravel(z, "K"),
+    lambda x, v, z: numpy.reshape(x, -1, order="K"),
+    lambda x, v, z: numpy.ravel(z, "K"),
 ]
 
 

@@ -644,6 +644,20 @@ def test_devices_are_named_as_adapters_are(device: wg.Device) -> None:
         backend.prepare(cut_model(), device, speed=11)
 
 
+@pytest.mark.parametrize("undeclared", ["shape", "type"])
+def test_outputs_without_a_declared_shape_run(device: wg.Device, undeclared: str) -> None:
+    nodes = [helper.make_node("Transpose", ["i0"], ["o0"]), helper.make_node("Identity", ["o0"], ["o1"])]
+    model = model_of(nodes, {"i0": (1, (2, 3))}, {"o0": 2, "o1": 2})
+    output = model.graph.output[1]
+    (output.type.tensor_type if undeclared == "shape" else output).ClearField(undeclared)
+    before = model.SerializeToString(deterministic=True)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert backend.is_compatible(model)
+    for found in backend.run_model(model, [x], device):
+        check_same(found, np.ascontiguousarray(x.T))
+    assert model.SerializeToString(deterministic=True) == before
+
+
 def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_path: Path) -> None:
     """As ONNX Runtime's backend takes them too."""
     nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
