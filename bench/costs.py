@@ -35,7 +35,7 @@ import wgslice as wg
 times.append(perf_counter())
 device = wg.Device.request(os.environ.get("WGSLICE_ADAPTER"))
 times.append(perf_counter())
-x = wg.asarray(numpy.arange(4096, dtype=numpy.float32).reshape(64, 64), device)
+x = wg.asarray(numpy.arange(4096, dtype=numpy.float32).reshape(64, 64), device=device)
 times.append(perf_counter())
 assert x[:, ::-2].numpy()[0, 0] == 63
 times.append(perf_counter())
@@ -138,7 +138,7 @@ def calls(schedule: Schedule) -> list[dict[str, float]]:
         schedule.begin(f"a crop of {rows} KiB")
         array = np.ones((rows + 3, ROW + 5), np.float32)  # zeros would lie in one page of memory
         given = np.empty((rows, ROW), np.float32)
-        x, out = wg.asarray(array, device), wg.empty(given.shape, np.float32, device)
+        x, out = wg.asarray(array, device=device), wg.empty(given.shape, np.float32, device=device)
         np_view = array[3:, 5:]
 
         def call(x: wg.Tensor = x, out: wg.Tensor = out, rows: int = rows) -> None:

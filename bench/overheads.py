@@ -63,8 +63,8 @@ def best_times(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[s
 
 def host_times() -> dict[str, float]:
     """Our calls beside the wgpu calls that do the same by hand, of a 4 x 16 tensor; nobody waits."""
-    x = wg.asarray(np.zeros((4, 16), np.float32), device)
-    out = wg.empty((4, 8), np.float32, device)
+    x = wg.asarray(np.zeros((4, 16), np.float32), device=device)
+    out = wg.empty((4, 8), np.float32, device=device)
     window = (0, 0), (4, 16), (1, 2)
     described = wg.TensorDesc("float32", x.shape), wg.TensorDesc("float32", out.shape)
     operator = device.compile(wg.Slice1(*described, *window))
@@ -120,10 +120,10 @@ def transfer_times() -> dict[str, float]:
     """64 MiB to the device and back, as a loop over frames would, beside a copy between two warm arrays."""
     array = np.random.default_rng(1).integers(0, 256, 64 * MEBIBYTE, np.uint8)
     other = np.empty_like(array)
-    frame: list[wg.Tensor] = [wg.asarray(array, device)]
+    frame: list[wg.Tensor] = [wg.asarray(array, device=device)]
 
     def upload() -> None:
-        frame[0] = wg.asarray(array, device)
+        frame[0] = wg.asarray(array, device=device)
         device.synchronize()
 
     actions = {
@@ -141,8 +141,8 @@ def memory() -> dict[str, float]:
     """
     if not (device.adapter.software and STATUS.exists() and RESET.exists()):
         return {}
-    x = wg.asarray(np.ones((16384, 4104), np.float32), device)
-    out = wg.empty((16384, 4096), np.float32, device)
+    x = wg.asarray(np.ones((16384, 4104), np.float32), device=device)
+    out = wg.empty((16384, 4096), np.float32, device=device)
     operator = device.compile(
         wg.Slice1(wg.TensorDesc("f4", x.shape), wg.TensorDesc("f4", out.shape), (0, 3), out.shape)
     )
@@ -150,7 +150,7 @@ def memory() -> dict[str, float]:
     array = np.ones(64 * MEBIBYTE, np.float32)
     actions: dict[str, Callable[[], wg.Tensor]] = {
         "memory of a slice of 256 MiB, beyond input and output": lambda: operator(x, out=out),
-        "memory of asarray of 256 MiB, beyond input and output": lambda: wg.asarray(array, device),
+        "memory of asarray of 256 MiB, beyond input and output": lambda: wg.asarray(array, device=device),
     }
     for label, action in actions.items():
         gc.collect()

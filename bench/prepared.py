@@ -36,9 +36,9 @@ class Prepared:
 def prepared(case: Case) -> Prepared:
     """Buffers for a case."""
     array, work = case.array(), case.work
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     expected = np.ascontiguousarray(work.of(array))
-    target = wg.empty(expected.shape, expected.dtype, device)
+    target = wg.empty(expected.shape, expected.dtype, device=device)
     if isinstance(work, Crops | Inserts):
         planner, layouts = windows_planner(case), (x.layout, target.layout)
         places = [Place(x.buffer), Place(target.buffer)]

@@ -59,7 +59,7 @@ def pairs(
     back = [order.index(axis) for axis in range(len(sizes))]
     kept = tuple(slice(sizes[axis]) for axis in order)
     array = base[tuple(keys)][kept].transpose(back)
-    tensor = wg.permute(wg.asarray(base, device)[tuple(keys)][kept], axes=back)
+    tensor = wg.permute(wg.asarray(base, device=device)[tuple(keys)][kept], axes=back)
     assert tensor.shape == array.shape == sizes
     return Pair(tensor, array)
 

@@ -152,7 +152,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
-    x = wg.asarray(PHOTO.reshape(-1), device)
+    x = wg.asarray(PHOTO.reshape(-1), device=device)
     check_same(x[::-1].copy().numpy(), PHOTO.reshape(-1)[::-1])
     check_same(
         wg.extract_windows(x, [[3], [40]], (90,)).numpy(), np.stack([x.numpy()[3:93], x.numpy()[40:130]])

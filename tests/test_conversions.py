@@ -16,7 +16,7 @@ ONE = [np.array(-7, "i2"), np.array([[200]], "u1"), np.array(2.5, "f4"), np.arra
 
 @pytest.mark.parametrize("array", ONE, ids=repr)
 def test_one_element_is_a_number(device: wg.Device, array: Any) -> None:
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     assert type(x.item()) is type(array.item())
     assert x.item() == array.item()
     assert bool(x) is bool(array)
@@ -30,11 +30,11 @@ def test_one_element_is_a_number(device: wg.Device, array: Any) -> None:
 
 
 def test_an_integer_without_dimensions_is_an_index(device: wg.Device) -> None:
-    x = wg.asarray(np.array([3, 1, 2], np.uint8), device)
+    x = wg.asarray(np.array([3, 1, 2], np.uint8), device=device)
     assert operator.index(x[0]) == 3
     assert [10, 20, 30, 40][x[0]] == 40
     assert list(range(5)[x[1] :]) == [1, 2, 3, 4]
-    for wrong in (x, x[:1], wg.asarray(2.0, device), wg.asarray(True, device)):
+    for wrong in (x, x[:1], wg.asarray(2.0, device=device), wg.asarray(True, device=device)):
         with pytest.raises(
             TypeError, match=r"index: a tensor of shape .* only one integer without dimensions"
         ):
@@ -43,7 +43,7 @@ def test_an_integer_without_dimensions_is_an_index(device: wg.Device) -> None:
 
 @pytest.mark.parametrize("shape", [(2,), (0,), (3, 0), (2, 2)])
 def test_several_elements_are_no_number(device: wg.Device, shape: tuple[int, ...]) -> None:
-    x = wg.zeros(shape, "f4", device)
+    x = wg.zeros(shape, "f4", device=device)
     with pytest.raises(
         ValueError, match=rf"item: a tensor of shape .* has {x.size} elements: it must have 1"
     ):
@@ -58,7 +58,7 @@ def test_several_elements_are_no_number(device: wg.Device, shape: tuple[int, ...
 
 def test_times_are_items_too(device: wg.Device) -> None:
     array = np.array("2024-02-29", "M8[s]")
-    assert wg.asarray(array, device).item() == array.item()
+    assert wg.asarray(array, device=device).item() == array.item()
 
 
 def random_array(shape: tuple[int, ...]) -> Any:
@@ -68,14 +68,14 @@ def random_array(shape: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize("axes", [(), (None,), (2, 0, 1), ((2, 0, 1),), ([-1, 1, 0],)])
 def test_transpose(device: wg.Device, axes: Any) -> None:
     array = random_array((2, 3, 4))
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     assert x.transpose(*axes).buffer is x.buffer
     check_same(x.transpose(*axes).numpy(), np.ascontiguousarray(array.transpose(*axes)))
 
 
 def test_matrices_and_axes_are_exchanged(device: wg.Device) -> None:
     array = random_array((2, 3, 4))
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     for ours, numpys in [
         (x.swapaxes(0, -1), array.swapaxes(0, -1)),
         (x.swapaxes(1, 1), array),
@@ -97,7 +97,7 @@ def test_matrices_and_axes_are_exchanged(device: wg.Device) -> None:
 @pytest.mark.parametrize("key", [np.s_[:], np.s_[:, ::-1], np.s_[1:, :2], np.s_[:0], np.s_[0, 0, 0]])
 def test_flatten_copies_and_ravel_does_where_it_must(device: wg.Device, key: Any) -> None:
     array = np.asarray(random_array((2, 3, 4))[key])
-    x = wg.asarray(random_array((2, 3, 4)), device)[key]
+    x = wg.asarray(random_array((2, 3, 4)), device=device)[key]
     check_same(x.flatten().numpy(), array.flatten())
     check_same(x.ravel().numpy(), array.ravel())
     assert x.flatten().buffer is not x.buffer
@@ -106,13 +106,15 @@ def test_flatten_copies_and_ravel_does_where_it_must(device: wg.Device, key: Any
 
 
 def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
-    x = wg.asarray(random_array((5,)), device)[::2]
+    x = wg.asarray(random_array((5,)), device=device)[::2]
     for dtype in (np.int16, "i2", np.dtype("int16")):
         copied = x.astype(dtype)
         assert copied.buffer is not x.buffer
         check_same(copied.numpy(), x.numpy())
     assert x.astype("i2", copy=False) is x
-    with pytest.raises(TypeError, match=r"astype: int16 to float32: numbers .*; x.numpy\(\).astype computes"):
+    with pytest.raises(
+        NotImplementedError, match=r"astype: int16 to float32: numbers .*; x.numpy\(\).astype computes"
+    ):
         x.astype(np.float32)
     with pytest.raises(TypeError, match="astype: dtype object: Python objects"):
         x.astype(object)
@@ -122,34 +124,34 @@ def test_asarray_casts_arrays_before_they_go_up(device: wg.Device) -> None:
     for given in ([1, 2, 3], np.array([1.5, 2.5]), 7, np.arange(4, dtype=">i8")[::-1]):
         for dtype in (np.uint8, "f4", ">i4", complex):
             expected = np.asarray(given).astype(dtype)
-            made = wg.asarray(given, device, dtype=dtype)
+            made = wg.asarray(given, device=device, dtype=dtype)
             check_same(made.numpy(), expected.astype(expected.dtype.newbyteorder("=")))
-    x = wg.asarray([1, 2], device)
+    x = wg.asarray([1, 2], device=device)
     assert wg.asarray(x, dtype=x.dtype) is x
     with pytest.raises(
-        TypeError, match="asarray: dtype float32: the tensor has int64, and nothing is converted"
+        NotImplementedError, match="asarray: dtype float32: the tensor has int64, and nothing is converted"
     ):
         wg.asarray(x, dtype="f4")
     with pytest.raises(TypeError, match="asarray: dtype object: Python objects"):
-        wg.asarray([1], device, dtype=object)
+        wg.asarray([1], device=device, dtype=object)
 
 
 def test_asarray_copies_where_it_is_told_to(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(6), device)[::2]
+    x = wg.asarray(np.arange(6), device=device)[::2]
     copied = wg.asarray(x, copy=True)
     assert copied.buffer is not x.buffer
     assert copied.is_packed
     assert bits(copied.numpy()) == bits(x.numpy())
     assert wg.asarray(x, copy=False) is x
-    assert wg.asarray([1], device, copy=True).numpy().tolist() == [1]
+    assert wg.asarray([1], device=device, copy=True).numpy().tolist() == [1]
     with pytest.raises(
         ValueError, match="asarray: copy=False: elements have to be copied from this machine's"
     ):
-        wg.asarray([1], device, copy=False)
+        wg.asarray([1], device=device, copy=False)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match="asarray: copy=False: elements have to be copied from Device"):
-        wg.asarray(x, other, copy=False)
-    moved = wg.asarray(x, other)
+        wg.asarray(x, device=other, copy=False)
+    moved = wg.asarray(x, device=other)
     assert moved.device is other
     check_same(moved.numpy(), x.numpy())
 
@@ -158,20 +160,20 @@ def test_devices_by_name_are_shared(device: wg.Device, monkeypatch: pytest.Monke
     monkeypatch.setattr("wgslice.gpu.shared_devices.shared_devices", [])
     monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [])
     backend = device.adapter.backend
-    x = wg.zeros(3, "u1", backend.lower())
+    x = wg.zeros(3, "u1", device=backend.lower())
     assert x.device is not device
     assert x.device.adapter.backend == backend
-    assert wg.asarray([1], backend).device is x.device
+    assert wg.asarray([1], device=backend).device is x.device
     assert wg.empty(3, "u1", device=str(x.device.adapter)).device is x.device
     assert wg.from_dlpack(np.arange(3), backend).device is x.device
-    assert wg.asarray(x, backend) is x
-    assert wg.asarray(x, device).device is device
+    assert wg.asarray(x, device=backend) is x
+    assert wg.asarray(x, device=device).device is device
     monkeypatch.setenv("WGSLICE_ADAPTER", backend)
     assert wg.default_device() is x.device
     with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):
-        wg.asarray([1], "voodoo")
+        wg.asarray([1], device="voodoo")
     x.device.wgpu_device.destroy()
-    again = wg.zeros(3, "u1", backend)
+    again = wg.zeros(3, "u1", device=backend)
     assert again.device is not x.device
-    assert wg.zeros(3, "u1", backend).device is again.device
+    assert wg.zeros(3, "u1", device=backend).device is again.device
     assert wg.default_device() is again.device

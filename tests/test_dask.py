@@ -190,7 +190,7 @@ def test_parts_are_assigned(device: wg.Device) -> None:
 
 def test_tensors_beside_dask_arrays_are_chunks(device: wg.Device) -> None:
     array = numbered((6, 4), "uint8")
-    tensor: Any = wg.asarray(array, device)
+    tensor: Any = wg.asarray(array, device=device)
     x: Any = da.from_array(tensor, chunks=(3, 2))
     for both in (np.concatenate([x, tensor]), np.concatenate([tensor, x]), da.concatenate([tensor, x])):
         assert isinstance(both, da.Array)
@@ -205,12 +205,12 @@ def test_numpys_arrays_come_back_to_compute_with(device: wg.Device) -> None:
         assert isinstance(back._meta, np.ndarray)
         check_same((back * 2).sum(axis=0).compute(scheduler="synchronous"), (array[::-1] * 2).sum(axis=0))
     for computed in (x + 1, x.sum(), da.where(x > 3, x, 0), x.astype("int8")):
-        with pytest.raises(TypeError, match=r"computed"):
+        with pytest.raises(NotImplementedError, match=r"computed|wg\.|x\.copy"):
             computed.compute(scheduler="synchronous")
 
 
 def test_what_dask_asks_of_a_chunk(device: wg.Device) -> None:
-    x: Any = wg.asarray(numbered((6, 9), "float32"), device)
+    x: Any = wg.asarray(numbered((6, 9), "float32"), device=device)
     assert is_valid_chunk_type(wg.Tensor)
     assert sizeof(x) == 6 * 9 * 4
     assert sizeof(x[::2, :3]) == 3 * 3 * 4
@@ -221,9 +221,13 @@ def test_what_dask_asks_of_a_chunk(device: wg.Device) -> None:
 
 def test_equal_tensors_have_equal_tokens(device: wg.Device) -> None:
     array = numbered((6, 9), "float32")
-    x: Any = wg.asarray(array, device)
+    x: Any = wg.asarray(array, device=device)
     token = tokenize(x)
-    assert tokenize(wg.asarray(array, device)) == tokenize(wg.asarray(array[::-1], device)[::-1]) == token
+    assert (
+        tokenize(wg.asarray(array, device=device))
+        == tokenize(wg.asarray(array[::-1], device=device)[::-1])
+        == token
+    )
     others = [x[::-1], x.T, x.reshape(9, 6), x.view("int32"), array]
     assert len({token, *map(tokenize, others)}) == 6
     x[0, 0] = 99

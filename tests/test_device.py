@@ -252,7 +252,7 @@ def test_devices_of_little_are_refused_or_planned_for(device: wg.Device) -> None
     x = np.arange(5000, dtype=np.int16)
     small = wg.Device.wrap(handle.request_device_sync(required_limits=few))
     assert small.limits.workgroups == 4
-    check_same(wg.asarray(x, small)[::-3].numpy(), x[::-3].copy())
+    check_same(wg.asarray(x, device=small)[::-3].numpy(), x[::-3].copy())
 
 
 @pytest.mark.parametrize("name", LEAST_LIMITS)
@@ -267,13 +267,13 @@ def test_the_least_limits_are_enough(device: wg.Device) -> None:
     least = wg.Device.wrap(device.adapter.handle.request_device_sync(required_limits=LEAST_LIMITS))
     assert {name: least.wgpu_device.limits[name] for name in LEAST_LIMITS} == LEAST_LIMITS
     x = np.arange(600, dtype=np.int16).reshape(20, 30)
-    check_same(wg.asarray(x, least)[1:, ::-2].numpy(), x[1:, ::-2].copy())
+    check_same(wg.asarray(x, device=least)[1:, ::-2].numpy(), x[1:, ::-2].copy())
     offsets, fields = [[0, 1], [2, 2]], [[1, 1], [1, -1]]
-    windows = wg.extract_windows(wg.asarray(x, least), offsets, (4, 8), fields)
+    windows = wg.extract_windows(wg.asarray(x, device=least), offsets, (4, 8), fields)
     check_same(windows.numpy(), np.stack([x[:4, 1:9], x[2:6, 2:10][:, ::-1]]))
     for profile in (CPU, GPU, preferring(GPU, Kernel.TILES), preferring(GPU, Kernel.WIDE_TILES)):
         least.limits = replace(least.limits, profile=profile)
-        turned = wg.asarray(np.arange(4096, dtype=np.float32).reshape(64, 64), least)
+        turned = wg.asarray(np.arange(4096, dtype=np.float32).reshape(64, 64), device=least)
         assert np.array_equal(turned.T.numpy(), turned.numpy().T)
 
 
@@ -358,7 +358,7 @@ def test_a_poll_tells_pending_work_from_none(device: wg.Device) -> None:
 
 
 def test_synchronize_waits_and_leaves_results_in_place(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(100_000), device)
+    x = wg.asarray(np.arange(100_000), device=device)
     y = x[::-1].copy()
     device.synchronize()
     device.synchronize()

@@ -318,7 +318,7 @@ def test_a_shrunk_axis_needs_a_positive_stride() -> None:
 
 def test_a_selection_is_an_index(device: wg.Device) -> None:
     array = numbered((3, 4)).astype(np.int16)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     check_same(x[dialects.onnx_slice(x.shape, [-1], [I64_MIN], [1], [-2])].numpy(), array[:, ::-2])
     x[dialects.webnn_slice(x.shape, [1, 0], [2, 4], [1, 3])] = 99
     array[1:, ::3] = 99
@@ -351,7 +351,7 @@ def test_a_selections_items_are_checked_when_it_is_made(device: wg.Device) -> No
     given = dialects.Selection(cast("Any", [np.int64(3), 4]), cast("Any", [np.int64(1), None, range(1, 3)]))
     assert given == dialects.Selection((3, 4), (1, None, range(1, 3)))
     array = numbered((3, 4))
-    check_same(wg.asarray(array, device)[given].numpy(), array[1, None, 1:3])
+    check_same(wg.asarray(array, device=device)[given].numpy(), array[1, None, 1:3])
 
 
 def test_selections_beyond_what_len_counts() -> None:

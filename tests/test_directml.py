@@ -292,7 +292,7 @@ def test_a_refused_initializer_records_nothing(device: wg.Device) -> None:
 
 
 def test_pydirectmls_slice(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(10), device)
+    x = wg.asarray(np.arange(10), device=device)
     y = dml.slice(input=x, input_window_offsets=[2], input_window_sizes=[6], input_window_strides=[-2])
     assert y.numpy().tolist() == [7, 5, 3]
     with pytest.raises(wg.WindowError, match=r"offsets\[0\] \+ sizes\[0\] = 2 \+ 9 = 11"):

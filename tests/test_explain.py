@@ -79,7 +79,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> l
 def test_a_views_plan_is_what_its_copy_runs(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, key: Any
 ) -> None:
-    view = wg.asarray(np.arange(9 * 200, dtype=np.uint8).reshape(9, 200), device)[key]
+    view = wg.asarray(np.arange(9 * 200, dtype=np.uint8).reshape(9, 200), device=device)[key]
     explained = wg.explain(view)
     assert explained is wg.explain(view, device)
     assert prepared(monkeypatch, view.copy) == [explained]
@@ -99,7 +99,7 @@ def test_the_default_device_explains_descriptors(device: wg.Device, monkeypatch:
 
 
 def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(4), device)
+    x = wg.asarray(np.arange(4), device=device)
     other = wg.Device.request(device.adapter.backend)
     with pytest.raises(ValueError, match=r"^explain: the tensor is on .*: leave device out$"):
         wg.explain(x, other)
@@ -124,7 +124,7 @@ def test_a_plan_shows_itself() -> None:
 
 
 def test_a_view_of_too_many_elements_is_refused_as_its_copy_is(device: wg.Device) -> None:
-    many = wg.broadcast_to(wg.asarray(np.zeros(1, np.uint8), device), (65536, 65537))
+    many = wg.broadcast_to(wg.asarray(np.zeros(1, np.uint8), device=device), (65536, 65537))
     with pytest.raises(ValueError, match=r"^explain: 4295032832 elements"):
         wg.explain(many)
 

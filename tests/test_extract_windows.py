@@ -231,9 +231,9 @@ def test_any_windows_are_numpys(device: wg.Device, case: Case, data: st.DataObje
     offsets: Any = case.offsets.astype(data.draw(st.sampled_from(kinds)))
     if data.draw(st.booleans()):
         offsets = (
-            wg.asarray(np.repeat(offsets, 2, axis=1), device)[:, ::2]
+            wg.asarray(np.repeat(offsets, 2, axis=1), device=device)[:, ::2]
             if data.draw(st.booleans())
-            else wg.asarray(offsets, device)
+            else wg.asarray(offsets, device=device)
         )
     arguments: dict[str, Any] = {
         "offsets": offsets,
@@ -617,8 +617,8 @@ def test_an_input_beyond_the_largest_binding(
     rng = np.random.default_rng(5)
     offsets = np.stack([rng.integers(0, len(array) - 40, 300), rng.integers(0, 1032 - 96, 300)], 1)
     strides = np.stack([rng.choice([1, -1], 300), rng.choice([1, -1], 300)], 1)
-    x = wg.asarray(array, device)
-    given = wg.asarray(offsets, device) if on_gpu else offsets
+    x = wg.asarray(array, device=device)
+    given = wg.asarray(offsets, device=device) if on_gpu else offsets
     for sizes in ((40, 96), (40, 75)):
         result = wg.extract_windows(x, given, sizes, strides)
         case = Case(1, x.layout, offsets, sizes, strides, None, result.layout, 0)
@@ -633,9 +633,9 @@ def test_windows_beyond_the_largest_binding(
     """Large ones are copies of their own where it is known where they are."""
     monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=2**16))
     array = random_bytes(300 * 1031).reshape(300, 1031)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     offsets, strides = np.array([(0, 3), (20, 40), (9, 0)]), np.array([(1, -1), (-1, 1), (1, 1)])
-    given = wg.asarray(offsets, device) if on_gpu else offsets
+    given = wg.asarray(offsets, device=device) if on_gpu else offsets
     result = wg.extract_windows(x, given, (250, 901), strides)
     assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (250, 901), strides))
     case = Case(1, x.layout, offsets, (250, 901), strides, None, result.layout, 0)
@@ -659,7 +659,7 @@ def test_offsets_on_the_gpu_are_clamped_or_filled(
     values += [info.max, 2**31 - 1, 2**31, 2**32 + 5, -(2**31), -(2**31) - 1, 2**63 + 3, -(2**32) + 5]
     fitting = [value for value in values if info.min <= value <= info.max]
     offsets = np.array([(a, b) for a in fitting for b in fitting], dtype)
-    x, on_gpu = wg.asarray(array, device), wg.asarray(offsets, device)
+    x, on_gpu = wg.asarray(array, device=device), wg.asarray(offsets, device=device)
     clamped = np.stack(
         [np.clip(offsets[:, axis].astype(object), 0, most[axis]) for axis in (0, 1)], 1
     ).astype(int)
@@ -674,16 +674,16 @@ def test_offsets_on_the_gpu_are_clamped_or_filled(
 def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
     """At odd places, strided, in the buffer of the input, and in that of the output."""
     array = np.arange(4000, dtype=np.int32)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     table = x[7:47].reshape(10, 4)[:, 1:2]
     expected = numpy_windows(array, table.numpy(), (100,), (1,))
     assert np.array_equal(wg.extract_windows(x, table, (100,)).numpy(), expected)
-    out = wg.asarray(array, device)
+    out = wg.asarray(array, device=device)
     in_output = out[7:47].reshape(10, 4)[:, 1:2]
     wg.extract_windows(x, in_output, (100,), out=out[:1000].reshape(10, 100))
     assert np.array_equal(out.numpy()[:1000].reshape(10, 100), expected)
     assert np.array_equal(out.numpy()[1000:], array[1000:])
-    beside = wg.asarray(array, device)
+    beside = wg.asarray(array, device=device)
     packed = beside[:10].reshape(10, 1)
     wg.extract_windows(x, packed, (100,), out=beside[1000:2000].reshape(10, 100))
     assert np.array_equal(
@@ -699,7 +699,7 @@ def test_offsets_anywhere_in_any_buffer(device: wg.Device) -> None:
 
 def test_strides_for_all_or_for_each(device: wg.Device) -> None:
     array = np.arange(40, dtype=np.int64).reshape(5, 8)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     offsets = [[0, 0], [1, 3]]
     for strides in (None, (1, -1), [[1, -1], [-1, 1]], [[2, -3], [-2, -3]], np.array([-7, 8])):
         given = np.ones(2, int) if strides is None else np.asarray(strides)
@@ -709,7 +709,7 @@ def test_strides_for_all_or_for_each(device: wg.Device) -> None:
 
 def test_each_window_is_slice1s(device: wg.Device) -> None:
     array = random_bytes(30 * 40 * 3).reshape(30, 40, 3)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     offsets = np.array([(3, 4, 0), (20, 0, 1), (0, 15, 1)])
     strides = np.array([(1, 2, -1), (-1, 2, 1), (-1, -2, 1)])
     result = wg.extract_windows(x, offsets, (10, 25, 2), strides)
@@ -719,15 +719,15 @@ def test_each_window_is_slice1s(device: wg.Device) -> None:
 
 
 def test_no_windows(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((4, 5), np.float32), device)
-    for offsets in (np.zeros((0, 2), int), wg.zeros((0, 2), np.int32, device), np.zeros((0, 2))):
+    x = wg.asarray(np.zeros((4, 5), np.float32), device=device)
+    for offsets in (np.zeros((0, 2), int), wg.zeros((0, 2), np.int32, device=device), np.zeros((0, 2))):
         result = wg.extract_windows(x, offsets, (2, 3), (1, 2))
         check_same(result.numpy(), np.zeros((0, 2, 2), np.float32))
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (0, 1), (4, 0)])
 def test_an_input_without_elements_is_all_fill(device: wg.Device, shape: tuple[int, ...]) -> None:
-    x = wg.zeros(shape, np.int32, device)
+    x = wg.zeros(shape, np.int32, device=device)
     sizes = (3, 32)[: len(shape)]
     result = wg.extract_windows(x, np.zeros((2, len(shape)), int), sizes, fill=7)
     check_same(result.numpy(), np.full((2, *sizes), 7, np.int32))
@@ -739,7 +739,7 @@ def test_windows_of_rank_8(device: wg.Device) -> None:
     array = random_bytes(2 * 3 * 2 * 2 * 3 * 2 * 2 * 3).reshape(2, 3, 2, 2, 3, 2, 2, 3)
     offsets = np.array([[0] * 8, [1, 1, 0, 1, 2, 0, 1, 1]])
     sizes = (1, 2, 2, 1, 1, 2, 1, 2)
-    result = wg.extract_windows(wg.asarray(array, device), offsets, sizes)
+    result = wg.extract_windows(wg.asarray(array, device=device), offsets, sizes)
     assert result.shape == (2, *sizes)
     check_same(result.numpy(), numpy_windows(array, offsets, sizes, np.ones(8, int)))
     backwards = result[:, ::-1, ::-1, ::-1, :, :, ::-1]
@@ -805,7 +805,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_a_refused_call_touches_no_output(
     device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device)
+    x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device=device)
     poison = random_bytes(2 * 2 * 4 * 4, 3)
     buffer = make_buffer(device, poison)
     made: dict[Any, Any] = {
@@ -813,10 +813,10 @@ def test_a_refused_call_touches_no_output(
         "broadcast": lambda: wg.from_buffer(buffer, (2, 2, 3), np.float32, strides=(0, 3, 1)),
         (2, 2, 4): lambda: wg.from_buffer(buffer, (2, 2, 4), np.float32),
         "scalar": lambda: x[0, 0],
-        "bytes": lambda: wg.zeros((4, 6), np.uint8, device),
-        "float32": lambda: wg.zeros((2, 2), np.float32, device),
-        "bool": lambda: wg.zeros((2, 2), bool, device),
-        "shape": lambda: wg.zeros(3, np.int32, device),
+        "bytes": lambda: wg.zeros((4, 6), np.uint8, device=device),
+        "float32": lambda: wg.zeros((2, 2), np.float32, device=device),
+        "bool": lambda: wg.zeros((2, 2), bool, device=device),
+        "shape": lambda: wg.zeros(3, np.int32, device=device),
     }
     arguments = {"x": x, "offsets": [[0, 0], [1, 2]], "sizes": (2, 3), "out": None, **changes}
     for name, value in arguments.items():
@@ -869,7 +869,7 @@ def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Ca
 
 def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device) -> None:
     array = random_bytes(30 * 90).reshape(30, 90)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     descriptor = wg.ExtractWindows(
         wg.TensorDesc("uint8", (30, 90)),
         wg.TensorDesc("uint8", (4, 5, 70)),
@@ -879,14 +879,14 @@ def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device
     operator = device.compile(descriptor)
     for seed in range(3):
         offsets = np.random.default_rng(seed).integers(0, 20, (4, 2), np.int32)
-        result = operator(x, offsets=wg.asarray(offsets, device))
+        result = operator(x, offsets=wg.asarray(offsets, device=device))
         assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (5, 70), (1, 1)))
     with pytest.raises(
         ValueError, match=r"ExtractWindows: offsets are missing: the descriptor describes TensorDesc"
     ):
         operator(x)
     with pytest.raises(TypeError, match=r"ExtractWindows: offsets: dtype int64: compiled for int32"):
-        operator(x, offsets=wg.zeros((4, 2), np.int64, device))
+        operator(x, offsets=wg.zeros((4, 2), np.int64, device=device))
     known = device.compile(
         wg.ExtractWindows(
             wg.TensorDesc("uint8", (30, 90)), wg.TensorDesc("uint8", (1, 5, 70)), [[1, 2]], (5, 70)
@@ -898,7 +898,7 @@ def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device
     with pytest.raises(
         ValueError, match="ExtractWindows: offsets are given: the descriptor has them already"
     ):
-        known(x, offsets=wg.zeros((1, 2), np.int32, device))
+        known(x, offsets=wg.zeros((1, 2), np.int32, device=device))
 
 
 def test_a_descriptor_has_the_functions_rules() -> None:
@@ -932,7 +932,7 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
 
 
 def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((50, 100), np.uint8), device)
+    x = wg.asarray(np.zeros((50, 100), np.uint8), device=device)
     gc.collect()
     before = len(device.pipelines.tables)
     for _ in range(5):

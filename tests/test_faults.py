@@ -30,8 +30,8 @@ ARRAY = np.arange(600 * 5000, dtype=np.int32).reshape(600, 5000)  # 12 MB, so th
 
 def lost_uses(device: wg.Device) -> dict[str, Callable[[], Any]]:
     """What a program may do with a device and its tensors, of which the device is lost when it is done."""
-    x, y = wg.asarray(np.arange(64, dtype=np.int32), device), wg.empty(64, np.int32, device)
-    grid, picks = x.reshape(8, 8), wg.asarray(np.zeros((3, 2), np.int32), device)
+    x, y = wg.asarray(np.arange(64, dtype=np.int32), device=device), wg.empty(64, np.int32, device=device)
+    grid, picks = x.reshape(8, 8), wg.asarray(np.zeros((3, 2), np.int32), device=device)
     step, copy, model = device.compile(STEP), device.compile(COPY), transposing(device, (8, 8))
     buffer = make_buffer(device, np.zeros(256, np.uint8))
     begun = device.wgpu_device.create_command_encoder()
@@ -42,10 +42,10 @@ def lost_uses(device: wg.Device) -> dict[str, Callable[[], Any]]:
         y[key] = value
 
     return {
-        "asarray": lambda: wg.asarray([1, 2], device),
+        "asarray": lambda: wg.asarray([1, 2], device=device),
         "from_dlpack": lambda: wg.from_dlpack(np.arange(3), device),
-        "empty": lambda: wg.empty(3, np.int8, device),
-        "zeros": lambda: wg.zeros(0, np.int8, device),
+        "empty": lambda: wg.empty(3, np.int8, device=device),
+        "zeros": lambda: wg.zeros(0, np.int8, device=device),
         "from_buffer": lambda: wg.from_buffer(buffer, 8, np.int32),
         "wrap": lambda: wg.Device.wrap(device.wgpu_device),
         "synchronize": device.synchronize,
@@ -54,7 +54,7 @@ def lost_uses(device: wg.Device) -> dict[str, Callable[[], Any]]:
         "np.asarray": lambda: np.asarray(grid.T),
         "np.from_dlpack": lambda: np.from_dlpack(x),
         "bool": lambda: bool(x[3]),
-        "asarray elsewhere": lambda: wg.asarray(x, wg.default_device()),
+        "asarray elsewhere": lambda: wg.asarray(x, device=wg.default_device()),
         "copy": x.copy,
         "copy of a view": grid.T.copy,
         "assign a scalar": lambda: assign(7),
@@ -95,7 +95,7 @@ def test_whatever_is_done_with_a_lost_device_says_so(device: wg.Device) -> None:
 
 def test_views_of_a_lost_tensor_cost_and_need_nothing(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
-    x = wg.asarray(np.arange(64), lost).reshape(8, 8)
+    x = wg.asarray(np.arange(64), device=lost).reshape(8, 8)
     lost.wgpu_device.destroy()
     assert (x[1:, ::-2].shape, x.T.shape, wg.permute(x, (1, 0))[3].shape) == ((7, 4), (8, 8), (8,))
     assert "shape=(8, 8)" in repr(x)
@@ -215,17 +215,17 @@ def test_no_memory_left_is_a_memory_error_and_leaves_nothing(
 
     for name in CREATIONS:
         monkeypatch.setattr(full.wgpu_device, name, partial(create, getattr(full.wgpu_device, name)))
-    output = wg.zeros(32, np.int32, full)
+    output = wg.zeros(32, np.int32, device=full)
     encoder = full.wgpu_device.create_command_encoder()
 
     def work() -> None:
-        tensor = wg.asarray(x, full)
+        tensor = wg.asarray(x, device=full)
         check_same(tensor.numpy(), x)
         tensor[:, 1:] = tensor[:, :-1]  # copied aside
         check_same(tensor[::-1, ::3].numpy(), np.concatenate([x[:, :1], x[:, :-1]], axis=1)[::-1, ::3].copy())
         windows = wg.extract_windows(tensor, [[0, 0], [5, 4]], (3, 3), [[1, 1], [1, -1]])
         check_same(windows[0, :, 0].numpy(), x[:3, 0].copy())
-        full.compile(STEP).record(encoder, input=wg.asarray(x.reshape(-1), full), output=output)
+        full.compile(STEP).record(encoder, input=wg.asarray(x.reshape(-1), device=full), output=output)
 
     said: list[str] = []
     done = False
@@ -250,7 +250,7 @@ import resource
 import numpy as np, wgslice as wg
 device = wg.default_device()
 x = np.arange(1 << 20, dtype=np.int32)
-tensor = wg.asarray(x, device)
+tensor = wg.asarray(x, device=device)
 assert np.array_equal(tensor[::-1].numpy(), x[::-1])
 with open("/proc/self/statm") as pages:
     mapped = int(pages.read().split()[0]) * resource.getpagesize()

@@ -49,7 +49,7 @@ def test_what_a_look_finds_decides(
 ) -> None:
     monkeypatch.setattr(first_look, "copy_seconds", lambda _: copy_s)
     monkeypatch.setattr(first_look, "plain_bytes_per_s", lambda _: bytes_per_s)
-    x = wg.asarray(X, looking)
+    x = wg.asarray(X, device=looking)
     x[:2, ::-2].numpy()  # a shader has run before
     for left in ({Figure.SHADER}, set()):  # a copy is held up for one figure at the most
         assert np.array_equal(x[1:, 1:].numpy(), X[1:, 1:])
@@ -68,7 +68,7 @@ def test_a_batch_in_another_order_is_worth_a_look(
     looking: wg.Device, monkeypatch: pytest.MonkeyPatch, copy_s: float, copied: bool
 ) -> None:
     monkeypatch.setattr(first_look, "copy_seconds", lambda _: copy_s)
-    x, order = wg.asarray(X, looking), np.random.default_rng(1).permutation(len(X))
+    x, order = wg.asarray(X, device=looking), np.random.default_rng(1).permutation(len(X))
     assert np.array_equal(x[order].numpy(), X[order])
     assert Figure.COPY not in looking.untried
     sides = wg.TensorDesc("uint32", X.shape), wg.TensorDesc("uint32", (600, 1, 1000))
@@ -80,7 +80,7 @@ def test_a_batch_in_another_order_is_worth_a_look(
 def test_shaders_are_looked_at_once_one_has_run(looking: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of a process takes a driver a quarter of a second: a copy that needs none does not wait."""
     monkeypatch.setattr(first_look, "copy_seconds", lambda _: 1e-12)
-    x = wg.asarray(X, looking)
+    x = wg.asarray(X, device=looking)
     x[1:, 1:].numpy()
     assert looking.untried == {Figure.SHADER}
     x[:2, ::-2].numpy()
@@ -96,7 +96,7 @@ def test_nobody_looks_for_small_copies_flips_or_where_figures_are_said(
 
     monkeypatch.setattr(first_look, "copy_seconds", fail)
     monkeypatch.setattr(first_look, "plain_bytes_per_s", fail)
-    x = wg.asarray(X, looking)
+    x = wg.asarray(X, device=looking)
     for view, expected in ((x[1:200, 1:], X[1:200, 1:]), (x[:, ::-1], X[:, ::-1]), (x[1:], X[1:])):
         assert np.array_equal(view.numpy(), expected)
     assert looking.untried
@@ -113,7 +113,7 @@ def test_a_compiled_operator_is_planned_after_the_look(
     described = wg.TensorDesc("uint32", X.shape), wg.TensorDesc("uint32", (599, 999))
     operator = looking.compile(wg.Slice(*described, (1, 1), (599, 999)))
     assert "adjusted by a look at this machine" in str(operator.plan)
-    assert np.array_equal(operator(wg.asarray(X, looking)).numpy(), X[1:, 1:])
+    assert np.array_equal(operator(wg.asarray(X, device=looking)).numpy(), X[1:, 1:])
 
 
 @on_one_adapter

@@ -67,7 +67,7 @@ def test_tensors_as_indices_are_clamped(
             own = data.draw(st.sampled_from([shape, (1,) * len(shape)]))
             lowest = -2 * size if dtype[0] == "i" else 0
             wider = random.integers(lowest, 2 * size, (*own, 2)).astype(dtype)
-            strided = wg.asarray(wider, device)[..., 1]
+            strided = wg.asarray(wider, device=device)[..., 1]
             key.append(strided if kind == "strided tensor" else strided.copy())
             nearest.append(np.clip(wider[..., 1].astype(int), 0, size - 1))
         else:
@@ -80,42 +80,42 @@ def test_tensors_as_indices_are_clamped(
 def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
     _, _, array, x = placed(device, Layout.packed((5, 6)), "int16")
     for mask in (array > 0, array > 2**15, (array > 0)[:, 0]):
-        check_same(x[wg.asarray(mask, device)].numpy(), array[mask])
-    check_same(x[1:, wg.asarray(array[0] > 0, device)].numpy(), array[1:, array[0] > 0])
-    check_same(x[wg.asarray(np.array(True), device), [1]].numpy(), array[True, [1]])
+        check_same(x[wg.asarray(mask, device=device)].numpy(), array[mask])
+    check_same(x[1:, wg.asarray(array[0] > 0, device=device)].numpy(), array[1:, array[0] > 0])
+    check_same(x[wg.asarray(np.array(True), device=device), [1]].numpy(), array[True, [1]])
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3,), (0,), (0, 4)])
 def test_masks_that_select_nothing(device: wg.Device, shape: tuple[int, ...]) -> None:
     array = np.arange(shape[0] * 4, dtype=np.int16).reshape(shape[0], 4) + np.int16(1)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     mask = np.zeros(shape, bool)
-    for key in (mask, wg.asarray(mask, device)):
+    for key in (mask, wg.asarray(mask, device=device)):
         check_same(x[key].numpy(), array[mask])
         x[key] = 7
         check_same(x.numpy(), array)
 
 
 def test_wrong_tensors_of_indices_are_refused(device: wg.Device) -> None:
-    x = wg.zeros((3, 4), "f4", device)
-    indices = wg.asarray(np.array([0, 1], np.int8), device)
+    x = wg.zeros((3, 4), "f4", device=device)
+    indices = wg.asarray(np.array([0, 1], np.int8), device=device)
     with pytest.raises(IndexError, match=r"must be of integer .or boolean. type, this .* dtype float32"):
         x[x]
     with pytest.raises(IndexError, match="boolean index did not match indexed array along axis 0"):
-        x[wg.zeros(4, bool, device)]
+        x[wg.zeros(4, bool, device=device)]
     with pytest.raises(IndexError, match="too many indices"):
         x[indices, indices, indices]
     with pytest.raises(
         TypeError, match="indexing: tensors of indices have dtypes int16 and int8: they must have"
     ):
-        x[indices, wg.zeros(2, "i2", device)]
-    wide = wg.zeros((3, 129), "f4", device)
+        x[indices, wg.zeros(2, "i2", device=device)]
+    wide = wg.zeros((3, 129), "f4", device=device)
     with pytest.raises(TypeError, match="have dtype int8, which does not count the 129 places that an array"):
         wide[indices, [0, 128]]
     assert wide[:, :128][indices, [0, 127]].shape == (2,)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match=r"indexing: indices: the buffer .* is not on"):
-        x[wg.asarray([0], other)]
+        x[wg.asarray([0], device=other)]
     with pytest.raises(IndexError, match="axis 0 has size 0: no index is within its bounds"):
         x[:0][indices]
     indices.buffer.destroy()
@@ -124,7 +124,7 @@ def test_wrong_tensors_of_indices_are_refused(device: wg.Device) -> None:
 
 
 def test_a_result_has_memory_of_its_own_and_integers_alone_make_views(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(12).reshape(3, 4), device)
+    x = wg.asarray(np.arange(12).reshape(3, 4), device=device)
     taken = x[[0, 1]]
     assert taken.is_packed
     assert taken.buffer is not x.buffer
@@ -135,7 +135,7 @@ def test_a_result_has_memory_of_its_own_and_integers_alone_make_views(device: wg
 
 
 def test_ranks_stop_at_eight(device: wg.Device) -> None:
-    x = wg.zeros((2,) * 8, "u1", device)
+    x = wg.zeros((2,) * 8, "u1", device=device)
     assert x[[0, 1]].shape == (2,) * 8
     assert x[[[0, 1]], [0, 1]].shape == (1,) + (2,) * 7
     with pytest.raises(IndexError, match=r"number of dimensions must be within \[0, 8\], .* would have 9"):
@@ -170,7 +170,7 @@ def test_more_windows_than_a_binding_says(device: wg.Device, monkeypatch: pytest
     rows, columns = np.random.default_rng(2).integers(0, (10, 20), (400, 2)).T
     check_same(x[rows, columns].numpy(), array[rows, columns])
     assert len(plans) == 4
-    found = x[wg.asarray(rows, device), wg.asarray(columns, device)]
+    found = x[wg.asarray(rows, device=device), wg.asarray(columns, device=device)]
     check_same(found.numpy(), array[rows, columns])
 
 
@@ -183,7 +183,7 @@ def test_buffers_need_no_copy_usages(device: wg.Device) -> None:
 
 
 def test_a_broken_tensor_is_named(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(12), device)
+    x = wg.asarray(np.arange(12), device=device)
     x.buffer.destroy()
     with pytest.raises(ValueError, match=r"indexing: input: .*destroyed"):
         x[[0, 1]]
@@ -192,7 +192,7 @@ def test_a_broken_tensor_is_named(device: wg.Device) -> None:
 @on_one_adapter
 def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
     """As NumPy would do it without a word, in an index, a value or an array."""
-    x = wg.zeros((3, 4), "i8", device)
+    x = wg.zeros((3, 4), "i8", device=device)
     one: Any = x[0, 0]
     for call in (
         lambda: x[[one, one]],

@@ -183,7 +183,7 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
     few = ("int64", "int32", "int16")  # all of them have a test of their own; each is a pipeline to compile
     offsets: Any = case.offsets.astype(data.draw(st.sampled_from(few)))
     if data.draw(st.booleans()):
-        offsets = wg.asarray(np.repeat(offsets, 2, axis=1), device)[:, ::2]
+        offsets = wg.asarray(np.repeat(offsets, 2, axis=1), device=device)[:, ::2]
     wg.insert_windows(y, x, offsets, case.strides, overlap="last")
     check_bytes(read_buffer(x.buffer), case.expected(source, target))
 
@@ -393,9 +393,9 @@ def test_a_refused_call_writes_nothing(
     buffer = make_buffer(device, poison)
     x = wg.from_buffer(buffer, (4, 6), np.float32)
     made: dict[str, Any] = {
-        "gpu": lambda: wg.asarray(np.array([[0, 0], [2, 3]]), device),
-        "float32": lambda: wg.zeros((2, 2), np.float32, device),
-        "int32": lambda: wg.zeros((2, 2, 3), np.int32, device),
+        "gpu": lambda: wg.asarray(np.array([[0, 0], [2, 3]]), device=device),
+        "float32": lambda: wg.zeros((2, 2), np.float32, device=device),
+        "int32": lambda: wg.zeros((2, 2, 3), np.int32, device=device),
         "scalar": lambda: x[0, 0],
         "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
     }
@@ -414,9 +414,9 @@ def test_there_and_back_again(device: wg.Device) -> None:
     offsets = np.array([(y, x) for y in (0, 21, 42) for x in (-3, 22, 47)])
     for steps in ((1, 1), (2, 1), (4, 3), (1, 6)):
         strides = rng.choice([1, -1], offsets.shape) * steps
-        x = wg.asarray(array, device)
+        x = wg.asarray(array, device=device)
         windows = wg.extract_windows(x, offsets, (21, 25), strides, fill=0)
-        y = wg.zeros(array.shape, np.uint8, device)
+        y = wg.zeros(array.shape, np.uint8, device=device)
         wg.insert_windows(windows, x, offsets, strides)
         check_same(x.numpy(), array)
         wg.insert_windows(windows, y, offsets, strides)
@@ -431,7 +431,7 @@ def test_windows_and_tensor_in_one_buffer(device: wg.Device) -> None:
     """The windows are read before anything is written; so are offsets."""
     for on_gpu in (False, True):
         array = np.arange(400, dtype=np.int32)
-        x = wg.asarray(array, device)
+        x = wg.asarray(array, device=device)
         offsets: Any = np.array([[3], [60], [31]])
         if on_gpu:
             array[390:396:2] = offsets[:, 0]
@@ -445,7 +445,7 @@ def test_windows_and_tensor_in_one_buffer(device: wg.Device) -> None:
 
 
 def test_nothing_to_insert(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(6), device)
+    x = wg.asarray(np.arange(6), device=device)
     nothing: list[tuple[Any, Any]] = [
         (np.zeros((0, 3), int), np.zeros((0, 1), int)),
         (np.zeros((2, 0), int), [[1], [1]]),
@@ -453,7 +453,7 @@ def test_nothing_to_insert(device: wg.Device) -> None:
     ]
     for windows, offsets in nothing:
         wg.insert_windows(windows, x, offsets)
-    wg.insert_windows(np.ones((2, 3), int), wg.zeros(0, int, device), [[0], [0]], overlap="last")
+    wg.insert_windows(np.ones((2, 3), int), wg.zeros(0, int, device=device), [[0], [0]], overlap="last")
     assert x.numpy().tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -493,16 +493,19 @@ def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> Non
     sides = wg.TensorDesc("uint8", (3, 40)), wg.TensorDesc("uint8", (100,))
     operator = device.compile(wg.InsertWindows(*sides, wg.TensorDesc("int32", (3, 1)), overlap="last"))
     windows = random_bytes(120).reshape(3, 40)
-    x = wg.zeros(100, np.uint8, device)
+    x = wg.zeros(100, np.uint8, device=device)
     expected = np.zeros(100, np.uint8)
     for seed in range(3):
         offsets = np.random.default_rng(seed).integers(-20, 90, (3, 1), np.int32)
-        assert operator(wg.asarray(windows, device), out=x, offsets=wg.asarray(offsets, device)) is x
+        assert (
+            operator(wg.asarray(windows, device=device), out=x, offsets=wg.asarray(offsets, device=device))
+            is x
+        )
         numpy_insert(expected, windows, offsets, (1,))
         check_same(x.numpy(), expected)
     assert "claim_windows on 3 windows of (40,) to the claims" in str(operator.plan)
     known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]]))
-    check_same(known(wg.asarray(windows, device)).numpy(), windows.ravel()[:100])
+    check_same(known(wg.asarray(windows, device=device)).numpy(), windows.ravel()[:100])
     assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_")
 
 

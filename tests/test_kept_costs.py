@@ -278,7 +278,7 @@ def test_devices_plan_by_what_was_measured(device: wg.Device, kept: Path) -> Non
         keep(record_of(device.adapter, costs_from(copy_s=copy_s, copy_bytes_per_s=1e15)))
         made = wg.Device.request(device.adapter)
         assert made.limits.profile.costs.copy_s == copy_s
-        view = wg.asarray(x, made)[1:, 4:-4]
+        view = wg.asarray(x, device=made)[1:, 4:-4]
         assert ("buffer copies" in str(wg.explain(view))) == by_copies
         np.testing.assert_array_equal(view.numpy(), x[1:, 4:-4])
 
@@ -289,7 +289,7 @@ for _ in range(2):
     device = wg.Device.request({name!r})
     print(device.limits.profile.costs.origin)
     x = np.arange(600).reshape(20, 30)
-    np.testing.assert_array_equal(wg.asarray(x, device)[1:, ::-2].numpy(), x[1:, ::-2])
+    np.testing.assert_array_equal(wg.asarray(x, device=device)[1:, ::-2].numpy(), x[1:, ::-2])
 """
 
 

@@ -36,7 +36,7 @@ def need_memory(device: wg.Device, buffer_nbytes: int, all_nbytes: int) -> None:
 def test_a_vector_of_a_billion_bytes(device: wg.Device) -> None:
     need_memory(device, 10**9, 4 * 10**9)
     x = np.resize(random_bytes(65521), 10**9)  # a prime, so that no two pieces of a plan look alike
-    t = wg.asarray(x, device)
+    t = wg.asarray(x, device=device)
     for window in (slice(None, None, -3), slice(5, -2)):  # backwards, and at no word's beginning
         assert np.array_equal(t[window].numpy(), x[window])
 
@@ -45,10 +45,10 @@ def test_elements_further_apart_than_a_binding(device: wg.Device) -> None:
     """A window of a few elements over 300 MiB, forwards and backwards, read and written."""
     need_memory(device, 300 * 2**20, 10**9)
     x = np.arange(75 * 2**20, dtype=np.uint32).reshape(75, 2**20)
-    t = wg.asarray(x, device)
+    t = wg.asarray(x, device=device)
     for key in (np.s_[::37, 5:9], np.s_[::-37, 9:5:-1], np.s_[74::-74, :: 2**19]):
         assert np.array_equal(t[key].numpy(), x[key])
-    out = wg.zeros(x.shape, np.uint32, device)
+    out = wg.zeros(x.shape, np.uint32, device=device)
     wg.slice1(t, (0, 5), (75, 4), (-37, 1), out=out[::37, 7:11])
     expected = np.zeros_like(x)
     expected[::37, 7:11] = x[::-37, 5:9]
@@ -67,4 +67,4 @@ def test_more_rows_than_a_dimension_of_the_grid(device: wg.Device, monkeypatch: 
     (step,) = operator.plan.steps
     assert isinstance(step, Dispatch)
     assert step.share.workgroups[0] * step.share.workgroups[1] > device.limits.workgroups
-    assert np.array_equal(operator(wg.asarray(x, device)).numpy(), x[::-1, ::2])
+    assert np.array_equal(operator(wg.asarray(x, device=device)).numpy(), x[::-1, ::2])

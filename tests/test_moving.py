@@ -104,7 +104,9 @@ def test_roll_is_numpys(device: wg.Device, data: st.DataObject) -> None:
 
 def test_one_axis_takes_several_shifts(device: wg.Device) -> None:
     array = numbered((7, 2), "int16")
-    check_moved(device, lambda: wg.roll(wg.asarray(array, device), (1, 3), 0), np.roll(array, (1, 3), 0))
+    check_moved(
+        device, lambda: wg.roll(wg.asarray(array, device=device), (1, 3), 0), np.roll(array, (1, 3), 0)
+    )
 
 
 @given(data=st.data())
@@ -117,7 +119,7 @@ def test_tile_is_numpys(device: wg.Device, data: st.DataObject) -> None:
 @pytest.mark.parametrize("rank", [4, 5, 8])
 def test_every_dimension_is_tiled(device: wg.Device, rank: int) -> None:
     """Up to rank 4 one copy has dimensions enough; a result of more than 8 is made one by one."""
-    x = Pair(wg.asarray(numbered((2,) * rank, "uint8"), device), numbered((2,) * rank, "uint8"))
+    x = Pair(wg.asarray(numbered((2,) * rank, "uint8"), device=device), numbered((2,) * rank, "uint8"))
     check_moved(device, lambda: wg.tile(x.tensor, (2,) * rank), np.tile(x.array, (2,) * rank))
     check_moved(device, lambda: wg.tile(x.tensor.T, (2,) * rank), np.tile(x.array.T, (2,) * rank))
 
@@ -163,11 +165,11 @@ def test_constants_of_a_border_may_differ(device: wg.Device, data: st.DataObject
 
 def test_pad_takes_widths_by_axis_and_casts_constants(device: wg.Device) -> None:
     array = numbered((2, 3), "uint8")
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     check_same(wg.pad(x, {-1: (2, 1), 0: 3}).numpy(), np.pad(array, [(3, 3), (2, 1)]))
     check_same(wg.pad(x, 1, constant_values=2.9).numpy(), np.pad(array, 1, constant_values=2.9))
     nan = np.array([[0x7FC1]], np.uint16).view(np.float16)
-    padded = wg.pad(wg.asarray(nan, device), 1, constant_values=-0.0).numpy()
+    padded = wg.pad(wg.asarray(nan, device=device), 1, constant_values=-0.0).numpy()
     check_same(padded.view(np.uint16), np.pad(nan.view(np.uint16), 1, constant_values=0x8000))
 
 
@@ -175,7 +177,7 @@ def test_pad_takes_widths_by_axis_and_casts_constants(device: wg.Device) -> None
 @pytest.mark.parametrize("mode", MODES)
 def test_pad_of_many_dimensions(device: wg.Device, mode: Any, rank: int) -> None:
     array = numbered((2,) * rank, "uint8")
-    check_moved(device, lambda: wg.pad(wg.asarray(array, device), 1, mode), np.pad(array, 1, mode))
+    check_moved(device, lambda: wg.pad(wg.asarray(array, device=device), 1, mode), np.pad(array, 1, mode))
 
 
 @given(data=st.data(), k=st.integers(-9, 9))
@@ -189,8 +191,8 @@ def test_triangles_are_numpys(device: wg.Device, data: st.DataObject, k: int) ->
 @pytest.mark.parametrize("k", [-300, -299, -1, 0, 1, 257, 399, 400])
 def test_large_triangles(device: wg.Device, k: int) -> None:
     array = numbered((300, 400), "float32")
-    check_moved(device, lambda: triangles.tril(wg.asarray(array, device), k), np.tril(array, k))
-    check_moved(device, lambda: triangles.triu(wg.asarray(array, device), k), np.triu(array, k))
+    check_moved(device, lambda: triangles.tril(wg.asarray(array, device=device), k), np.tril(array, k))
+    check_moved(device, lambda: triangles.triu(wg.asarray(array, device=device), k), np.triu(array, k))
 
 
 @given(data=st.data())
@@ -204,7 +206,7 @@ def test_take_is_numpys(device: wg.Device, data: st.DataObject) -> None:
     places = np.array(indices, np.int64).reshape(shape)
     expected = np.take(x.array, places, axis)
     check_same(wg.take(x.tensor, places, axis).numpy(), expected)
-    on_device = wg.asarray(np.asarray(places % size), device)
+    on_device = wg.asarray(np.asarray(places % size), device=device)
     check_same(wg.take(x.tensor, on_device, axis).numpy(), expected)
 
 
@@ -220,7 +222,7 @@ def test_take_along_axis_is_numpys(device: wg.Device, data: st.DataObject) -> No
     places = np.array(indices, np.int64).reshape(shape)
     expected = np.take_along_axis(x.array, places, axis)
     check_same(taking.take_along_axis(x.tensor, places, axis).numpy(), expected)
-    on_device = wg.asarray(places % size if size else places, device)
+    on_device = wg.asarray(places % size if size else places, device=device)
     check_same(taking.take_along_axis(x.tensor, on_device, axis).numpy(), expected)
 
 
@@ -280,7 +282,7 @@ def test_meshgrid_is_numpys(device: wg.Device, data: st.DataObject, indexing: An
 
 def test_other_spellings(device: wg.Device) -> None:
     array = numbered((2, 3, 4), "int16")
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     for view in (wg.permute(x, 2, 0, 1), wg.permute(x, (2, 0, 1)), wg.permute(x, axes=(2, 0, 1))):
         check_same(view.numpy(), array.transpose(2, 0, 1))
     check_same(wg.permute(x[0, 0], 0).numpy(), array[0, 0])
@@ -291,13 +293,13 @@ def test_other_spellings(device: wg.Device) -> None:
 @pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3)])
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "int32", "complex128"])
 def test_filled_tensors(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
-    like = wg.asarray(np.zeros(shape, np.int16), device)
+    like = wg.asarray(np.zeros(shape, np.int16), device=device)
     for made, expected in (
-        (filling.full(shape, 1, dtype, device), np.full(shape, 1, dtype)),
-        (filling.full(shape, True, None, device), np.full(shape, True)),
-        (filling.full(shape, 2.5, None, device), np.full(shape, 2.5)),
-        (filling.full(shape, wg.asarray(np.int8(-3), device)), np.full(shape, np.int8(-3))),
-        (filling.ones(shape, dtype, device), np.ones(shape, dtype)),
+        (filling.full(shape, 1, dtype, device=device), np.full(shape, 1, dtype)),
+        (filling.full(shape, True, None, device=device), np.full(shape, True)),
+        (filling.full(shape, 2.5, None, device=device), np.full(shape, 2.5)),
+        (filling.full(shape, wg.asarray(np.int8(-3), device=device)), np.full(shape, np.int8(-3))),
+        (filling.ones(shape, dtype, device=device), np.ones(shape, dtype)),
         (filling.ones_like(like, dtype), np.ones(shape, dtype)),
         (filling.zeros_like(like, dtype), np.zeros(shape, dtype)),
         (filling.full_like(like, -7), np.full(shape, -7, np.int16)),
@@ -310,7 +312,7 @@ def test_filled_tensors(device: wg.Device, shape: tuple[int, ...], dtype: str) -
 
 def test_an_array_fills_by_broadcasting(device: wg.Device) -> None:
     check_same(
-        filling.full((2, 3), [1, 2, 3], np.uint8, device).numpy(), np.full((2, 3), [1, 2, 3], np.uint8)
+        filling.full((2, 3), [1, 2, 3], np.uint8, device=device).numpy(), np.full((2, 3), [1, 2, 3], np.uint8)
     )
 
 
@@ -330,7 +332,7 @@ COPYING: dict[str, Callable[[wg.Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", COPYING)
 def test_destroyed_buffers_are_refused_by_name(device: wg.Device, name: str) -> None:
-    x = wg.asarray(numbered((2, 3), "int16"), device)
+    x = wg.asarray(numbered((2, 3), "int16"), device=device)
     COPYING[name](x)
     x.buffer.destroy()
     with pytest.raises(ValueError, match=f"^{re.escape(name)}: .*destroyed"):
@@ -340,14 +342,14 @@ def test_destroyed_buffers_are_refused_by_name(device: wg.Device, name: str) -> 
 @pytest.mark.parametrize("name", COPYING)
 def test_tensors_of_a_lost_device_say_so(device: wg.Device, name: str) -> None:
     lost = wg.Device.request(device.adapter)
-    x = wg.asarray(numbered((2, 3), "int16"), lost)
+    x = wg.asarray(numbered((2, 3), "int16"), device=lost)
     lost.wgpu_device.destroy()
     with pytest.raises(wg.DeviceLostError):
         COPYING[name](x)
 
 
 def test_what_another_device_holds_is_refused(device: wg.Device) -> None:
-    x = wg.asarray(numbered((2, 3), "int16"), device)
-    y = wg.asarray(numbered((2, 3), "int16"), wg.Device.request(device.adapter))
+    x = wg.asarray(numbered((2, 3), "int16"), device=device)
+    y = wg.asarray(numbered((2, 3), "int16"), device=wg.Device.request(device.adapter))
     with pytest.raises(ValueError, match=r"concat: arrays\[1\]: .* is not on .*: move the data to"):
         wg.concat([x, y])

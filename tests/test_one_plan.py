@@ -105,8 +105,8 @@ def test_the_plan_that_is_printed_is_the_one_that_is_recorded(
         assert operator.plan_for(input=(source, offset), output=target) is operator.plan
         record(device, operator, input=(source, offset), output=(target, alignment))
     assert recorded == [operator.plan] * 3
-    x = wg.asarray(np.zeros((9, 30), np.uint16), device)
-    operator(x, out=wg.empty((8, 30), np.uint16, device))
+    x = wg.asarray(np.zeros((9, 30), np.uint16), device=device)
+    operator(x, out=wg.empty((8, 30), np.uint16, device=device))
     operator(x)
     assert recorded == [operator.plan] * 5
 
@@ -371,7 +371,7 @@ def test_asking_for_a_device_and_waiting_make_no_buffer(
         made = wg.default_device()
         assert wg.default_device() is made
         made.synchronize()
-    assert wg.asarray([1, 2, 3], made)[::-1].numpy().tolist() == [3, 2, 1]
+    assert wg.asarray([1, 2, 3], device=made)[::-1].numpy().tolist() == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_reading_a_view_is_one_submission(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, key: Any
 ) -> None:
     array = np.arange(300, dtype=np.float32).reshape(20, 15)
-    view = wg.asarray(array, device)[key]
+    view = wg.asarray(array, device=device)[key]
     with counted(monkeypatch, device.queue, ["submit"]) as submitted:
         read = view.numpy()
     assert np.array_equal(read, array[key])
@@ -389,13 +389,13 @@ def test_reading_a_view_is_one_submission(
 
 
 def test_buffers_made_a_moment_ago_are_not_probed(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = wg.asarray(np.arange(64, dtype=np.float32), device)
+    x = wg.asarray(np.arange(64, dtype=np.float32), device=device)
     with counted(monkeypatch, device.pipelines, ["probe"]) as probed:
         copied = x[8:24].copy()
         assert probed == Counter({"probe": 1})  # x, which its owner may have destroyed
         wg.slice1(x, [0], [16], out=copied)
         assert probed == Counter({"probe": 3})
-        device.compile(crop(dtype="f4", step=1))(wg.zeros((9, 30), np.float32, device))
+        device.compile(crop(dtype="f4", step=1))(wg.zeros((9, 30), np.float32, device=device))
         assert probed == Counter({"probe": 4})
     assert copied.numpy().tolist() == list(range(16))
 
@@ -473,7 +473,7 @@ def test_full_caches_of_a_device_give_up_one_entry(
     arrays = [random_bytes(700).view(dtype).reshape(7, -1) for dtype in ("u1", "u2", "u4")]
     for array in arrays:
         for key in KEYS:
-            assert np.array_equal(wg.asarray(array, tiny)[key].numpy(), array[key])
+            assert np.array_equal(wg.asarray(array, device=tiny)[key].numpy(), array[key])
     for cache in (tiny.pipelines.pipeline, tiny.pipelines.uniform_buffer):
         assert cache.cache_info().currsize == 2
         assert cache.cache_info().misses > 4
@@ -497,11 +497,11 @@ def test_pipelines_of_living_plans_are_not_compiled_again(
     operator = tiny.compile(crop((7, 100), "u1"))
     array = random_bytes(700).reshape(7, 100)
     for key in KEYS:
-        assert np.array_equal(wg.asarray(array, tiny)[key].numpy(), array[key])
+        assert np.array_equal(wg.asarray(array, device=tiny)[key].numpy(), array[key])
     with counted(monkeypatch, tiny.wgpu_device, ["create_compute_pipeline"]) as made:
         again = tiny.compile(crop((7, 100), "u1"))
         assert not made
-        assert np.array_equal(again(wg.asarray(array, tiny)).numpy(), array[1:, ::-1])
+        assert np.array_equal(again(wg.asarray(array, device=tiny)).numpy(), array[1:, ::-1])
     assert again.plan.steps == operator.plan.steps
 
 
@@ -524,7 +524,7 @@ def test_threads_compile_and_slice_together(device: wg.Device, monkeypatch: pyte
     def work(number: int) -> None:
         barrier.wait()
         try:
-            x = wg.asarray(array, tiny)
+            x = wg.asarray(array, device=tiny)
             for turn in range(12):
                 step = (-1, 2, 3, -2)[(number + turn) % 4]
                 operator = tiny.compile(crop(step=step))

@@ -277,7 +277,7 @@ def test_outputs_on_the_device_are_the_callers(device: wg.Device) -> None:
     model = model_of(nodes, {"x": (1, ("n",))}, outputs, {"one": [1], "far": [I64_MAX]})
     prepared = backend.prepare(model, device)
     first, second = np.arange(8, dtype=np.float32), np.arange(8, 16, dtype=np.float32)
-    tensor = wg.asarray(first, device)
+    tensor = wg.asarray(first, device=device)
     kept = prepared.run_on_device([tensor])
     prepared.run_on_device([second])
     prepared.run([second])
@@ -289,7 +289,7 @@ def test_outputs_on_the_device_are_the_callers(device: wg.Device) -> None:
 
 
 def test_a_tensor_is_an_input_without_an_upload(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), device)
+    x = wg.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), device=device)
     node = helper.make_node("Transpose", ["x"], ["y"])
     prepared = backend.prepare(model_of([node], {"x": (1, (4, 3))}, {"y": 2}), device)
     check_same(prepared.run({"x": x.T})[0], x.numpy())
@@ -337,7 +337,7 @@ def test_a_tensor_may_take_an_initializers_place(device: wg.Device) -> None:
     model = model_of(nodes, {"x": (1, (12,)), "shape": (7, (2,))}, {"y": 2}, {"shape": np.array([2, 6])})
     prepared = backend.prepare(model, device)
     x, shape = np.arange(12, dtype=np.float32), np.array([4, 3])
-    for given_shape in (shape, wg.asarray(shape, device)):
+    for given_shape in (shape, wg.asarray(shape, device=device)):
         check_same(prepared.run([x, given_shape])[0], x.reshape(4, 3))
     check_same(prepared.run([x])[0], x.reshape(2, 6))
 
@@ -429,7 +429,7 @@ def test_a_destroyed_input_is_refused(device: wg.Device) -> None:
         helper.make_node("Transpose", ["twice"], ["y"]),
     ]
     prepared = backend.prepare(model_of(nodes, {"x": (1, (2, 3))}, {"y": 2}), device)
-    x = wg.zeros((2, 3), np.float32, device)
+    x = wg.zeros((2, 3), np.float32, device=device)
     x.buffer.destroy()
     for run in (prepared.run, prepared.run_on_device):
         with pytest.raises(ValueError, match="Concat node 0: the buffer has been destroyed"):
@@ -639,9 +639,23 @@ def test_devices_are_named_as_adapters_are(device: wg.Device) -> None:
     with pytest.raises(
         ValueError, match=r"inputs: 'i0': is on another device than the model, .*: prepare\(model, x.device\)"
     ):
-        backend.run_node(node("Identity"), [wg.asarray(x, other)], device)
+        backend.run_node(node("Identity"), [wg.asarray(x, device=other)], device)
     with pytest.raises(TypeError, match=r"prepare\(\) got an unexpected keyword argument 'speed'"):
         backend.prepare(cut_model(), device, speed=11)
+
+
+@pytest.mark.parametrize("undeclared", ["shape", "type"])
+def test_outputs_without_a_declared_shape_run(device: wg.Device, undeclared: str) -> None:
+    nodes = [helper.make_node("Transpose", ["i0"], ["o0"]), helper.make_node("Identity", ["o0"], ["o1"])]
+    model = model_of(nodes, {"i0": (1, (2, 3))}, {"o0": 2, "o1": 2})
+    output = model.graph.output[1]
+    (output.type.tensor_type if undeclared == "shape" else output).ClearField(undeclared)
+    before = model.SerializeToString(deterministic=True)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert backend.is_compatible(model)
+    for found in backend.run_model(model, [x], device):
+        check_same(found, np.ascontiguousarray(x.T))
+    assert model.SerializeToString(deterministic=True) == before
 
 
 def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_path: Path) -> None:
@@ -655,7 +669,12 @@ def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_pa
     for given_model in (model, path, str(path), path.read_bytes()):
         prepared = backend.prepare(given_model, device)
         assert backend.is_compatible(given_model)
-        for inputs in ([x, pads], [x, [2, 1]], {"pads": pads, "x": x}, [[0, 1, 2], wg.asarray(pads, device)]):
+        for inputs in (
+            [x, pads],
+            [x, [2, 1]],
+            {"pads": pads, "x": x},
+            [[0, 1, 2], wg.asarray(pads, device=device)],
+        ):
             check_same(prepared.run(inputs)[0], expected)
     assert repr(prepared).startswith("PreparedModel(inputs=('x', 'pads'), outputs=('y',), device=Device(")
     assert (prepared.input_names, prepared.output_names) == (("x", "pads"), ("y",))
@@ -666,7 +685,7 @@ def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_pa
         backend.prepare(number, device)
     flip = model_of([helper.make_node("Transpose", ["x"], ["y"])], {"x": (1, (2, 3))}, {"y": 2})
     image = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for alone in (image, wg.asarray(image, device)):
+    for alone in (image, wg.asarray(image, device=device)):
         check_same(backend.run_model(flip, alone, device.wgpu_device)[0], image.T)
 
 

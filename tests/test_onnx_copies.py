@@ -27,7 +27,7 @@ def elements(sizes: Any, dtype: Any, seed: int = 0) -> Any:
 def turned(x: Any, device: wg.Device) -> wg.Tensor:
     """The same elements in a tensor that does not lie packed."""
     backwards = x.T[(slice(None, None, -1),) * min(x.ndim, 1)]
-    return wg.asarray(backwards, device)[(slice(None, None, -1),) * min(x.ndim, 1)].T
+    return wg.asarray(backwards, device=device)[(slice(None, None, -1),) * min(x.ndim, 1)].T
 
 
 def node(operator: str, count: int = 2, **attributes: Any) -> onnx.NodeProto:
@@ -100,7 +100,7 @@ def test_any_scatter_is_numpys(device: wg.Device, data: st.DataObject, dtype: An
     updates = elements([*shape, *sizes[indexed:]], dtype, seed=5)
     given_inputs = [x, indices, updates]
     if data.draw(st.booleans()):
-        given_inputs = [turned(x, device), wg.asarray(indices, device), turned(updates, device)]
+        given_inputs = [turned(x, device), wg.asarray(indices, device=device), turned(updates, device)]
     (y,) = backend.run_node(node("ScatterND", 3), given_inputs, device)
     expected = x.copy()
     expected[tuple(np.moveaxis(indices, -1, 0))] = updates
@@ -133,7 +133,7 @@ def test_a_cache_is_updated_where_it_has_grown(device: wg.Device) -> None:
     )
     prepared = backend.prepare(model, device)
     cache = np.zeros((6, 8), np.float32)
-    given_cache = wg.asarray(cache, device)
+    given_cache = wg.asarray(cache, device=device)
     for position in (3, -1, 0):
         step = np.full((1, 8), position + 10, np.float32)
         cache[position] = step

@@ -29,7 +29,7 @@ def viewed(x: Any, data: st.DataObject, device: wg.Device) -> tuple[Any, Any]:
     if data.draw(st.booleans()):
         return x, x
     axes = data.draw(st.permutations(range(x.ndim)))
-    turned = wg.permute(wg.asarray(x, device), axes)
+    turned = wg.permute(wg.asarray(x, device=device), axes)
     flipped = turned[::-1]
     return np.transpose(x, axes)[::-1], flipped
 
@@ -45,7 +45,7 @@ def test_any_gather_is_numpys(device: wg.Device, data: st.DataObject, sizes: lis
     indices = np.array(data.draw(st.lists(index, min_size=count, max_size=count)), np.int64).reshape(shape)
     indices = indices.astype(data.draw(st.sampled_from([np.int32, np.int64])))
     node = helper.make_node("Gather", ["x", "i"], ["y"], axis=axis)
-    given_indices = wg.asarray(indices, device) if data.draw(st.booleans()) else indices
+    given_indices = wg.asarray(indices, device=device) if data.draw(st.booleans()) else indices
     (y,) = backend.run_node(node, [given_x, given_indices], device)
     check_same(y, np.take(x, indices, axis))
 
@@ -118,7 +118,7 @@ def gather_model(indices: Any, axis: int = 0) -> onnx.ModelProto:
 def test_evenly_spaced_indices_make_a_view(device: wg.Device, indices: Any, axis: int, tensors: int) -> None:
     x = np.arange(42, dtype=np.float32).reshape(7, 6)
     prepared = backend.prepare(gather_model(indices, axis), device)
-    check_same(prepared.run([wg.asarray(x, device)])[0], np.take(x, indices, axis))
+    check_same(prepared.run([wg.asarray(x, device=device)])[0], np.take(x, indices, axis))
     assert prepared.memory is not None
     assert prepared.memory.tensors == prepared.memory.submissions == tensors
 
@@ -132,7 +132,7 @@ def test_an_embedding_stays_on_the_gpu(device: wg.Device) -> None:
     del model.graph.initializer[0]
     prepared = backend.prepare(model, device)
     ids = np.array([49, -50, 7, 7, -1])
-    for given_ids in (ids, wg.asarray(ids, device)):
+    for given_ids in (ids, wg.asarray(ids, device=device)):
         (y,) = prepared.run_on_device([given_ids])
         check_same(y.numpy(), table[ids])
         assert prepared.memory is not None

@@ -87,7 +87,7 @@ def test_a_model_with_a_free_batch_size_runs_at_any(
     kept = {}
     for batch in (1, 7, 1):
         x = image(batch, 3, 4, 6)
-        kept[batch] = x, prepared.run_on_device([wg.asarray(x, device)])
+        kept[batch] = x, prepared.run_on_device([wg.asarray(x, device=device)])
         assert prepared.memory is not None
         assert prepared.memory.submissions == 1
     assert readbacks == []
@@ -168,7 +168,9 @@ def test_shapes_are_outputs_too(device: wg.Device) -> None:
             ours[...] = 99  # which no later run sees
     assert prepared.memory is not None
     assert (prepared.memory.submissions, prepared.memory.tensors) == (0, 0)
-    for tensor, theirs in zip(prepared.run_on_device([wg.asarray(x, device), y]), expected, strict=True):
+    for tensor, theirs in zip(
+        prepared.run_on_device([wg.asarray(x, device=device), y]), expected, strict=True
+    ):
         check_same(tensor.numpy(), theirs)
 
 
@@ -189,7 +191,7 @@ def test_integers_that_callers_give_are_computed_with(device: wg.Device) -> None
     x = image(4, 6)
     for rows, columns in ((2, 8), (5, 4)):
         arrays = [np.array(rows), np.array([columns])]
-        for inputs in ([x, *arrays], [x, *(wg.asarray(array, device) for array in arrays)]):
+        for inputs in ([x, *arrays], [x, *(wg.asarray(array, device=device) for array in arrays)]):
             check_same(prepared.run(inputs)[0], x.reshape(rows + 1, columns))
 
 
@@ -210,7 +212,7 @@ def test_an_initializer_that_is_an_input_too_may_be_given(device: wg.Device) -> 
     for inputs, size in (
         ([x], 4),
         ([x, np.array(1)], 6),
-        ([x, wg.asarray(np.array(-1), device)], 6),
+        ([x, wg.asarray(np.array(-1), device=device)], 6),
         ([x], 4),
     ):
         check_same(prepared.run(inputs)[0], np.full(size, 7, np.float32))
@@ -309,7 +311,7 @@ def test_a_node_alone_computes_on_nothing(device: wg.Device) -> None:
     check_same(size, np.array(15))
     (numbers,) = backend.run_node(
         helper.make_node("Range", ["a", "b", "c"], ["d"]),
-        [np.int32(3), wg.asarray(np.array(-4, np.int32), device), np.int32(-3)],
+        [np.int32(3), wg.asarray(np.array(-4, np.int32), device=device), np.int32(-3)],
         device,
     )
     check_same(numbers, np.array([3, 0, -3], np.int32))

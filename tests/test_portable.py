@@ -35,7 +35,7 @@ def test_pickles_of_every_dtype_and_protocol(arrives: wg.Device, dtype: Any) -> 
     for shape in SHAPES:
         array = numbered(shape, "int16").astype(dtype)
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            found = pickle.loads(pickle.dumps(wg.asarray(array, arrives), protocol))
+            found = pickle.loads(pickle.dumps(wg.asarray(array, device=arrives), protocol))
             assert isinstance(found, wg.Tensor)
             assert found.is_packed
             assert found.device is arrives
@@ -59,7 +59,7 @@ def test_bytes_out_of_band_may_lie_anywhere(arrives: wg.Device) -> None:
     """Read-only and at odd addresses, as frames of a message do."""
     array = numbered((5, 7), "float64")
     buffers: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(wg.asarray(array, arrives).T, 5, buffer_callback=buffers.append)
+    pickled = pickle.dumps(wg.asarray(array, device=arrives).T, 5, buffer_callback=buffers.append)
     for before in range(8):
         message = bytes(before) + buffers[0].raw().tobytes()
         found = pickle.loads(pickled, buffers=[memoryview(message)[before:]])
@@ -68,7 +68,7 @@ def test_bytes_out_of_band_may_lie_anywhere(arrives: wg.Device) -> None:
 
 @on_one_adapter
 def test_a_pickle_is_no_view_of_what_it_was(arrives: wg.Device) -> None:
-    x = wg.asarray(np.arange(6), arrives)
+    x = wg.asarray(np.arange(6), device=arrives)
     both = pickle.loads(pickle.dumps([x, x, x[::-1]]))
     assert both[0] is both[1]
     both[0][...] = 7
@@ -78,7 +78,7 @@ def test_a_pickle_is_no_view_of_what_it_was(arrives: wg.Device) -> None:
 
 def test_another_process_has_it_on_its_own_default_device(device: wg.Device, tmp_path: Path) -> None:
     array = numbered((4, 6), "float16")
-    (tmp_path / "x.pickle").write_bytes(pickle.dumps(wg.asarray(array, device)[:, ::-2]))
+    (tmp_path / "x.pickle").write_bytes(pickle.dumps(wg.asarray(array, device=device)[:, ::-2]))
     code = """
 import pickle
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_what_cannot_be_pickled_says_so(device: wg.Device) -> None:
     ):
         pickle.dumps({"device": device})
     lost = wg.Device.request(device.adapter)
-    x, y = wg.asarray(np.arange(6), lost), wg.asarray(np.arange(6), device)
+    x, y = wg.asarray(np.arange(6), device=lost), wg.asarray(np.arange(6), device=device)
     lost.wgpu_device.destroy()
     with pytest.raises(wg.DeviceLostError, match=r"the device is lost: request a new one and upload again"):
         pickle.dumps(x)

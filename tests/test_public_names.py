@@ -32,9 +32,11 @@ NAMES = [
         "TensorDesc",
         "Tuning",
     ),
-    *("DeviceLostError", "NoAdapterError", "NoKernelError", "OutOfDeviceMemory", "WindowError"),
+    *("ComputationRefused", "DeviceLostError", "NoAdapterError", "NoKernelError", "OutOfDeviceMemory"),
+    "WindowError",
     *(
         "adapters",
+        "arange",
         "asarray",
         "default_device",
         "dialects",
@@ -42,6 +44,8 @@ NAMES = [
         "explain",
         "from_buffer",
         "from_dlpack",
+        "full",
+        "ones",
         "selftest",
         "tune",
         "zeros",
@@ -73,9 +77,12 @@ NAMES = [
     ),
 ]
 SIGNATURES = {
-    wg.asarray: "(array, device=None, *, dtype=None, copy=None)",
-    wg.empty: "(shape, dtype, device=None)",
-    wg.zeros: "(shape, dtype, device=None)",
+    wg.asarray: "(array, *, dtype=None, device=None, copy=None)",
+    wg.empty: "(shape, dtype=<class 'numpy.float64'>, *, device=None)",
+    wg.zeros: "(shape, dtype=<class 'numpy.float64'>, *, device=None)",
+    wg.ones: "(shape, dtype=<class 'numpy.float64'>, *, device=None)",
+    wg.full: "(shape, fill_value, dtype=None, *, device=None)",
+    wg.arange: "(start, stop=None, step=1, *, dtype=None, device=None)",
     wg.from_buffer: "(gpu_buffer, shape, dtype, *, offset=0, strides=None)",
     wg.from_dlpack: "(x, device=None)",
     wg.slice1: "(x, offsets, sizes, strides=None, *, output_sizes=None, out=None)",
@@ -105,9 +112,7 @@ SIGNATURES = {
     broadcasting.meshgrid: "(*arrays, indexing='xy')",
     concat.unstack: "(x, axis=0)",
     filling.empty_like: "(x, dtype=None, device=None)",
-    filling.full: "(shape, fill_value, dtype=None, device=None)",
     filling.full_like: "(x, fill_value, dtype=None, device=None)",
-    filling.ones: "(shape, dtype, device=None)",
     filling.ones_like: "(x, dtype=None, device=None)",
     filling.zeros_like: "(x, dtype=None, device=None)",
     taking.take_along_axis: "(x, indices, axis=-1)",
@@ -168,6 +173,7 @@ ATTRIBUTES = [
     "dtype",
     "ndim",
     "size",
+    "itemsize",
     "nbytes",
     "device",
     "buffer",
@@ -175,6 +181,7 @@ ATTRIBUTES = [
     "copy",
     "numpy",
     "item",
+    "tolist",
     "astype",
     "T",
     "mT",
@@ -226,6 +233,8 @@ def test_errors_are_pythons_own_kinds() -> None:
     assert issubclass(wg.NoAdapterError, RuntimeError)
     assert issubclass(wg.NoKernelError, RuntimeError)
     assert issubclass(wg.DeviceLostError, RuntimeError)
+    assert issubclass(wg.ComputationRefused, NotImplementedError)
+    assert not issubclass(wg.ComputationRefused, TypeError)
 
 
 @pytest.mark.parametrize("documented", SIGNATURES, ids=lambda function: function.__qualname__)
@@ -283,6 +292,28 @@ def test_versions_agree() -> None:
 
     assert version("wgslice") == wg.__version__
     assert np.dtype(np.uint8).itemsize == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("transpose", "wg.permute(x, axes)"),
+        ("append", "wg.concat((x, y), axis)"),
+        ("expand_dims", "np.expand_dims takes tensors"),
+        ("float32", "NumPy has np.float32"),
+        *((name, "nothing is computed on them: x.numpy()") for name in ("sum", "add", "sort", "matmul")),
+    ],
+)
+def test_absent_names_of_numpy_point_to_what_does_it(name: str, what: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'wgslice' has no attribute '{name}': .*") as absent:
+        getattr(wg, name)
+    assert what in str(absent.value)
+
+
+def test_other_absent_names_are_plain_errors() -> None:
+    for name in ("nothing", "__nothing__", "_NoValue"):
+        with pytest.raises(AttributeError, match=f"^module 'wgslice' has no attribute '{name}'$"):
+            getattr(wg, name)
 
 
 def test_tab_shows_public_names_only() -> None:

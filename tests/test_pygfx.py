@@ -57,7 +57,7 @@ def read_texture(device: wg.Device, texture: gfx.Texture, itemsize: int) -> NDAr
     width, height, depth = texture.size
     channels = 1 if len(texture.format) == 2 else int(texture.format[0])
     row = -(-width * channels * itemsize // 256) * 256
-    copied = wg.empty(row * height * depth, np.uint8, device)
+    copied = wg.empty(row * height * depth, np.uint8, device=device)
     encoder = device.wgpu_device.create_command_encoder()
     encoder.copy_texture_to_buffer(
         {"texture": ensure_wgpu_object(texture), "mip_level": 0, "origin": (0, 0, 0)},
@@ -73,7 +73,7 @@ def test_an_image_is_drawn_without_leaving_the_gpu(
 ) -> None:
     photograph = random_bytes(60 * 200 * 4, seed=3).reshape(60, 200, 4)
     photograph[..., 3] = 255
-    x = wg.asarray(photograph, shared)
+    x = wg.asarray(photograph, device=shared)
     monkeypatch.setattr(transfer, "download", None)
     monkeypatch.setattr("wgslice.tensors.reading.download", None)  # reading back would fail
     texture = pygfx.to_texture(x[6:54, 130:2:-2])
@@ -87,7 +87,7 @@ def test_an_image_is_drawn_without_leaving_the_gpu(
 
 def test_rgb_gets_an_opaque_channel(shared: wg.Device) -> None:
     photograph = random_bytes(48 * 64 * 3, seed=4).reshape(48, 64, 3)
-    texture = pygfx.to_texture(wg.asarray(photograph, shared)[:, :, ::-1])
+    texture = pygfx.to_texture(wg.asarray(photograph, device=shared)[:, :, ::-1])
     assert texture.format == "4xu1"
     shown = picture(texture)
     assert np.array_equal(shown[..., :3], photograph[:, :, ::-1])
@@ -105,7 +105,7 @@ def test_every_format_holds_the_tensors_bits(
     monkeypatch.setattr(pygfx, "TEXTURE_USAGE", pygfx.TEXTURE_USAGE | 0x1)  # to read it here
     element = np.dtype(dtype)
     array = random_bytes(int(np.prod(shape)) * element.itemsize, seed=dim).view(element).reshape(shape)
-    texture = pygfx.to_texture(wg.asarray(array, shared)[::-1], dim=dim)
+    texture = pygfx.to_texture(wg.asarray(array, device=shared)[::-1], dim=dim)
     expected = array[::-1]
     if shape[dim:] == (3,):
         full = 1 if element.kind == "f" else np.iinfo(element).max
@@ -129,12 +129,12 @@ def test_points_are_drawn_where_a_buffer_says(shared: wg.Device) -> None:
         geometry = gfx.Geometry(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
         return drawn(gfx.Points(geometry, material))
 
-    x, c = wg.asarray(positions, shared)[taken], wg.asarray(colors, shared)[taken]
+    x, c = wg.asarray(positions, device=shared)[taken], wg.asarray(colors, device=shared)[taken]
     ours = gfx.Points(gfx.Geometry(positions=pygfx.to_buffer(x), colors=pygfx.to_buffer(c)), material)
     assert len(np.unique(theirs(positions).reshape(-1, 4), axis=0)) > 10
     assert np.array_equal(drawn(ours), theirs(positions))
     moved = positions + np.array([0, 3, 0], np.float32)
-    pygfx.update(ours.geometry.positions, wg.asarray(moved, shared)[taken])
+    pygfx.update(ours.geometry.positions, wg.asarray(moved, device=shared)[taken])
     assert np.array_equal(drawn(ours), theirs(moved))
     assert not np.array_equal(theirs(moved), theirs(positions))
 
@@ -161,14 +161,17 @@ def test_what_is_no_texture_is_refused(
     shared: wg.Device, shape: tuple[int, ...], dtype: str, dim: int, kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=f"^to_texture: {words}"):
-        pygfx.to_texture(wg.zeros(shape, dtype, shared), dim=dim)
+        pygfx.to_texture(wg.zeros(shape, dtype, device=shared), dim=dim)
 
 
 def test_what_is_no_buffer_is_refused(shared: wg.Device) -> None:
     for x, words in (
-        (wg.zeros((2, 5), "f4", shared), r"x has sizes \(2, 5\): must be \(items,\), or \(items, 1 to 4\)"),
-        (wg.zeros(0, "f4", shared), r"x has sizes \(0,\): must be"),
-        (wg.zeros((3, 1), "u1", shared), "x has 3 bytes: must have a multiple of 4"),
+        (
+            wg.zeros((2, 5), "f4", device=shared),
+            r"x has sizes \(2, 5\): must be \(items,\), or \(items, 1 to 4\)",
+        ),
+        (wg.zeros(0, "f4", device=shared), r"x has sizes \(0,\): must be"),
+        (wg.zeros((3, 1), "u1", device=shared), "x has 3 bytes: must have a multiple of 4"),
     ):
         with pytest.raises(ValueError, match=f"^to_buffer: {words}"):
             pygfx.to_buffer(x)
@@ -181,22 +184,22 @@ def test_what_is_no_buffer_is_refused(shared: wg.Device) -> None:
 
 
 def test_updates_must_fit(shared: wg.Device) -> None:
-    texture = pygfx.to_texture(wg.zeros((4, 6), "u1", shared))
+    texture = pygfx.to_texture(wg.zeros((4, 6), "u1", device=shared))
     with pytest.raises(
         ValueError, match=r"update: x has width, height and depth \(5, 4, 1\) and format u1: the tex"
     ):
-        pygfx.update(texture, wg.zeros((4, 5), "u1", shared))
+        pygfx.update(texture, wg.zeros((4, 5), "u1", device=shared))
     with pytest.raises(ValueError, match=r"\(6, 4, 1\) and format f2: the texture has \(6, 4, 1\) and u1"):
-        pygfx.update(texture, wg.zeros((4, 6), "f2", shared))
-    buffer = pygfx.to_buffer(wg.zeros((4, 3), "f4", shared))
+        pygfx.update(texture, wg.zeros((4, 6), "f2", device=shared))
+    buffer = pygfx.to_buffer(wg.zeros((4, 3), "f4", device=shared))
     with pytest.raises(ValueError, match=r"update: x has 3 items of 3xf4: the buffer has 4 of 3xf4"):
-        pygfx.update(buffer, wg.zeros((3, 3), "f4", shared))
+        pygfx.update(buffer, wg.zeros((3, 3), "f4", device=shared))
     with pytest.raises(ValueError, match="update: x has 4 items of 3xi4: the buffer has 4 of 3xf4"):
-        pygfx.update(buffer, wg.zeros((4, 3), "i4", shared))
+        pygfx.update(buffer, wg.zeros((4, 3), "i4", device=shared))
 
 
 def test_only_what_is_made_here_is_updated(shared: wg.Device) -> None:
-    x = wg.zeros((4, 6), "u1", shared)
+    x = wg.zeros((4, 6), "u1", device=shared)
     with pytest.raises(ValueError, match="update: resource is not from to_texture or to_buffer"):
         pygfx.update(gfx.Texture(np.zeros((4, 6), np.uint8), dim=2), x)
     with pytest.raises(ValueError, match="update: resource is not from to_texture or to_buffer"):
@@ -208,7 +211,7 @@ def test_only_what_is_made_here_is_updated(shared: wg.Device) -> None:
 
 
 def test_tensors_of_another_device_are_refused(device: wg.Device, shared: wg.Device) -> None:
-    x = wg.zeros((4, 4), "u1", wg.Device.request(device.adapter))
+    x = wg.zeros((4, 4), "u1", device=wg.Device.request(device.adapter))
     assert pygfx.device() is shared
     with pytest.raises(ValueError, match="to_texture: x is on another device than pygfx"):
         pygfx.to_texture(x)

@@ -66,7 +66,7 @@ def test_the_process_wide_device_of_wgpu_is_shared() -> None:
     assert x.device is wrapped
     assert x[:, ::-1].numpy().tolist() == [[2, 1, 0], [5, 4, 3]]
     assert (
-        bytes(wgpu_device.queue.read_buffer(wg.asarray([1, 2], wrapped).buffer, size=16))
+        bytes(wgpu_device.queue.read_buffer(wg.asarray([1, 2], device=wrapped).buffer, size=16))
         == np.array([1, 2]).tobytes()
     )
 
@@ -101,7 +101,7 @@ def operator(device: wg.Device) -> wg.CompiledOperator:
 
 def test_an_operator_runs_on_tensors_at_any_offset(device: wg.Device, operator: wg.CompiledOperator) -> None:
     values = np.arange(100, dtype=np.uint16)
-    x, out = wg.asarray(values, device), wg.asarray(values, device)
+    x, out = wg.asarray(values, device=device), wg.asarray(values, device=device)
     for start in range(9):
         assert operator(x[start : start + 8]).numpy().tolist() == [start + i for i in (7, 5, 3, 1)]
         assert operator(x[start : start + 8], out=out[start : start + 4]).shape == (4,)
@@ -179,17 +179,17 @@ HOSTILE: dict[str, tuple[Callable[[wg.Device], Any], type[Exception], str]] = {
         "of type ndarray: must be a wgpu.GPUBuffer",
     ),
     "of a wrong dtype": (
-        lambda device: wg.asarray(np.zeros(8, np.int16), device),
+        lambda device: wg.asarray(np.zeros(8, np.int16), device=device),
         TypeError,
         "dtype int16: compiled for uint16",
     ),
     "of wrong sizes": (
-        lambda device: wg.asarray(np.zeros(7, np.uint16), device),
+        lambda device: wg.asarray(np.zeros(7, np.uint16), device=device),
         ValueError,
         r"sizes \(7,\): compiled for",
     ),
     "of wrong strides": (
-        lambda device: wg.asarray(np.zeros(16, np.uint16), device)[::-2],
+        lambda device: wg.asarray(np.zeros(16, np.uint16), device=device)[::-2],
         ValueError,
         r"(sizes \(8,\): compiled for \(4,\)|strides \(-2,\): compiled for \(1,\); copy\(\) the tensor$)",
     ),
@@ -214,10 +214,10 @@ def test_a_hostile_handle_raises_and_records_nothing(
 @pytest.mark.parametrize("strides", [(1,), (2,)], ids=["buffer copy", "kernel"])
 @pytest.mark.parametrize("handle", ["of another device", "without STORAGE", "destroyed", "mapped"])
 def test_tensors_whose_buffers_went_bad(device: wg.Device, handle: str, strides: tuple[int]) -> None:
-    x = wg.asarray(np.arange(16, dtype=np.uint32), device)
+    x = wg.asarray(np.arange(16, dtype=np.uint32), device=device)
     _, error, message = HOSTILE[handle]
     bad = wg.Tensor(device, HOSTILE[handle][0](device), x.dtype, x.layout)
-    y = wg.empty(16 // strides[0], np.uint32, device)
+    y = wg.empty(16 // strides[0], np.uint32, device=device)
     with pytest.raises(error, match=message):
         wg.slice1(bad, [0], [16], strides, out=y)
     with pytest.raises(error, match=message):
@@ -234,7 +234,7 @@ def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
         make, error, message = HOSTILE[handle]
         with pytest.raises(error, match=f"^from_buffer: .*{message}"):
             wg.from_buffer(make(device), 8, np.uint16)
-    kinds = {"bytes": b"12345678", "Tensor": wg.asarray([1], device), "tuple": (None, 4)}
+    kinds = {"bytes": b"12345678", "Tensor": wg.asarray([1], device=device), "tuple": (None, 4)}
     for kind, given in kinds.items():
         with pytest.raises(
             TypeError,
@@ -249,12 +249,12 @@ def test_what_cannot_be_recorded_is_not_planned_for(device: wg.Device, handle: s
     sides = wg.TensorDesc("uint32", (4,)), wg.TensorDesc("uint32", (4,))
     operator = device.compile(wg.Slice1(*sides, [0], [4]))
     with pytest.raises(error, match=f"^Slice1: input: .*{message}"):
-        operator.plan_for(input=make(device), output=wg.empty(4, np.uint32, device))
+        operator.plan_for(input=make(device), output=wg.empty(4, np.uint32, device=device))
 
 
 def test_a_padded_output_must_be_given(device: wg.Device) -> None:
     """A new one would take all of the padding: 32 MB for a row of a cache."""
-    cache = wg.zeros((2, 4096, 1000), np.float16, device)
+    cache = wg.zeros((2, 4096, 1000), np.float16, device=device)
     row = cache[:, 7:8, :]
     descriptor = wg.Slice1(
         wg.TensorDesc("f2", (2, 1, 1000)),
@@ -262,7 +262,7 @@ def test_a_padded_output_must_be_given(device: wg.Device) -> None:
         *([0, 0, 0], [2, 1, 1000], [1, 1, 1]),
     )
     operator = device.compile(descriptor)
-    x = wg.asarray(np.ones((2, 1, 1000), np.float16), device)
+    x = wg.asarray(np.ones((2, 1, 1000), np.float16), device=device)
     message = r"Slice1: out is missing: the output's strides .* take 8194000 bytes for 4000 of elem"
     with pytest.raises(ValueError, match=message):
         operator(x)
@@ -285,7 +285,7 @@ def test_a_new_output_holds_some_padding(device: wg.Device, rows: int, stride: i
         wg.Slice1(wg.TensorDesc("f2", (rows, width)), wg.TensorDesc("f2", (rows, width), strides), *window)
     )
     array = np.arange(rows * width).astype(np.uint16).view(np.float16).reshape(rows, width)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     if asked:
         with pytest.raises(ValueError, match="Slice1: out is missing: the output's strides"):
             operator(x)
@@ -299,7 +299,7 @@ def test_strides_that_were_not_described_get_a_remedy_that_helps(device: wg.Devi
     sides = wg.TensorDesc("f4", (4, 6)), wg.TensorDesc("f4", (4, 3))
     window = [0, 0], [4, 6], [1, 2]
     operator = device.compile(wg.Slice1(*sides, *window))
-    x, out = wg.zeros((6, 4), np.float32, device), wg.zeros((4, 6), np.float32, device)
+    x, out = wg.zeros((6, 4), np.float32, device=device), wg.zeros((4, 6), np.float32, device=device)
     with pytest.raises(
         ValueError, match=r"input: strides \(1, 4\): .*; copy\(\) the tensor, or describe its strides$"
     ):
@@ -339,7 +339,7 @@ def test_one_buffer_on_both_sides(device: wg.Device, operator: wg.CompiledOperat
         operator.record(encoder, input=(buffer, 2 * first), output=(buffer, 2 * out))
         device.wgpu_device.queue.submit([encoder.finish()])
         assert read_buffer(buffer).view(np.uint16).tolist() == expected.tolist()
-        x = wg.asarray(values, device)
+        x = wg.asarray(values, device=device)
         operator(x[first : first + 8], out=x[out : out + 4])
         assert x.numpy().tolist() == expected.tolist()
 
@@ -377,7 +377,7 @@ def test_calls_with_what_is_no_tensor(device: wg.Device, operator: wg.CompiledOp
     ):
         operator(cast("Any", np.zeros(8, np.uint16)))
     with pytest.raises(TypeError, match="Slice1: out is of type ndarray"):
-        operator(wg.zeros(8, np.uint16, device), out=cast("Any", np.zeros(4, np.uint16)))
+        operator(wg.zeros(8, np.uint16, device=device), out=cast("Any", np.zeros(4, np.uint16)))
     with pytest.raises(TypeError, match=r"Device\.compile takes a descriptor such as Slice1, not str"):
         device.compile(cast("Any", "Slice1"))
 

@@ -62,8 +62,8 @@ def test_any_key_writes_what_numpy_does(
     given: Any = {
         "array": value,
         "strided array": wider[..., 1],
-        "tensor": wg.asarray(value, device),
-        "strided tensor": wg.asarray(wider, device)[..., 0],
+        "tensor": wg.asarray(value, device=device),
+        "strided tensor": wg.asarray(wider, device=device)[..., 0],
         "element": element,
     }[kind]
     theirs = element if kind == "element" else value
@@ -96,8 +96,8 @@ def test_of_tensors_of_indices_what_lies_outside_is_dropped(device: wg.Device, d
     inside = (indices >= 0) & (indices < 5)
     value = random_array((len(indices), 4, 3), "int16", 3)
     both.array[indices[inside]] = value[inside]
-    held = wg.asarray(indices, device)
-    both.tensor[held] = wg.asarray(value, device)
+    held = wg.asarray(indices, device=device)
+    both.tensor[held] = wg.asarray(value, device=device)
     check(both)
     columns = np.arange(len(indices)) % 3
     both.array[indices[inside], :, columns[inside]] = value[inside, :, 0]
@@ -124,10 +124,10 @@ def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
     both = placed(device, Layout.packed((7, 9)), "int16")
     mask = both.array > 0
     both.array[mask] = 5
-    both.tensor[wg.asarray(mask, device)] = 5
+    both.tensor[wg.asarray(mask, device=device)] = 5
     check(both)
     both.array[mask[:, 0]] = np.arange(9)
-    both.tensor[wg.asarray(mask[:, 0], device)] = np.arange(9)
+    both.tensor[wg.asarray(mask[:, 0], device=device)] = np.arange(9)
     check(both)
 
 
@@ -166,10 +166,10 @@ def test_refused_assignments_write_nothing(
 def test_tensors_that_do_not_fit_are_refused(device: wg.Device) -> None:
     both = placed(device, Layout.packed((3, 4)), "int32")
     with pytest.raises(TypeError, match="assignment: output has dtype int32, the input float32"):
-        both.tensor[[0]] = wg.zeros(4, "f4", device)
+        both.tensor[[0]] = wg.zeros(4, "f4", device=device)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match=r"assignment: input: the buffer .* is not on"):
-        both.tensor[[0]] = wg.zeros(4, "i4", other)
+        both.tensor[[0]] = wg.zeros(4, "i4", device=other)
     with pytest.raises(ValueError, match="two elements lie on the same bytes"):
         wg.broadcast_to(both.tensor, (2, 3, 4))[[0]] = 0
     check(both)
@@ -195,8 +195,8 @@ def test_the_later_one_wins_over_several_dispatches(
 @on_one_adapter
 def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of places that the host knows no claims are made, repeated or not."""
-    x = wg.zeros((20, 16, 16, 3), "u1", device)
-    y = wg.zeros((20, 16, 16, 3), "u1", device)
+    x = wg.zeros((20, 16, 16, 3), "u1", device=device)
+    y = wg.zeros((20, 16, 16, 3), "u1", device=device)
     plans = recorded_plans(monkeypatch)
     x[np.random.default_rng(0).permutation(20)] = y
     x[np.zeros(20, int)] = y

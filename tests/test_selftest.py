@@ -187,9 +187,9 @@ def wrong_slices(device: wg.Device) -> int:
     """How many of some slices, written into a window too, are not NumPy's."""
     wrong = 0
     for array, axes, key in random_slices(3):
-        view = wg.permute(wg.asarray(array, device), axes)[key]
+        view = wg.permute(wg.asarray(array, device=device), axes)[key]
         expected = np.ascontiguousarray(array.transpose(axes)[key])
-        target = wg.zeros((*view.shape, 3), array.dtype, device)
+        target = wg.zeros((*view.shape, 3), array.dtype, device=device)
         target[..., 1] = view
         aside = np.zeros(target.shape, array.dtype)
         aside[..., 1] = expected
@@ -205,7 +205,7 @@ def wrong_windows(device: wg.Device) -> int:
         array = random_bytes(30 * 41 * np.dtype(dtype).itemsize, step).view(dtype).reshape(30, 41)
         padded = np.pad(array.view(f"u{array.itemsize}"), 9, constant_values=0).view(dtype)
         offsets = [(3, 1), (-9, 5), (12, 22), (21, 11)]
-        arguments: Any = wg.asarray(array, device), offsets, (9, 28), (1, -step)
+        arguments: Any = wg.asarray(array, device=device), offsets, (9, 28), (1, -step)
         if Kernel.EXTRACT_WINDOWS in device.limits.distrusted and (array.itemsize > 2 and step > 1):
             with pytest.raises(wg.NoKernelError, match="no kernel is left for windows of sizes"):
                 wg.extract_windows(*arguments, fill=0)
@@ -227,8 +227,8 @@ def wrong_inserts(device: wg.Device) -> int:
         offsets = [(3, 1), (12, 5), (20, 3), (26, -2)] if overlap == "refuse" else [(3, 1), (5, 3), (4, 9)]
         windows = elements(dtype, (len(offsets), 6, 37))
         before = elements(dtype, (30, 120))
-        x, expected = wg.asarray(before, device), np.pad(before, 9)
-        y = wg.asarray(windows, device)
+        x, expected = wg.asarray(before, device=device), np.pad(before, 9)
+        y = wg.asarray(windows, device=device)
         if Kernel.INSERT_WINDOWS in device.limits.distrusted and abs(step) > 1:
             with pytest.raises(wg.NoKernelError, match="no kernel is left for windows"):
                 wg.insert_windows(y, x, offsets, (1, step), overlap=overlap)
@@ -400,7 +400,7 @@ def test_a_device_without_any_kernel_refuses_by_name(device: wg.Device) -> None:
     alone = wg.Device.request(device.adapter)
     alone.limits = replace(alone.limits, distrusted=frozenset(Kernel))
     array = np.arange(400, dtype=np.uint16).reshape(20, 20)
-    x, picks = wg.asarray(array, alone), wg.asarray([[1, 2]], alone)
+    x, picks = wg.asarray(array, device=alone), wg.asarray([[1, 2]], device=alone)
     copy, windows = (f"^no kernel is left for {what} of sizes " for what in ("a copy", "windows"))
     refused: dict[str, Callable[[], object]] = {
         rf"{copy}\(10, 7\): claim_windows, extract_windows, ": x[::2, ::3].copy,

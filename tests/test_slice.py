@@ -32,7 +32,7 @@ def test_any_slice_is_numpys(device: wg.Device, data: st.DataObject, sizes: tupl
     expected = array[
         tuple(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(offsets, counts, strides, strict=True))
     ]
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     check_same(wg.slice(x, offsets, counts, strides).numpy(), np.ascontiguousarray(expected))
     operator = device.compile(
         wg.Slice(wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, counts), offsets, counts, strides)
@@ -41,7 +41,7 @@ def test_any_slice_is_numpys(device: wg.Device, data: st.DataObject, sizes: tupl
 
 
 def test_slice_and_slice1_mean_different_sizes(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(10), device)
+    x = wg.asarray(np.arange(10), device=device)
     assert wg.slice(x, [2], [3], [2]).numpy().tolist() == [2, 4, 6]
     assert wg.slice1(x, [2], [3], [2]).numpy().tolist() == [2, 4]
     assert wg.slice(x, [9], [1], [U32]).numpy().tolist() == [9]
@@ -65,7 +65,7 @@ def test_slice_and_slice1_mean_different_sizes(device: wg.Device) -> None:
     ],
 )
 def test_slice_refuses_by_its_own_rules(device: wg.Device, window: Any, message: str) -> None:
-    x = wg.asarray(np.arange(9, dtype=np.int16), device)
+    x = wg.asarray(np.arange(9, dtype=np.int16), device=device)
     with pytest.raises(wg.WindowError, match=f"^slice: .*{message}"):
         wg.slice(x, *window)
     with pytest.raises(wg.WindowError, match=f"^Slice: .*{message}"):
@@ -77,9 +77,9 @@ def test_a_slices_output_has_its_sizes(device: wg.Device) -> None:
         wg.WindowError, match=r"Slice: output sizes \(2,\): must be the window's sizes, \(3,\)"
     ):
         wg.Slice(wg.TensorDesc("u1", (9,)), wg.TensorDesc("u1", (2,)), (0,), (3,))
-    x = wg.asarray(np.arange(9, dtype=np.int16), device)
+    x = wg.asarray(np.arange(9, dtype=np.int16), device=device)
     with pytest.raises(ValueError, match=r"slice: out has sizes \(2,\): must be \(3,\)"):
-        wg.slice(x, (0,), (3,), out=wg.empty(2, np.int16, device))
+        wg.slice(x, (0,), (3,), out=wg.empty(2, np.int16, device=device))
     with pytest.raises(TypeError, match="Slice: input is of type tuple: must be a TensorDesc"):
         wg.Slice(cast("Any", (9,)), wg.TensorDesc("u1", (3,)), (0,), (3,))
     descriptor = wg.Slice(wg.TensorDesc("u1", (9,)), wg.TensorDesc("u1", (3,)), (1,), (3,), (2,))

@@ -51,7 +51,7 @@ EXAMPLES = [((1, 1, 2, 2), [[2, 4], [10, 12]]), ((1, 1, -2, 2), [[14, 16], [6, 8
 def test_the_worked_examples(device: wg.Device, strides: tuple[int, ...], expected: list[list[int]]) -> None:
     x = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
     result = np.array([[expected]], np.float32)
-    check_same(wg.slice1(wg.asarray(x, device), **EXAMPLE, strides=strides).numpy(), result)
+    check_same(wg.slice1(wg.asarray(x, device=device), **EXAMPLE, strides=strides).numpy(), result)
     operator = device.compile(
         wg.Slice1(
             input=wg.TensorDesc("float32", (1, 1, 4, 4)),
@@ -60,7 +60,7 @@ def test_the_worked_examples(device: wg.Device, strides: tuple[int, ...], expect
             **EXAMPLE,
         )
     )
-    check_same(operator(wg.asarray(x, device)).numpy(), result)
+    check_same(operator(wg.asarray(x, device=device)).numpy(), result)
 
 
 def check_recorded(device: wg.Device, case: Case) -> None:
@@ -164,7 +164,7 @@ def test_every_dtype_at_every_rank(device: wg.Device, dtype: Any) -> None:
         x = random_bytes(int(np.prod(sizes)) * dtype.itemsize, rank).view(dtype).reshape(sizes)
         strides = tuple(itertools.islice(itertools.cycle([-2, 1, -1, 3]), rank))
         expected = x[tuple(slice(None, None, stride) for stride in strides)]
-        result = wg.slice1(wg.asarray(x, device), (0,) * rank, sizes, strides)
+        result = wg.slice1(wg.asarray(x, device=device), (0,) * rank, sizes, strides)
         assert result.dtype == dtype
         check_same(result.numpy(), np.ascontiguousarray(expected))
 
@@ -173,21 +173,21 @@ def test_signalling_nans_denormals_and_negative_zeros_survive(device: wg.Device)
     patterns = np.array(
         [0x7F800001, 0xFFBFFFFF, 0x7FC12345, 0x00000001, 0x807FFFFF, 0x80000000, 0x3F800000], np.uint32
     )
-    x = wg.asarray(patterns.view(np.float32), device)
+    x = wg.asarray(patterns.view(np.float32), device=device)
     result = wg.slice1(x, [0], [7], [-2]).numpy()
     assert result.view(np.uint32).tolist() == patterns[::-2].tolist()
 
 
 def test_fewer_outputs_than_the_window_allows(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(10, dtype=np.int16), device)
+    x = wg.asarray(np.arange(10, dtype=np.int16), device=device)
     assert wg.slice1(x, [2], [6], [-2]).numpy().tolist() == [7, 5, 3]
     assert wg.slice1(x, [2], [6], [-2], output_sizes=[2]).numpy().tolist() == [7, 5]
-    out = wg.empty(1, np.int16, device)
+    out = wg.empty(1, np.int16, device=device)
     assert wg.slice1(x, [2], [6], [-2], out=out).numpy().tolist() == [7]
 
 
 def test_a_stride_beyond_the_window_takes_one_element(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(10, dtype=np.uint8), device)
+    x = wg.asarray(np.arange(10, dtype=np.uint8), device=device)
     assert wg.slice1(x, [2], [3], [2**31 - 1]).numpy().tolist() == [2]
     assert wg.slice1(x, [2], [3], [-(2**31)]).numpy().tolist() == [4]
 
@@ -199,7 +199,7 @@ def test_a_padded_output_is_made_as_described(device: wg.Device) -> None:
             wg.TensorDesc("uint8", (3, 4)), wg.TensorDesc("uint8", (3, 2), (5, 1)), (0, 1), (3, 2), (-1, 1)
         )
     )
-    y = operator(wg.asarray(x, device))
+    y = operator(wg.asarray(x, device=device))
     assert y.strides == (5, 1)
     check_same(y.numpy(), np.ascontiguousarray(x[::-1, 1:3]))
 
@@ -226,7 +226,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_a_refused_call_touches_no_output(
     device: wg.Device, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device)
+    x = wg.asarray(np.arange(24, dtype=np.float32).reshape(4, 6), device=device)
     poison = random_bytes(5 * 6 * 4, 3)
     buffer = make_buffer(device, poison)
     outs: dict[Any, Any] = {
@@ -254,7 +254,7 @@ def test_more_bytes_than_a_binding(device: wg.Device, monkeypatch: pytest.Monkey
     rows = binding_nbytes // np.dtype(dtype).itemsize // 4096 + 3
     x = np.arange(rows * 4099, dtype=np.uint32).astype(dtype).reshape(rows, 4099)
     window = (1, 1), (rows - 1, 4098), (-1, 1)
-    y = wg.slice1(wg.asarray(x, device), *window)
+    y = wg.slice1(wg.asarray(x, device=device), *window)
     assert np.array_equal(y.numpy(), x[:0:-1, 1:])
     described = wg.TensorDesc(dtype, x.shape), wg.TensorDesc(dtype, y.shape)
     assert len(device.compile(wg.Slice1(*described, *window)).plan.steps) > 1

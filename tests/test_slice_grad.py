@@ -116,14 +116,14 @@ def test_a_gradient_is_the_adjoint_of_its_slice(device: wg.Device, case: Case) -
     x = rng.integers(-1000, 1000, case.input.sizes)
     g = rng.integers(-1000, 1000, case.output.sizes)
     window = case.window[:3]
-    y = wg.slice1(wg.asarray(x, device), *window, output_sizes=case.output.sizes).numpy()
-    back = wg.slice_grad(wg.asarray(g, device), *window, output_sizes=x.shape)
+    y = wg.slice1(wg.asarray(x, device=device), *window, output_sizes=case.output.sizes).numpy()
+    back = wg.slice_grad(wg.asarray(g, device=device), *window, output_sizes=x.shape)
     assert back.is_packed
     check_same(y, np.ascontiguousarray(numpy_window(x, case.window)))
     assert np.count_nonzero(back.numpy()) == np.count_nonzero(g)
     assert int((y * g).sum()) == int((x * back.numpy()).sum())
-    out = wg.asarray(np.full(x.shape, 7), device)
-    assert wg.slice_grad(wg.asarray(g, device), *window, output_sizes=x.shape, out=out) is out
+    out = wg.asarray(np.full(x.shape, 7), device=device)
+    assert wg.slice_grad(wg.asarray(g, device=device), *window, output_sizes=x.shape, out=out) is out
     check_same(out.numpy(), back.numpy())
 
 
@@ -155,7 +155,7 @@ def test_a_gradient_is_cleared_first_where_that_is_quicker(
 def test_a_gradient_within_one_buffer(device: wg.Device) -> None:
     for start in (0, 3, 12):
         array = np.arange(24, dtype=np.uint8)
-        x = wg.asarray(array, device)
+        x = wg.asarray(array, device=device)
         expected = array.copy()
         expected[start : start + 10] = 0
         expected[start + 2 : start + 8] = array[4:10][::-1]
@@ -179,7 +179,7 @@ def test_a_clear_needs_whole_words(device: wg.Device) -> None:
         assert ("a clear of" in str(plan)) == cleared
         poisoned = random_bytes(64)
         tensor = wg.from_buffer(make_buffer(device, poisoned), (nbytes,), np.uint8, offset=skip)
-        wg.slice_grad(wg.asarray(poisoned[:4], device), [5], [4], output_sizes=[nbytes], out=tensor)
+        wg.slice_grad(wg.asarray(poisoned[:4], device=device), [5], [4], output_sizes=[nbytes], out=tensor)
         expected = poisoned.copy()
         expected[skip:][:nbytes] = 0
         expected[skip + 5 :][:4] = poisoned[:4]
@@ -216,7 +216,7 @@ def test_a_refused_gradient_touches_no_output(
         None: lambda: wg.from_buffer(buffer, (4, 6), np.float32),
     }
     arguments: dict[str, Any] = {
-        "g": wg.asarray(np.ones((2, 3), np.float32), device),
+        "g": wg.asarray(np.ones((2, 3), np.float32), device=device),
         "offsets": (1, 2),
         "sizes": (2, 3),
         "output_sizes": (4, 6),

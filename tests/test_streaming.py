@@ -72,7 +72,7 @@ def test_into_a_tensor(device: wg.Device, case: tuple[Blocks, Any, Blocks], limi
     """A view of one, backwards, between bytes that stay."""
     source, key, _ = case
     expected = view_of(source.array, key)
-    around = wg.asarray(np.full(expected.size + 2, 7, np.uint32), device)
+    around = wg.asarray(np.full(expected.size + 2, 7, np.uint32), device=device)
     out = (
         around[1:-1][::-1].reshape(expected.size)
         if expected.ndim == 1
@@ -277,12 +277,12 @@ def test_what_is_wrong_is_said_before_anything_is_read(
 
 
 def test_tensors_that_cannot_be_written_are_refused(device: wg.Device) -> None:
-    repeated = wg.broadcast_to(wg.zeros(19, np.uint32, device), (17, 19))
+    repeated = wg.broadcast_to(wg.zeros(19, np.uint32, device=device), (17, 19))
     with pytest.raises(ValueError, match=r"stream: output sizes .* two elements lie on the same bytes"):
         wg.stream(CUBE, 0, repeated)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match=r"stream: out is on .*: leave device= out"):
-        wg.stream(CUBE, 0, wg.zeros((17, 19), np.uint32, device), device=other)
+        wg.stream(CUBE, 0, wg.zeros((17, 19), np.uint32, device=device), device=other)
 
 
 def test_a_source_that_does_not_keep_its_word_is_refused() -> None:

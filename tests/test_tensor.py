@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import weakref
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
+from wgslice.tensors.absent import INSTEAD, REMEDY
 
 DTYPES = ["bool", "int8", "uint16", "float16", "float32", "int64", "complex64", "complex128", "datetime64[s]"]
 
@@ -28,7 +30,7 @@ def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
 @given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=4))
 def test_chained_views_are_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     array = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     buffer = x.buffer
     for _ in range(data.draw(st.integers(0, 3))):
         key = data.draw(basic_indices(array.shape, allow_newaxis=array.ndim < 8, max_dims=8))
@@ -47,7 +49,7 @@ def test_chained_views_are_numpys(device: wg.Device, data: st.DataObject, shape:
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (0,), (2, 0, 3), (3, 5), (2, 1, 2, 1, 2, 1, 2, 3)])
 def test_an_array_comes_back_as_it_went(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
     array = random_array(shape, dtype)
-    back = wg.asarray(array, device).numpy()
+    back = wg.asarray(array, device=device).numpy()
     check_same(back, array)
     assert back.flags.writeable
     assert back.flags.c_contiguous
@@ -57,25 +59,25 @@ def test_an_array_comes_back_as_it_went(device: wg.Device, shape: tuple[int, ...
 def test_any_memory_layout_and_byte_order_goes_up(device: wg.Device) -> None:
     array = random_array((5, 6, 7), "float32")
     for view in (array.T, array[::-1, ::2], np.asfortranarray(array), np.broadcast_to(array[0], (3, 6, 7))):
-        check_same(wg.asarray(view, device).numpy(), np.ascontiguousarray(view))
+        check_same(wg.asarray(view, device=device).numpy(), np.ascontiguousarray(view))
     swapped = array.astype(">f4")
-    tensor = wg.asarray(swapped, device)
+    tensor = wg.asarray(swapped, device=device)
     assert tensor.dtype == np.float32
     assert tensor.dtype.isnative
     assert np.array_equal(tensor.numpy().view(np.uint32), swapped.astype("=f4").view(np.uint32))
     readonly = array.copy()
     readonly.flags.writeable = False
-    check_same(wg.asarray(readonly, device).numpy(), array)
+    check_same(wg.asarray(readonly, device=device).numpy(), array)
 
 
 def test_asarray_takes_what_numpy_takes(device: wg.Device) -> None:
-    check_same(wg.asarray([[1, 2], [3, 4]], device).numpy(), np.array([[1, 2], [3, 4]]))
-    check_same(wg.asarray(2.5, device).numpy(), np.array(2.5))
-    x = wg.asarray([1, 2, 3], device)
+    check_same(wg.asarray([[1, 2], [3, 4]], device=device).numpy(), np.array([[1, 2], [3, 4]]))
+    check_same(wg.asarray(2.5, device=device).numpy(), np.array(2.5))
+    x = wg.asarray([1, 2, 3], device=device)
     assert wg.asarray(x) is x
-    assert wg.asarray(x, device) is x
+    assert wg.asarray(x, device=device) is x
     other = wg.Device.request(device.adapter)
-    moved = wg.asarray(x[::-1], other)
+    moved = wg.asarray(x[::-1], device=other)
     assert moved.device is other
     assert moved.numpy().tolist() == [3, 2, 1]
 
@@ -95,7 +97,7 @@ def test_what_no_tensor_holds_is_refused(
     device: wg.Device, value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        wg.asarray(value, device)
+        wg.asarray(value, device=device)
 
 
 def test_wide_floats_are_refused_where_no_width_fits(device: wg.Device) -> None:
@@ -103,12 +105,12 @@ def test_wide_floats_are_refused_where_no_width_fits(device: wg.Device) -> None:
     if wide.itemsize in (8, 16):
         pytest.skip("this platform's clongdouble has a width that fits")
     with pytest.raises(TypeError, match=f"an element has 1, 2, 4, 8 or 16 bytes, this one {wide.itemsize}"):
-        wg.empty(3, wide, device)
+        wg.empty(3, wide, device=device)
 
 
 def test_an_array_protocol_as_numpy_2_defines_it(device: wg.Device) -> None:
     array = random_array((3, 4), "int16")
-    x = wg.asarray(array, device)[:, ::-1]
+    x = wg.asarray(array, device=device)[:, ::-1]
     check_same(np.asarray(x), np.ascontiguousarray(array[:, ::-1]))
     assert np.asarray(x, dtype=np.int64).dtype == np.int64
     assert np.array(x, copy=True).tolist() == array[:, ::-1].tolist()
@@ -117,7 +119,7 @@ def test_an_array_protocol_as_numpy_2_defines_it(device: wg.Device) -> None:
 
 
 def test_attributes_and_protocols_of_a_tensor(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(24, dtype=np.uint16).reshape(2, 3, 4), device)
+    x = wg.asarray(np.arange(24, dtype=np.uint16).reshape(2, 3, 4), device=device)
     y = x[1, ::-1, 2:]
     assert (len(y), y.shape, y.strides, y.offset) == (3, (3, 2), (-4, 1), (12 + 8 + 2) * 2)
     assert (y.dtype.name, y.ndim, y.size, y.nbytes, y.is_packed) == ("uint16", 2, 6, 12, False)
@@ -136,32 +138,103 @@ def test_attributes_and_protocols_of_a_tensor(device: wg.Device) -> None:
 
 
 def test_a_tensor_does_not_change(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(8), device)
-    for name in ("dtype", "device", "buffer", "layout"):
-        with pytest.raises(AttributeError):
+    x: Any = wg.asarray(np.arange(8), device=device)
+    for name in ("dtype", "device", "buffer", "layout", "shape", "T", "copy", "anything"):
+        with pytest.raises(AttributeError, match=rf"cannot be set \({name}\): x\[...\] = value .* x.reshape"):
             setattr(x, name, None)
+        with pytest.raises(AttributeError, match=rf"cannot be deleted \({name}\)"):
+            delattr(x, name)
+    with pytest.raises(ValueError, match="cannot delete elements of a tensor"):
+        del x[0]
+    check_same(x.numpy(), np.arange(8))
     assert weakref.ref(x)() is x
+
+
+def test_absent_attributes_name_what_does_it(device: wg.Device) -> None:
+    x: Any = wg.asarray(np.arange(8), device=device)
+    absent = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(wg.Tensor, name)]
+    assert {"sum", "take", "fill", "put", "tobytes"} <= set(absent)
+    for name in absent:
+        what = re.escape(INSTEAD.get(name, REMEDY))
+        with pytest.raises(AttributeError, match=rf"^'Tensor' object has no attribute '{name}': .*{what}$"):
+            getattr(x, name)
+    for name in ("nothing", "_repr_html_", "__cuda_array_interface__"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
+            getattr(x, name)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (2, 1, 3), (0, 3)])
+def test_item_by_index_is_numpys(device: wg.Device, shape: tuple[int, ...]) -> None:
+    array = random_array(shape, "int16")[..., ::-1] if shape else random_array(shape, "int16")
+    x = wg.asarray(np.ascontiguousarray(array.T), device=device).T
+    last = tuple(size - 1 for size in shape)
+    indices: list[Any] = [
+        (),
+        (0,),
+        (-1,),
+        (4,),
+        (6,),
+        (-7,),
+        last,
+        (last,),
+        (1, 9),
+        (0, 0, 0, 0),
+        ("a",),
+        (1.0,),
+    ]
+    for index in indices:
+        try:
+            expected = array.item(*index)
+        except (IndexError, TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                x.item(*index)
+            continue
+        found = x.item(*index)
+        assert (found, type(found)) == (expected, type(expected))
+
+
+def test_a_rank_0_tensor_is_formatted_as_a_scalar(device: wg.Device) -> None:
+    array = np.array([[1.1, 2.25]], np.float32)
+    x = wg.asarray(array, device=device)
+    assert f"{x[0, 1]:.2f} {x[0, 0]:>8.3e}" == f"{array[0, 1]:.2f} {array[0, 0]:>8.3e}"
+    assert f"{x[0, 0]}" == f"{array[0, 0]}"
+    assert f"{x}" == str(x)
+    with pytest.raises(
+        TypeError, match=r"format '.2f' of a tensor of shape \(1, 2\): must be of one without"
+    ):
+        f"{x:.2f}"
+    with pytest.raises(ValueError, match="Unknown format code"):
+        f"{x[0, 0]:d}"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "complex64", "int64"])
+def test_itemsize_and_tolist_are_numpys(device: wg.Device, dtype: str) -> None:
+    array = random_array((2, 3), dtype)
+    x = wg.asarray(array, device=device)
+    assert x.itemsize == array.itemsize
+    assert x[:, ::-1].tolist() == array[:, ::-1].tolist()
+    assert type(x[0, 0].tolist()) is type(array[0, 0].tolist())
 
 
 @pytest.mark.parametrize("wrong", [0, False, b"vulkan"])
 def test_a_device_is_a_device(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"asarray: device is of type .*: must be a Device"):
-        wg.asarray([1], wrong)
+        wg.asarray([1], device=wrong)
     with pytest.raises(TypeError, match=r"zeros: device is of type .*: must be a Device"):
-        wg.zeros(3, "f4", wrong)
+        wg.zeros(3, "f4", device=wrong)
 
 
 @pytest.mark.parametrize("axes", [None, 0, -1, (0, 2), [], (1,)])
 def test_reverse_is_flip(device: wg.Device, axes: Any) -> None:
     array = random_array((3, 4, 5), "uint8")
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     flipped = wg.reverse(x, axes)
     assert flipped.buffer is x.buffer
     check_same(flipped.numpy(), np.ascontiguousarray(np.flip(array, axes if axes != [] else ())))
 
 
 def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((3, 4)), device)
+    x = wg.asarray(np.zeros((3, 4)), device=device)
     with pytest.raises(
         np.exceptions.AxisError, match="reverse: axis 2 is out of bounds for array of dimension 2"
     ):
@@ -174,11 +247,38 @@ def test_reverse_refuses_axes_that_are_none(device: wg.Device) -> None:
         wg.reverse(cast("Any", np.zeros(3)))
 
 
+def test_a_positional_dtype_is_no_device() -> None:
+    dtype: Any = np.float64
+    with pytest.raises(TypeError, match="positional"):
+        wg.asarray([1], dtype)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"asarray: device is of type type: must be a Device"):
+        wg.asarray([1], device=dtype)
+    for make in (wg.empty, wg.zeros, wg.ones):
+        with pytest.raises(TypeError, match="positional"):
+            make(3, np.uint8, "vulkan")  # type: ignore[call-arg]
+
+
+def test_made_tensors_have_numpys_default_dtypes(device: wg.Device) -> None:
+    check_same(wg.zeros((2, 3), device=device).numpy(), np.zeros((2, 3)))
+    check_same(wg.ones(3, None, device=device).numpy(), np.ones(3))
+    assert wg.empty(3, device=device).dtype == np.float64
+    check_same(wg.full((2, 2), 7, device=device).numpy(), np.full((2, 2), 7))
+    check_same(wg.full(3, 2.5, "f4", device=device).numpy(), np.full(3, 2.5, "f4"))
+
+
+@pytest.mark.parametrize("numbers", [(5,), (2, 9), (9, 2, -3), (0, 2, 0.5), (3, 3), (2.5,), (4, None, 3)])
+def test_arange_is_numpys(device: wg.Device, numbers: Any) -> None:
+    check_same(wg.arange(*numbers, device=device).numpy(), np.arange(*numbers))
+    check_same(wg.arange(*numbers, dtype="f4", device=device).numpy(), np.arange(*numbers, dtype="f4"))
+    with pytest.raises(ValueError, match="arange: step = 0: must not be 0"):
+        wg.arange(5, step=0, device=device)
+
+
 def test_zeros_and_empty(device: wg.Device) -> None:
-    check_same(wg.zeros((2, 3), "float16", device).numpy(), np.zeros((2, 3), np.float16))
-    x = wg.empty(5, np.int64, device)
+    check_same(wg.zeros((2, 3), "float16", device=device).numpy(), np.zeros((2, 3), np.float16))
+    x = wg.empty(5, np.int64, device=device)
     assert (x.shape, x.dtype.name, x.is_packed) == ((5,), "int64", True)
-    assert wg.empty((), "u1", device).shape == ()
+    assert wg.empty((), "u1", device=device).shape == ()
     for shape, error, message in [
         ((2, -1), ValueError, r"empty: shape\[1\] = -1: must be a u32"),
         ((2**32,), ValueError, r"empty: shape\[0\] = 4294967296"),
@@ -188,13 +288,13 @@ def test_zeros_and_empty(device: wg.Device) -> None:
         ({3, 2}, TypeError, "empty: shape = .* not set"),
     ]:
         with pytest.raises(error, match=message):
-            wg.empty(cast("Any", shape), np.uint8, device)
+            wg.empty(cast("Any", shape), np.uint8, device=device)
 
 
 def test_beyond_the_largest_buffer_says_the_limit(device: wg.Device) -> None:
     limit = device.largest_buffer_nbytes
     with pytest.raises(ValueError, match=f"empty: a buffer of .* bytes: .* allows at most {limit}"):
-        wg.empty((2**20, limit // 2**20 + 2**20), np.uint8, device)
+        wg.empty((2**20, limit // 2**20 + 2**20), np.uint8, device=device)
 
 
 def test_from_buffer_views_the_callers_memory(device: wg.Device) -> None:
@@ -266,7 +366,7 @@ def test_buffers_need_no_copy_usages(device: wg.Device, usage: int) -> None:
 
 def test_a_large_odd_sized_tensor_goes_up_and_comes_back(device: wg.Device) -> None:
     array = random_bytes(3_000_001)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     check_same(x.numpy(), array)
     check_same(x[1:].numpy(), array[1:])
     check_same(x[2_999_998:].numpy(), array[2_999_998:])
@@ -275,7 +375,7 @@ def test_a_large_odd_sized_tensor_goes_up_and_comes_back(device: wg.Device) -> N
 def test_copies_have_memory_of_their_own(device: wg.Device) -> None:
     """As NumPy's arrays have; and in whatever holds a tensor."""
     array = np.arange(12, dtype=np.int16).reshape(3, 4)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     view = x[:, ::-2]
     for copied in (copy.copy(view), copy.deepcopy(view), copy.deepcopy({"x": [view]})["x"][0]):
         assert copied.buffer is not x.buffer

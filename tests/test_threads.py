@@ -30,7 +30,7 @@ def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
         for _ in range(6):
             dtype = random.choice(["int8", "uint16", "float32", "int64", "complex128"])
             array = random.integers(0, 100, SIZES).astype(dtype)
-            x = wg.asarray(array, shared)
+            x = wg.asarray(array, device=shared)
             key = (slice(None, None, int(random.choice([-2, -1, 1, 3]))), slice(number, -1 - number))
             check_same(x[key].numpy(), array[key].copy())
             check_same(x.T[::-1].copy().numpy(), array.T[::-1].copy())
@@ -41,7 +41,7 @@ def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
             array[5:15] = array[10:20].copy()
             check_same(np.asarray(x), array)
             integers = random.integers(0, 99, SIZES, np.int32)
-            on_device = wg.asarray(integers, shared)
+            on_device = wg.asarray(integers, device=shared)
             encoder = shared.wgpu_device.create_command_encoder()
             recorded = make_buffer(shared, np.zeros(3200, np.uint8))
             flip.record(encoder, input=on_device, output=recorded)
@@ -67,10 +67,10 @@ def test_nobody_is_held_up_by_a_thread_that_waits(device: wg.Device, wait: str) 
     results: list[Any] = []
 
     def other() -> list[wg.Tensor]:
-        x = wg.asarray(ARRAY[:40, :60], shared)
+        x = wg.asarray(ARRAY[:40, :60], device=shared)
         described = wg.TensorDesc("int32", SIZES), wg.TensorDesc("int32", (40, 30))
         operator = shared.compile(wg.Slice1(*described, (0, 0), SIZES, (1, -2)))
-        recorded = wg.zeros((40, 30), np.int32, shared)
+        recorded = wg.zeros((40, 30), np.int32, device=shared)
         encoder = shared.wgpu_device.create_command_encoder()
         operator.record(encoder, input=x, output=recorded)
         shared.wgpu_device.queue.submit([encoder.finish()])

@@ -27,7 +27,7 @@ def test_a_tuned_device_plans_by_its_figures(
     made.limits = dataclasses.replace(
         made.limits, profile=dataclasses.replace(made.limits.profile, costs=costs_from(copy_s=1e-12))
     )
-    x = wg.asarray(np.arange(64 * 4096, dtype=np.float32).reshape(64, 4096), made)
+    x = wg.asarray(np.arange(64 * 4096, dtype=np.float32).reshape(64, 4096), device=made)
     view = x[1:, 4:-4]
     descriptor = wg.Slice1(
         input=wg.TensorDesc("float32", x.shape),

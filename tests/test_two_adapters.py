@@ -33,12 +33,12 @@ def other(device: wg.Device) -> wg.Device:
 def test_tensors_move_between_devices(device: wg.Device, other: wg.Device, dtype: Any) -> None:
     for shape in ((), (0, 3), (5, 7)):
         array = numbered(shape, "int16").astype(dtype)
-        x = wg.asarray(array, device)
+        x = wg.asarray(array, device=device)
         there = x.to_device(other)
         assert (there.device, there.is_packed) == (other, True)
         check_same(there.numpy(), array)
         check_same(there.to_device(device).numpy(), array)
-        check_same(wg.asarray(x, other).numpy(), array)
+        check_same(wg.asarray(x, device=other).numpy(), array)
 
 
 @given(data=st.data())
@@ -51,7 +51,7 @@ def test_views_move_as_their_elements(device: wg.Device, other: wg.Device, data:
 
 
 def test_by_name_too(device: wg.Device, other: wg.Device) -> None:
-    x = wg.asarray(np.arange(6), device)
+    x = wg.asarray(np.arange(6), device=device)
     there = x.to_device(str(other.adapter))
     assert there.device.adapter == other.adapter
     check_same(there[::-1].numpy(), np.arange(6)[::-1].copy())
@@ -61,8 +61,8 @@ def test_by_name_too(device: wg.Device, other: wg.Device) -> None:
 def test_tensors_of_two_devices_do_not_meet(device: wg.Device, other: wg.Device) -> None:
     """Each is refused, by the side that is elsewhere; nothing has been written."""
     array = numbered((4, 6), "int32")
-    x: Any = wg.asarray(array, device)
-    y: Any = wg.asarray(array[::-1], other)
+    x: Any = wg.asarray(array, device=device)
+    y: Any = wg.asarray(array[::-1], device=other)
     numpy: Any = np
 
     def assign() -> None:
@@ -76,7 +76,7 @@ def test_tensors_of_two_devices_do_not_meet(device: wg.Device, other: wg.Device)
         "slice1": lambda: wg.slice1(x, [0, 0], [4, 6], out=y),
         "insert_windows": lambda: wg.insert_windows(x[None, :2, :2], y, [[0, 0]]),
         "numpy.concatenate": lambda: numpy.concatenate([x, y]),
-        "take": lambda: wg.take(x, wg.asarray(np.array([1, 0]), other), axis=0),
+        "take": lambda: wg.take(x, wg.asarray(np.array([1, 0]), device=other), axis=0),
         "compiled": lambda: device.compile(
             wg.Slice1(wg.TensorDesc("int32", (4, 6)), wg.TensorDesc("int32", (4, 6)), (0, 0), (4, 6))
         )(y),
@@ -94,7 +94,7 @@ def test_two_devices_in_threads_at_once(device: wg.Device, other: wg.Device) -> 
 
     def work(number: int) -> None:
         array = numbered((30, 40), "float32", 1 + number)
-        x = wg.asarray(array, (device, other)[number % 2])
+        x = wg.asarray(array, device=(device, other)[number % 2])
         for _ in range(5):
             x = x[::-1].T.to_device((other, device)[x.device is other]).T
         found[number] = np.array_equal(x.numpy(), array[::-1])

@@ -12,7 +12,7 @@ import pytest
 import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.tensors.uncomputed import REMEDY
+from wgslice.tensors.absent import REMEDY
 
 NUMBERS = [3, 2.5, 1j, True, np.float32(2), np.arange(3), [1, 2, 3], (0,)]
 COMPARISONS: dict[str, Callable[..., Any]] = {
@@ -65,8 +65,8 @@ def x() -> Any:
 
 
 def refusal(call: Callable[..., Any], *arguments: Any, **options: Any) -> str:
-    """The words of a TypeError that says how to go on."""
-    with pytest.raises(TypeError) as refused:
+    """The words of a ComputationRefused that says how to go on."""
+    with pytest.raises(wg.ComputationRefused) as refused:
         call(*arguments, **options)
     words = str(refused.value)
     assert words.endswith(f": {REMEDY}")

@@ -80,7 +80,7 @@ def reshape_like_numpy(array: Any, x: wg.Tensor, shape: tuple[int, ...]) -> tupl
 @given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4))
 def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     original = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))
-    x = wg.asarray(original, device)
+    x = wg.asarray(original, device=device)
     array, view = original, x
     for _ in range(data.draw(st.integers(1, 4))):
         array, view = data.draw(rearrangements(array, view))
@@ -93,7 +93,7 @@ def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, sh
             start = offset_in(original, array)
             writable = np.ndarray(array.shape, array.dtype, original, start, array.strides)
             writable[...] = value
-            view[...] = wg.asarray(value, device)
+            view[...] = wg.asarray(value, device=device)
             check_same(x.numpy(), original)
 
 
@@ -119,7 +119,7 @@ def test_reshaped_layouts_list_the_same_places(sizes: tuple[int, ...], data: st.
 
 
 def test_views_cost_no_gpu_work(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = wg.asarray(np.zeros((2, 1, 3)), device)
+    x = wg.asarray(np.zeros((2, 1, 3)), device=device)
     monkeypatch.setattr(type(device.wgpu_device), "create_command_encoder", None)
     monkeypatch.setattr(type(device.wgpu_device), "create_buffer", None)
     assert wg.permute(x, (2, 0, 1)).shape == (3, 2, 1)
@@ -129,7 +129,7 @@ def test_views_cost_no_gpu_work(device: wg.Device, monkeypatch: pytest.MonkeyPat
 
 
 def test_permute_refuses_what_is_no_order(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((3, 4)), device)
+    x = wg.asarray(np.zeros((3, 4)), device=device)
     for axes, error, message in [
         ((0,), ValueError, r"permute: axes = \(0,\): must name each of the 2 dimensions once"),
         ((0, 0), ValueError, r"permute: axes = \(0, 0\): an axis is repeated"),
@@ -144,7 +144,7 @@ def test_permute_refuses_what_is_no_order(device: wg.Device) -> None:
 
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (3, 2), (), (2, 3, 1), (-1, 3), (2, 0)])
 def test_broadcasts_that_do_not_fit_are_refused(device: wg.Device, shape: tuple[int, ...]) -> None:
-    x = wg.asarray(np.zeros((2, 3)), device)
+    x = wg.asarray(np.zeros((2, 3)), device=device)
     with pytest.raises(ValueError, match=r"^broadcast_to: sh"):
         wg.broadcast_to(x, shape)
 
@@ -152,7 +152,7 @@ def test_broadcasts_that_do_not_fit_are_refused(device: wg.Device, shape: tuple[
 @pytest.mark.parametrize("shape", [(4,), (-1, 4), (-1, -1), (2, -2), (1,) * 9, (0, -1), ()])
 def test_shapes_of_other_sizes_are_refused(device: wg.Device, shape: tuple[int, ...]) -> None:
     array = np.zeros((2, 3))
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     if len(shape) < 9 and -2 not in shape:
         with pytest.raises(ValueError, match=r"reshape|unknown"):
             array.reshape(shape)
@@ -168,7 +168,7 @@ def test_shapes_of_other_sizes_are_refused(device: wg.Device, shape: tuple[int, 
 def test_reshape_copies_where_there_is_no_view(device: wg.Device) -> None:
     """As NumPy's method does, and `wg.reshape` does not."""
     array = random_array((4, 6), "int16", 3)
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     for copied in (x.T.reshape(-1), x.T.reshape(3, 8), x[:, 1:].reshape((2, -1))):
         assert copied.buffer is not x.buffer
         assert copied.is_packed
@@ -178,7 +178,7 @@ def test_reshape_copies_where_there_is_no_view(device: wg.Device) -> None:
 
 
 def test_reshape_knows_what_is_left(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(24), device)
+    x = wg.asarray(np.arange(24), device=device)
     assert x.reshape(2, -1, 3).shape == (2, 4, 3)
     assert wg.reshape(x, -1).shape == (24,)
     assert wg.reshape(x[:0], (0, 5)).shape == (0, 5)
@@ -187,7 +187,7 @@ def test_reshape_knows_what_is_left(device: wg.Device) -> None:
 
 
 def test_squeeze_drops_only_ones(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((1, 3, 1)), device)
+    x = wg.asarray(np.zeros((1, 3, 1)), device=device)
     assert (x.squeeze().shape, x.squeeze(0).shape, wg.squeeze(x, (0, -1)).shape) == ((3,), (3, 1), (3,))
     with pytest.raises(ValueError, match="squeeze: axis 1 has size 3: must have size 1"):
         x.squeeze(1)
@@ -196,7 +196,7 @@ def test_squeeze_drops_only_ones(device: wg.Device) -> None:
 
 
 def test_a_broadcast_is_no_target(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((1, 3)), device)
+    x = wg.asarray(np.zeros((1, 3)), device=device)
     with pytest.raises(ValueError, match=r"assignment: .*two elements lie on the same bytes"):
         wg.broadcast_to(x, (2, 3))[...] = 1.0
     assert x.numpy().tolist() == [[0, 0, 0]]

@@ -281,10 +281,10 @@ def test_images_by_buffer_copies_are_numpys(
     monkeypatch.setattr(device, "limits", limits)
     rng = np.random.default_rng(3)
     batch = rng.integers(0, 256, (7, 4, 16), np.uint8).astype(dtype)
-    x, order = wg.asarray(batch, device), rng.permutation(7)
+    x, order = wg.asarray(batch, device=device), rng.permutation(7)
     assert np.array_equal(x[order].numpy(), batch[order])
     assert np.array_equal(x[1:, 2][order[order < 6]].numpy(), batch[1:, 2][order[order < 6]])
-    y = wg.zeros(batch.shape, dtype, device)
+    y = wg.zeros(batch.shape, dtype, device=device)
     y[order] = x
     expected = np.zeros_like(batch)
     expected[order] = batch
@@ -292,12 +292,12 @@ def test_images_by_buffer_copies_are_numpys(
     found = wg.extract_windows(x, [[-1, 0, 0], [5, 0, 0]], (2, 4, 16), fill=1).numpy()
     assert np.array_equal(found[0], np.stack([np.ones((4, 16), dtype), batch[0]]))
     assert np.array_equal(found[1], batch[5:7])
-    line = wg.zeros(64, dtype, device)
+    line = wg.zeros(64, dtype, device=device)
     read, written = (wg.TensorDesc(dtype, sizes) for sizes in ((3, 32), (64,)))
     operator = device.compile(wg.InsertWindows(read, written, [[0], [16], [4]], overlap="last"))
     assert operator.plan.summary.endswith("3 buffer copies")
     windows = rng.integers(0, 256, (3, 32), np.uint8).astype(dtype)
-    operator(wg.asarray(windows, device), out=line)
+    operator(wg.asarray(windows, device=device), out=line)
     expected = np.zeros(64, dtype)
     for offset, window in zip((0, 16, 4), windows, strict=True):
         expected[offset : offset + 32] = window
@@ -352,7 +352,7 @@ def test_probes_of_inserted_windows_are_disjoint() -> None:
 def test_an_adapter_chooses_by_its_costs(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same windows by every kernel that can, each printed, and right."""
     image = np.random.default_rng(2).integers(0, 256, (40, 100), np.uint8)
-    x, known = wg.asarray(image, device), device.limits
+    x, known = wg.asarray(image, device=device), device.limits
     for kernel in (Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS):
         limits = replace(known, profile=favouring(known.profile, kernel))
         monkeypatch.setattr(device, "limits", limits)

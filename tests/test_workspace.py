@@ -133,7 +133,7 @@ def test_a_value_gets_its_buffer_with_the_submission(device: wg.Device) -> None:
 
 
 def test_a_callers_tensor_is_a_value_in_its_own_buffer(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(12), device)[::-3]
+    x = wg.asarray(np.arange(12), device=device)[::-3]
     value = Value.of(x)
     assert (value.buffer, value.dtype, value.layout) == (x.buffer, x.dtype, x.layout)
     workspace = Workspace(device)

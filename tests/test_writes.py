@@ -75,10 +75,12 @@ def test_any_assignment_is_numpys(device: wg.Device, data: st.DataObject, shape:
     elif kind == "array":
         both.tensor[key] = value
     elif kind == "tensor":
-        both.tensor[key] = wg.asarray(value, device)
+        both.tensor[key] = wg.asarray(value, device=device)
     else:
         wider = np.repeat(value[..., None], 2, -1)
-        both.tensor[key] = wider[..., 1] if kind == "strided array" else wg.asarray(wider, device)[..., 0]
+        both.tensor[key] = (
+            wider[..., 1] if kind == "strided array" else wg.asarray(wider, device=device)[..., 0]
+        )
     both.check()
 
 
@@ -124,7 +126,7 @@ def test_every_short_window_leaves_its_neighbours_alone(device: wg.Device, width
         key = slice(start, last + 1, step) if step > 0 else slice(last, start - 1 if start else None, step)
         value = random_array((count,), dtype, number)
         both.array[key] = value
-        both.tensor[key] = value if number % 2 else wg.asarray(value, device)
+        both.tensor[key] = value if number % 2 else wg.asarray(value, device=device)
     both.check()
 
 
@@ -152,7 +154,7 @@ def test_a_scalar_fills_a_window(device: wg.Device, shape: tuple[int, ...], dtyp
     both.tensor[key] = 7
     both.check()
     both.array[key] = np.asarray(5, dtype)
-    wg.copyto(both.tensor[key], wg.asarray(np.asarray(5, dtype), device))
+    wg.copyto(both.tensor[key], wg.asarray(np.asarray(5, dtype), device=device))
     both.check()
 
 
@@ -182,7 +184,7 @@ def test_a_scalar_fills_a_window(device: wg.Device, shape: tuple[int, ...], dtyp
 def test_values_are_cast_as_numpy_casts_them(device: wg.Device, dtype: str, value: Any, how: str) -> None:
     """The same elements, or the same kind of exception and nothing written."""
     array = np.zeros(3, dtype)
-    x = wg.zeros(3, dtype, device)
+    x = wg.zeros(3, dtype, device=device)
     outcomes: list[Any] = []
     for target in (array, x):
         try:
@@ -216,26 +218,26 @@ def test_refused_assignments_write_nothing(
     device: wg.Device, key: Any, value: Any, error: type[Exception], message: str
 ) -> None:
     array = random_array((4, 3), "float64")
-    x = wg.asarray(array, device)
+    x = wg.asarray(array, device=device)
     with pytest.raises(error, match=message):
         x[key] = value
     if not np.isscalar(value):
         with pytest.raises(error, match=message):
-            x[key] = wg.asarray(value, device)
+            x[key] = wg.asarray(value, device=device)
     check_same(x.numpy(), array)
 
 
 def test_tensors_are_not_converted(device: wg.Device) -> None:
-    x = wg.zeros(3, np.float32, device)
+    x = wg.zeros(3, np.float32, device=device)
     with pytest.raises(
         TypeError, match="assignment: output has dtype float32, the input int32: a slice moves bits"
     ):
-        x[...] = wg.zeros(3, np.int32, device)
+        x[...] = wg.zeros(3, np.int32, device=device)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match=r"copyto: input: .* is not on Device"):
-        wg.copyto(x, wg.zeros(3, np.float32, other))
+        wg.copyto(x, wg.zeros(3, np.float32, device=other))
     with pytest.raises(ValueError, match=r"copyto: input: .* is not on Device"):
-        wg.copyto(x[:0], wg.zeros(0, np.float32, other))
+        wg.copyto(x[:0], wg.zeros(0, np.float32, device=other))
     with pytest.raises(TypeError, match="copyto: dst is of type ndarray: must be a Tensor"):
         wg.copyto(cast("Any", np.zeros(3)), x)
 
@@ -252,7 +254,7 @@ def test_a_destroyed_target_is_refused(device: wg.Device) -> None:
 def test_a_large_array_goes_straight_into_its_place(device: wg.Device) -> None:
     """Beyond one chunk of an upload, on both sides guarded."""
     x = np.zeros(6_000_000, np.uint16)
-    tensor = wg.asarray(x, device)
+    tensor = wg.asarray(x, device=device)
     value = random_bytes(10_000_004).view(np.uint16)
     for start in (2, 3):  # whole words, and not
         x[start : start + value.size] = value

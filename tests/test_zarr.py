@@ -141,9 +141,9 @@ def test_what_is_written_is_numpys(enabled: wg.Device, data: st.DataObject) -> N
         value = value.reshape(-1)[:1].reshape(()) if value.size else np.zeros((), dtype)
         indexer(z, kind)[key] = value[()].item()
     elif given == "view":
-        indexer(z, kind)[key] = wg.asarray(value[..., ::-1].copy(), enabled)[..., ::-1]
+        indexer(z, kind)[key] = wg.asarray(value[..., ::-1].copy(), device=enabled)[..., ::-1]
     else:
-        indexer(z, kind)[key] = wg.asarray(value, enabled) if given == "tensor" else value
+        indexer(z, kind)[key] = wg.asarray(value, device=enabled) if given == "tensor" else value
     array[key_of_numpys] = value
     check_read(z[...], array, enabled)
 
@@ -156,7 +156,7 @@ def test_each_dtype_comes_back(enabled: wg.Device) -> None:
         z[...] = array
         native = array.astype(array.dtype.newbyteorder("="))
         check_read(z[1:], native[1:], enabled)
-        z[3:] = wg.asarray(native, enabled)[:-3]
+        z[3:] = wg.asarray(native, device=enabled)[:-3]
         check_read(z[3:], native[:-3], enabled)
 
 
@@ -174,7 +174,7 @@ def test_what_equals_the_fill_value_is_not_stored(enabled: wg.Device) -> None:
     store: dict[str, Any] = {}
     z = zarr.create_array(store, shape=(6,), dtype=np.int32, chunks=(2,), fill_value=3)
     written = np.array([3, 3, 1, 2, 3, 3], np.int32)
-    z[...] = wg.asarray(written, enabled)
+    z[...] = wg.asarray(written, device=enabled)
     assert [key for key in store if key.startswith("c/")] == ["c/1"]
     check_read(z[...], written, enabled)
 
@@ -189,9 +189,9 @@ def test_numbers_alone_and_what_no_tensor_holds(enabled: wg.Device) -> None:
     check_read(z[1, 2, 3], array[1, 2, 3], enabled)  # of rank 0, as Zarr's
     alone = zarr.create_array({}, data=np.array(7.5))
     assert alone[()] == 7.5
-    alone[...] = wg.asarray(np.array(2.5), enabled)
+    alone[...] = wg.asarray(np.array(2.5), device=enabled)
     assert alone[()] == 2.5
-    data: Any = wg.asarray(array, enabled)
+    data: Any = wg.asarray(array, device=enabled)
     check_read(zarr.create_array({}, data=data, chunks=(2, 6, 3))[:], array, enabled)
     records = np.array([(1, 2.5), (3, 4.5)], [("a", "i4"), ("b", "f8")])
     for held in (np.array(["one", "two"]), records, numbered((2,) * 9, "uint8")):
@@ -206,14 +206,14 @@ def test_nothing_is_converted(enabled: wg.Device) -> None:
     array = numbered(SIZES, "int32")
     z = stored(array, "compressed")
     with pytest.raises(TypeError, match=r"^astype: int64 to int32: .*x\.numpy\(\)\.astype"):
-        z[...] = wg.asarray(array.astype(np.int64), enabled)
+        z[...] = wg.asarray(array.astype(np.int64), device=enabled)
     check_read(z[...], array, enabled)
 
 
 def test_a_tensor_is_read_into(enabled: wg.Device) -> None:
     array = numbered(SIZES, "float32")
     z = stored(array, "chunks", fill_value=2)
-    out = wg.asarray(np.full((9, 6, 10), np.nan, np.float32), enabled)
+    out = wg.asarray(np.full((9, 6, 10), np.nan, np.float32), device=enabled)
     window = out[1:-1, :, ::-2]
     assert z.get_basic_selection(out=ndbuffer.NDBuffer(window)) is window
     expected = np.full((9, 6, 10), np.nan, np.float32)
@@ -239,9 +239,9 @@ def test_filters_around_a_shard_see_arrays(enabled: wg.Device) -> None:
             filters=codec,
             compressors=None,
         )
-        z[...] = wg.asarray(held, enabled)
+        z[...] = wg.asarray(held, device=enabled)
         check_read(z[...], held, enabled)
-        z[3:5] = wg.asarray(held[1:3], enabled)
+        z[3:5] = wg.asarray(held[1:3], device=enabled)
         held = held.copy()
         held[3:5] = held[1:3]
         check_read(z[1:], held[1:], enabled)
@@ -261,7 +261,7 @@ def test_the_asynchronous_interface(enabled: wg.Device, monkeypatch: pytest.Monk
     z = stored(array, "shards").async_array
 
     async def read() -> list[Any]:
-        await z.setitem(np.s_[2:4], wg.asarray(array[:2], enabled))
+        await z.setitem(np.s_[2:4], wg.asarray(array[:2], device=enabled))
         one = await z.getitem(np.s_[1:, ::2])
         others = await asyncio.gather(*(z.getitem(np.s_[number:]) for number in range(6)))
         return [one, *others]
@@ -302,7 +302,7 @@ def test_threads_read_and_write_at_once(enabled: wg.Device) -> None:
         rows = slice(4 * number, 4 * number + 4)  # chunks of its own
         for _ in range(3):
             check_read(z[rows, ::2], array[rows, ::2], enabled)
-            z[rows] = wg.asarray(array[rows], enabled)
+            z[rows] = wg.asarray(array[rows], device=enabled)
         right.append(number)
 
     in_threads(work)
@@ -334,7 +334,7 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
     monkeypatch.setattr("wgslice.tensors.reading.download", downloading)
     array = numbered(SIZES, "int64")
     z = stored(array, "chunks", chunks=(1, 1, 1), fill_value=99)
-    tensor = wg.asarray(array, device)
+    tensor = wg.asarray(array, device=device)
     with wgslice.zarr.enable(device):
         z[...]
         assert not submitted  # but for what the queue is given

@@ -111,7 +111,7 @@ def transposing(device: wg.Device, sizes: tuple[int, int]) -> Any:
 
 def waits(device: wg.Device, x: Any) -> dict[str, Callable[[], Any]]:
     """Everything that waits for a GPU, for an int32 array of two dimensions."""
-    tensor, model = wg.asarray(x, device), transposing(device, x.shape)
+    tensor, model = wg.asarray(x, device=device), transposing(device, x.shape)
     return {
         "numpy": tensor.numpy,
         "numpy of a view": tensor[::-1, ::2].numpy,

@@ -19,7 +19,7 @@ class Indexed(Clocked):
     """A tensor indexed by an array."""
 
     def __init__(self, array: NDArray[Any], order: Order) -> None:
-        self.x = wg.asarray(array, device)
+        self.x = wg.asarray(array, device=device)
         self.indices: Any = order.indices
         self.out = self.x
 
@@ -38,7 +38,7 @@ class IndexedOnGpu(Indexed):
 
     def __init__(self, array: NDArray[Any], order: Order) -> None:
         super().__init__(array, order)
-        self.indices = wg.asarray(self.indices, device)
+        self.indices = wg.asarray(self.indices, device=device)
 
 
 class Extracted(Indexed):
@@ -64,5 +64,5 @@ class Copied(BufferCopy):
 
     def run(self) -> None:
         """Copy, wait."""
-        self.out = wg.empty(self.x.shape, self.x.dtype, device)
+        self.out = wg.empty(self.x.shape, self.x.dtype, device=device)
         super().run()

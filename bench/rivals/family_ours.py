@@ -34,11 +34,11 @@ class Extract(Clocked):
     """`extract_windows` with its offsets in an array, and `out` given."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
-        self.x = wg.asarray(array, device)
+        self.x = wg.asarray(array, device=device)
         self.sizes = crops.sizes(array.shape)[1:]
         self.offsets: Any = crops.offsets(array.shape)
         self.strides = crops.directions(array.ndim)
-        self.out = wg.empty((crops.count, *self.sizes), array.dtype, device)
+        self.out = wg.empty((crops.count, *self.sizes), array.dtype, device=device)
 
     def run(self) -> None:
         """Extract, wait."""
@@ -55,7 +55,7 @@ class ExtractOnGpu(Extract):
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         super().__init__(array, crops)
-        self.offsets = wg.asarray(self.offsets.astype(np.int32), device)
+        self.offsets = wg.asarray(self.offsets.astype(np.int32), device=device)
 
 
 class SliceLoop(Extract):
@@ -75,8 +75,8 @@ class Insert(Clocked):
     """`insert_windows` with its offsets in an array."""
 
     def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
-        self.batch = wg.asarray(array, device)
-        self.out = wg.asarray(np.zeros(inserts.shape, array.dtype), device)
+        self.batch = wg.asarray(array, device=device)
+        self.out = wg.asarray(np.zeros(inserts.shape, array.dtype), device=device)
         self.offsets: Any = inserts.crops.offsets(inserts.shape)
         self.strides = inserts.crops.directions(len(inserts.shape))
 
@@ -108,11 +108,11 @@ class SliceGrad(Clocked):
     profile = device.limits.profile
 
     def __init__(self, array: NDArray[Any], gradient: Gradient) -> None:
-        self.g = wg.asarray(array, device)
+        self.g = wg.asarray(array, device=device)
         self.shape, self.taken = gradient.shape, gradient.taken
         window = numpy_index(gradient.shape, gradient.key).window
         self.window = window.offsets, window.sizes, window.strides
-        self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device)
+        self.out = wg.asarray(np.ones(gradient.shape, array.dtype), device=device)
         self.limits = replace(device.limits, profile=self.profile)
 
     def run(self) -> None:

@@ -20,7 +20,7 @@ class OnDevice(Clocked):
 
     def __init__(self, array: NDArray[Any], graph: Any) -> None:
         self.prepared = wgslice.onnx.prepare(parsed_model(array, graph), device)
-        self.x: Any = wg.asarray(array, device)
+        self.x: Any = wg.asarray(array, device=device)
         self.y: Any = None
 
     def run(self) -> None:

@@ -106,9 +106,9 @@ class Recorded(Clocked):
     """Something recorded into an encoder, timed with its submission and the wait for it."""
 
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
-        self.x = wg.permute(wg.asarray(array, device), cut.axes)
+        self.x = wg.permute(wg.asarray(array, device=device), cut.axes)
         self.view = self.x[cut.key]
-        self.out = wg.empty(self.view.shape, self.view.dtype, device)
+        self.out = wg.empty(self.view.shape, self.view.dtype, device=device)
 
     def record(self, encoder: Any) -> None:
         """Record the work."""
@@ -133,7 +133,7 @@ class Wgslice(Recorded):
         super().__init__(array, cut)
         window = numpy_index(self.x.shape, cut.key).window
         kept = window.most_output_sizes
-        self.out = wg.empty(kept, array.dtype, device)
+        self.out = wg.empty(kept, array.dtype, device=device)
         input = wg.TensorDesc(array.dtype, self.x.shape, self.x.layout.strides)
         self.operator = device.compile(
             wg.Slice1(input, wg.TensorDesc(array.dtype, kept), window.offsets, window.sizes, window.strides)

@@ -1,19 +1,30 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
+from typing import TYPE_CHECKING, Any
+
 from wgslice import dialects
 from wgslice.arrays.axes import flip, moveaxis
 from wgslice.arrays.concat import concat, split, stack
+from wgslice.arrays.filling import full, ones
 from wgslice.arrays.padding import pad
 from wgslice.arrays.repeating import repeat, tile
 from wgslice.arrays.shifting import roll
 from wgslice.arrays.taking import take
 from wgslice.dask import register_when_imported
 from wgslice.doctor.selftest import SelfTest, selftest
-from wgslice.errors import DeviceLostError, NoAdapterError, NoKernelError, OutOfDeviceMemory, WindowError
+from wgslice.errors import (
+    ComputationRefused,
+    DeviceLostError,
+    NoAdapterError,
+    NoKernelError,
+    OutOfDeviceMemory,
+    WindowError,
+)
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
 from wgslice.gpu.shared_devices import default_device
+from wgslice.numpy_functions.dispatch import pointer
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
@@ -24,7 +35,7 @@ from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.streaming.stream import stream
-from wgslice.tensors.creation import empty, from_buffer, zeros
+from wgslice.tensors.creation import arange, empty, from_buffer, zeros
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray, from_dlpack
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
@@ -37,6 +48,14 @@ __version__ = VERSION
 register_when_imported()
 
 
+if not TYPE_CHECKING:  # which would take any name for an attribute
+
+    def __getattr__(name: str) -> Any:
+        known = pointer(name)
+        said = f"module 'wgslice' has no attribute {name!r}{f': {known}' if known else ''}"
+        raise AttributeError(said, name=name)
+
+
 def __dir__() -> list[str]:
     return [*__all__, "__all__", "__doc__", "__version__"]  # not the modules that happen to be loaded
 
@@ -44,6 +63,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Adapter",
     "CompiledOperator",
+    "ComputationRefused",
     "Device",
     "DeviceLostError",
     "ExtractWindows",
@@ -61,6 +81,7 @@ __all__ = [
     "Tuning",
     "WindowError",
     "adapters",
+    "arange",
     "asarray",
     "broadcast_to",
     "concat",
@@ -73,8 +94,10 @@ __all__ = [
     "flip",
     "from_buffer",
     "from_dlpack",
+    "full",
     "insert_windows",
     "moveaxis",
+    "ones",
     "pad",
     "permute",
     "repeat",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
+import numpy as np
 from numpy.exceptions import AxisError
 
 __all__ = [
@@ -15,13 +16,16 @@ __all__ = [
     "I64_MIN",
     "MAX_RANK",
     "U32_MAX",
+    "check_row_major",
     "check_within",
     "checked_offset",
     "checked_shape",
     "distinct_axes",
+    "flat_integers",
     "integer",
     "integers",
     "one_or_more",
+    "order_letter",
     "tensor_sizes",
     "whole_words",
 ]
@@ -59,6 +63,32 @@ def one_or_more(name: str, value: SupportsIndex | Iterable[SupportsIndex]) -> tu
         return (operator.index(value),)  # type: ignore[arg-type]  # what has no index is a sequence
     except TypeError:
         return integers(name, value) if isinstance(value, Iterable) else (integer(name, value),)
+
+
+def flat_integers(name: str, value: Any) -> tuple[int, ...]:
+    """One integer or a sequence of them; a ValueError, as NumPy's, for text and for nested sequences."""
+    given = value if hasattr(value, "dtype") else np.asarray(value)
+    if given.ndim > 1 or given.dtype.kind in "US":
+        raise ValueError(f"{name} = {value!r}: must be one integer or a sequence of them")
+    return one_or_more(name, given.astype(np.intp) if given.dtype.kind == "b" else value)
+
+
+def order_letter(order: str | None) -> str:
+    """An order of elements, C, F, A or K, from NumPy's notation: of any case, and None for the default."""
+    if order is None:
+        return "C"
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    if order.upper() not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return order.upper()
+
+
+def check_row_major(order: str | None, shape: Iterable[int]) -> None:
+    """Refuse an order of new tensors, which are row-major, unless that is the same for their shape."""
+    sizes = tuple(shape)
+    if order_letter(order) == "F" and 0 not in sizes and sum(size > 1 for size in sizes) > 1:
+        raise ValueError(f"order = {order!r}: must be one of C, K, A, since tensors are row-major")
 
 
 def check_within(name: str, values: Sequence[int], lowest: int, highest: int, kind: str) -> None:

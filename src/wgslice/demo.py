@@ -93,7 +93,7 @@ def examples(photo: Array) -> list[Example]:
 
 def run_example(device: wg.Device, example: Example) -> Outcome:
     """Run, check and time one slice."""
-    x = wg.asarray(example.array, device)
+    x = wg.asarray(example.array, device=device)
     expected = np.ascontiguousarray(example.array[example.key])
     operator = device.compile(
         wg.Slice1(

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from numpy.exceptions import AxisError
 
-__all__ = ["DeviceLostError", "NoAdapterError", "NoKernelError", "OutOfDeviceMemory", "WindowError", "named"]
+__all__ = [
+    "ComputationRefused",
+    "DeviceLostError",
+    "NoAdapterError",
+    "NoKernelError",
+    "OutOfDeviceMemory",
+    "WindowError",
+    "named",
+]
 
 
 class WindowError(ValueError):
     """A window breaks a rule: outside its tensor, empty, without a step, or of the wrong rank."""
+
+
+class ComputationRefused(NotImplementedError):  # noqa: N818 -- says what happened
+    """An operation would compute: tensors are moved, and the message says what computes with their elements.
+
+    Not a TypeError: libraries take that of a comparison for "not equal".
+    """
 
 
 class NoAdapterError(RuntimeError):
@@ -40,5 +55,5 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
         if isinstance(error, AxisError):  # prints its attributes, not its arguments
             axis, rank, *inner = error.args
             raise AxisError(axis, rank, ": ".join([self.operator, *inner])) from None
-        if isinstance(error, ValueError | TypeError | OverflowError | BufferError):
+        if isinstance(error, ValueError | TypeError | OverflowError | BufferError | NotImplementedError):
             error.args = (f"{self.operator}: {error}",)

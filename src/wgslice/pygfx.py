@@ -38,7 +38,7 @@ FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths t
 
 
 def device() -> Device:
-    """Get the device that pygfx draws on, to make tensors on: `asarray(array, device())`.
+    """Get the device that pygfx draws on, to make tensors on: `asarray(array, device=device())`.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
     sizes, channels, filled, _ = texels
     row_nbytes = -(-sizes[2] * filled * x.dtype.itemsize // ROW_NBYTES) * ROW_NBYTES
     row = row_nbytes // x.dtype.itemsize
-    memory = empty((sizes[0] * sizes[1] * row,), x.dtype, x.device)
+    memory = empty((sizes[0] * sizes[1] * row,), x.dtype, device=x.device)
     rows = from_buffer(memory.buffer, (*sizes, filled), x.dtype, strides=(sizes[1] * row, row, filled, 1))
     if channels == 3:
         rows[..., 3] = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
@@ -244,9 +244,9 @@ def check_given(x: Tensor) -> None:
     """Refuse what pygfx cannot see."""
     if not isinstance(x, Tensor):
         kind = type(x).__name__
-        raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, wgslice.pygfx.device())")
+        raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, device=wgslice.pygfx.device())")
     if x.device is not device():
         raise ValueError(
-            f"x is on another device than pygfx, {device()}: asarray(array, wgslice.pygfx.device()) makes "
-            "tensors there"
+            f"x is on another device than pygfx, {device()}: asarray(array, "
+            "device=wgslice.pygfx.device()) makes tensors there"
         )

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 from typing import SupportsIndex
 
-from wgslice.arguments import MAX_RANK, checked_shape, distinct_axes
+from wgslice.arguments import MAX_RANK, checked_shape, distinct_axes, integer
 from wgslice.layout import Layout
 
 __all__ = [
@@ -41,7 +41,12 @@ def permuted(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex]) -> L
 
 
 def squeezed(layout: Layout, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Layout:
-    """`layout` without dimensions of size 1: those of `axis`, or all."""
+    """`layout` without dimensions of size 1: those of `axis`, or all.
+
+    Without dimensions the axes 0 and -1 drop nothing, as in NumPy.
+    """
+    if layout.rank == 0 and isinstance(axis, SupportsIndex) and integer("axis", axis) in (0, -1):
+        return layout
     ones = [number for number, size in enumerate(layout.sizes) if size == 1]
     dropped = ones if axis is None else distinct_axes("axis", axis, layout.rank)
     for number in dropped:

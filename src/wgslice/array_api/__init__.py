@@ -3,8 +3,8 @@
 Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12; a tensor leads here by
 `x.__array_namespace__()`. What can be a view is one; anything else is packed, in a buffer of its own, and
 one submission that is not waited for. Elements are moved and never converted, so that functions of several
-tensors need one dtype. What computes raises a TypeError by its name; the extensions `linalg` and `fft` are
-absent.
+tensors need one dtype. What computes raises a ComputationRefused by its name; the extensions `linalg` and
+`fft` are absent.
 """
 
 from __future__ import annotations

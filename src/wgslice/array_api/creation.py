@@ -49,11 +49,11 @@ def asarray(
 ) -> Tensor:
     """Upload numbers, nested sequences of them or an array; a tensor of the device as it is.
 
-    A tensor is copied where `copy` is True, and refused by a TypeError where `dtype` is not its own. A
-    ValueError where `copy` is False and elements would have to go to another device.
+    A tensor is copied where `copy` is True; a ComputationRefused where `dtype` is not its own, a ValueError
+    where `copy` is False and elements would have to go to another device.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
-    return uploading.asarray(obj, device, dtype=kind, copy=copy)
+    return uploading.asarray(obj, device=device, dtype=kind, copy=copy)
 
 
 def arange(
@@ -67,13 +67,8 @@ def arange(
 ) -> Tensor:
     """Evenly spaced numbers, computed on the host and uploaded."""
     with named("arange"):
-        first, last = (0, start) if stop is None else (start, stop)
-        if step == 0:
-            raise ValueError("step = 0: must not be 0")
-        kind = default_dtype(dtype, first, last, step)
-        numbers: Any = first, last, step
-        array = np.arange(*numbers, dtype=kind)
-    return uploading.asarray(array, device)
+        kind = default_dtype(dtype, start, step, 0 if stop is None else stop)
+    return creation.arange(start, stop, step, dtype=kind, device=device)
 
 
 def linspace(
@@ -89,7 +84,7 @@ def linspace(
     """So many evenly spaced numbers, computed on the host and uploaded."""
     with named("linspace"):
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
-    return uploading.asarray(array, device)
+    return uploading.asarray(array, device=device)
 
 
 def eye(
@@ -114,17 +109,17 @@ def eye(
 
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor to write into."""
-    return creation.empty(shape, np.float64 if dtype is None else dtype, device)
+    return creation.empty(shape, dtype, device=device)
 
 
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of zeros."""
-    return creation.zeros(shape, np.float64 if dtype is None else dtype, device)
+    return creation.zeros(shape, dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor of ones."""
-    return filling.ones(shape, np.float64 if dtype is None else dtype, device)
+    return filling.ones(shape, dtype, device=device)
 
 
 def full(
@@ -132,7 +127,7 @@ def full(
 ) -> Tensor:
     """A tensor of one element everywhere."""
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
-    return filling.full(shape, fill_value, kind, device)
+    return filling.full(shape, fill_value, kind, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:

@@ -52,7 +52,7 @@ class IntegerInfo:
 def astype(
     x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: Device | str | None = None
 ) -> Tensor:
-    """A packed copy, or `x` itself where `copy` is False; a TypeError for another dtype than its own."""
+    """A packed copy, or `x` itself where `copy` is False; ComputationRefused for a dtype not its own."""
     with named("astype"):
         check_tensor("x", x)
     own = x.astype(dtype, copy=False)

@@ -92,10 +92,11 @@ def permute_dims(x: Tensor, /, axes: Axes) -> Tensor:
 def repeat(x: Tensor, repeats: SupportsIndex | Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
     """Each element several times, in one submission.
 
-    `repeats` of a tensor are read back first, since the size of the result depends on them: that waits.
+    `repeats` of a tensor, of one dimension at most, are read back first, since the size of the result depends
+    on them: that waits.
     """
     if isinstance(repeats, Tensor):
-        return repeating.repeat(x, repeats.numpy().reshape(-1), axis)
+        return repeating.repeat(x, repeats.numpy(), axis)
     return repeating.repeat(x, repeats, axis)
 
 

@@ -1,11 +1,11 @@
-"""The standard's functions that compute, which is not done here: each refuses by its name."""
+"""The standard's functions that are absent, most of them since they compute: each refuses by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from wgslice.tensors.uncomputed import REMEDY
+from wgslice.tensors.absent import refused
 
 __all__ = ["REFUSED", "refusing"]
 
@@ -31,11 +31,11 @@ REFUSED = (
 
 
 def refusing(name: str) -> Callable[..., NoReturn]:
-    """A function of that name; whatever it is called with, a TypeError says how to go on."""
+    """A function of that name; whatever it is called with, an error says how to go on."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise TypeError(f"{name}: {REMEDY}")
+        refused(name)
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Refused by a TypeError: it computes."
+    refuse.__doc__ = "Refused by a NotImplementedError."
     return refuse

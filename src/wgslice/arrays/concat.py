@@ -40,8 +40,8 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     TypeError
         One is no tensor, or the dtypes differ: elements are moved, not converted.
     ValueError
-        There is none, sizes or devices differ, `axis` is out of range (`numpy.exceptions.AxisError`), or a
-        buffer is destroyed or mapped.
+        There is none, they have no dimensions, sizes or devices differ, `axis` is out of range
+        (`numpy.exceptions.AxisError`), or a buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -60,6 +60,8 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
             flat = [Layout.packed(x.shape, start) for x, start in zip(given, starts, strict=True)]
             return put_together(given, [x.layout for x in given], flat, checked_shape(end))
         first = given[0].shape
+        if not first:
+            raise ValueError("zero-dimensional arrays cannot be concatenated; stack puts them together")
         (along,) = distinct_axes("axis", axis, len(first))
         others = first[:along] + first[along + 1 :]
         for number, x in enumerate(given):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from wgslice.dtypes import element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.tensors.creation import empty, zeros
+from wgslice.tensors.creation import default_element, empty, zeros
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.writing import as_assigned, write
@@ -23,6 +23,7 @@ def full(
     shape: SupportsIndex | Iterable[SupportsIndex],
     fill_value: Tensor | ArrayLike,
     dtype: DTypeLike | None = None,
+    *,
     device: Device | str | None = None,
 ) -> Tensor:
     """Make a tensor of one element everywhere; the semantics are those of `numpy.full`.
@@ -58,25 +59,29 @@ def full(
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> from wgslice.arrays.filling import full
-    >>> full((2, 3), 7, np.uint8).numpy()
+    >>> wg.full((2, 3), 7, np.uint8).numpy()
     array([[7, 7, 7],
            [7, 7, 7]], dtype=uint8)
     """
     with named("full"):
         if isinstance(fill_value, Tensor):
-            made = empty(shape, fill_value.dtype if dtype is None else dtype, device or fill_value.device)
+            made = empty(
+                shape, fill_value.dtype if dtype is None else dtype, device=device or fill_value.device
+            )
             write(made, fill_value)
             return made
         element = element_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
         elements = as_assigned(fill_value, element)
-        made = empty(shape, element, device)
+        made = empty(shape, element, device=device)
         write(made, elements)
         return made
 
 
 def ones(
-    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | str | None = None
+    shape: SupportsIndex | Iterable[SupportsIndex],
+    dtype: DTypeLike | None = np.float64,
+    *,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Make a tensor of ones.
 
@@ -84,8 +89,8 @@ def ones(
     ----------
     shape : int or sequence of int
         Sizes, 0 to 8 of them, each at least 0.
-    dtype : dtype_like
-        Of elements of 1, 2, 4, 8 or 16 bytes.
+    dtype : dtype_like, optional
+        Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
     device : Device or str, optional
         `default_device()` by default.
 
@@ -102,11 +107,10 @@ def ones(
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> from wgslice.arrays.filling import ones
-    >>> ones(3, np.float32).numpy()
+    >>> wg.ones(3, np.float32).numpy()
     array([1., 1., 1.], dtype=float32)
     """
-    return full(shape, 1, element_dtype(dtype), device)
+    return full(shape, 1, default_element(dtype), device=device)
 
 
 def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
@@ -139,7 +143,7 @@ def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str |
     (2, 2)
     """
     check_tensor("empty_like: x", x)
-    return empty(x.shape, x.dtype if dtype is None else dtype, device or x.device)
+    return empty(x.shape, x.dtype if dtype is None else dtype, device=device or x.device)
 
 
 def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
@@ -172,7 +176,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str |
     array([0, 0, 0])
     """
     check_tensor("zeros_like: x", x)
-    return zeros(x.shape, x.dtype if dtype is None else dtype, device or x.device)
+    return zeros(x.shape, x.dtype if dtype is None else dtype, device=device or x.device)
 
 
 def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
@@ -205,7 +209,7 @@ def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: Device | str | 
     array([1, 1, 1])
     """
     check_tensor("ones_like: x", x)
-    return ones(x.shape, x.dtype if dtype is None else dtype, device or x.device)
+    return ones(x.shape, x.dtype if dtype is None else dtype, device=device or x.device)
 
 
 def full_like(
@@ -245,4 +249,4 @@ def full_like(
     array([7, 7, 7])
     """
     check_tensor("full_like: x", x)
-    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device or x.device)
+    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device or x.device)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes
 from wgslice.arrays.assembled import assembled, check_readable, filled_by
-from wgslice.errors import named
+from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
 from wgslice.plans.assembling import stages
 from wgslice.plans.borders import border_parts
@@ -55,6 +55,8 @@ def pad(
 
     Raises
     ------
+    ComputationRefused
+        The mode is one of NumPy's that compute.
     TypeError
         `x` is no tensor, or a width no integer.
     ValueError
@@ -78,7 +80,11 @@ def pad(
         check_tensor("x", x)
         if mode not in MODES and mode != "constant":
             known = ", ".join(map(repr, ("constant", *MODES)))
-            raise ValueError(f"mode = {mode!r}: must be one of {known}; NumPy's other modes compute")
+            if callable(mode) or mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
+                raise ComputationRefused(
+                    f"mode = {mode!r} computes: must be one of {known}; or pad x.numpy()"
+                )
+            raise ValueError(f"mode = {mode!r}: must be one of {known}")
         widths = checked_widths(pad_width, x.ndim)
         sizes = checked_shape(
             [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
@@ -123,6 +129,6 @@ def with_constants(x: Tensor, widths: Widths, sizes: tuple[int, ...], constants:
                 filling.setdefault(constant.tobytes(), []).extend(fills(border, x.dtype.itemsize))
     copies = [(x, x.layout, Layout.packed(sizes).select(inner))]
     for bits, pieces in filling.items():
-        pattern = asarray(np.frombuffer(bits * pattern_size(pieces), x.dtype), x.device)
+        pattern = asarray(np.frombuffer(bits * pattern_size(pieces), x.dtype), device=x.device)
         copies += [(pattern, repeated, piece) for repeated, piece in pieces]
     return filled_by(sizes, x, copies)

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from wgslice.arguments import checked_shape, distinct_axes, one_or_more
+from wgslice.arguments import checked_shape, distinct_axes, flat_integers, one_or_more
 from wgslice.arrays.assembled import assembled, check_readable, filled_by
 from wgslice.arrays.taking import flattened
 from wgslice.errors import named
@@ -80,7 +80,7 @@ def repeat(
     x : Tensor
         Of any rank; views welcome.
     repeats : int or sequence of int
-        How often, at least 0: each element along `axis`, or one number for all.
+        How often, at least 0: each element along `axis`, or one number for all. Bools are 0 and 1.
     axis : int, optional
         The dimension that grows; a negative one counts from the last. By default all elements are taken, in
         row-major order, and the result has one dimension.
@@ -97,8 +97,8 @@ def repeat(
         `x` is no tensor, or a number is no integer. A tensor is none: the size of the result depends on its
         elements, so read it back.
     ValueError
-        A number is negative, there are neither one nor as many as elements along `axis`, `axis` is out of
-        range (`numpy.exceptions.AxisError`), or the buffer is destroyed or mapped.
+        A number is negative or text, numbers are nested, there are neither one nor as many as elements along
+        `axis`, `axis` is out of range (`numpy.exceptions.AxisError`), or the buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -116,9 +116,11 @@ def repeat(
                 "repeats is a Tensor: the size of the result depends on its elements, so read it back first: "
                 "repeats.numpy()"
             )
-        counts = one_or_more("repeats", repeats)
+        counts = flat_integers("repeats", repeats)
         if min(counts, default=0) < 0:
             raise ValueError(f"repeats = {counts}: must not be negative")
+        if axis is not None and x.ndim == 0:
+            x = x[None]  # one element in one dimension, as in NumPy
         along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
         size = x.size if along is None else x.shape[along]
         if len(counts) not in (1, size):

@@ -7,7 +7,7 @@ from typing import SupportsIndex
 
 from numpy.exceptions import AxisError
 
-from wgslice.arguments import one_or_more
+from wgslice.arguments import flat_integers, one_or_more
 from wgslice.arrays.assembled import assembled, check_readable
 from wgslice.errors import named
 from wgslice.layout import Layout
@@ -47,8 +47,8 @@ def roll(
     TypeError
         `x` is no tensor, or a number is no integer.
     ValueError
-        An axis is out of range (`numpy.exceptions.AxisError`), there are other numbers of shifts and axes, or
-        the buffer is destroyed or mapped.
+        `shift` is text or nested, an axis is out of range (`numpy.exceptions.AxisError`), there are other
+        numbers of shifts and axes, or the buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -61,7 +61,7 @@ def roll(
     """
     with named("roll"):
         check_tensor("x", x)
-        shifts = one_or_more("shift", shift)
+        shifts = flat_integers("shift", shift)
         if axis is None:
             check_readable(x.device, x, "x")
             found, flat = [], reshaped(x.layout, [x.size])

@@ -60,6 +60,8 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     """
     with named("take"):
         check_tensor("x", x)
+        if axis is not None and x.ndim == 0:
+            x = x[None]  # one element in one dimension, as in NumPy
         along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
         places = as_indices(indices)
         size = x.size if axis is None else x.shape[along]

@@ -9,8 +9,9 @@ from wgslice.arrays.assembled import check_readable, filled_by
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.plans.triangles import lower_triangle
+from wgslice.rearrange import repeated
 from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = ["tril", "triu"]
 
@@ -21,7 +22,8 @@ def tril(x: Tensor, k: SupportsIndex = 0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Of rank 2 or more, the last two dimensions those of the matrices; views welcome.
+        The last two dimensions are those of the matrices; one of rank 1 is the row of a square matrix,
+        repeated. Views welcome.
     k : int
         The last diagonal that is kept: 0 the main one, above it if positive.
 
@@ -36,7 +38,7 @@ def tril(x: Tensor, k: SupportsIndex = 0) -> Tensor:
     TypeError
         `x` is no tensor, or `k` no integer.
     ValueError
-        `x` has less than two dimensions, or its buffer is destroyed or mapped.
+        `x` has no dimensions, or its buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -50,7 +52,7 @@ def tril(x: Tensor, k: SupportsIndex = 0) -> Tensor:
            [7, 8, 9]])
     """
     with named("tril"):
-        last = checked_diagonal(x, k)
+        x, last = checked(x, k)
         rows, columns = x.shape[-2:]
         result = Layout.packed(x.shape)
         blocks = lower_triangle(rows, columns, last)
@@ -63,7 +65,8 @@ def triu(x: Tensor, k: SupportsIndex = 0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Of rank 2 or more, the last two dimensions those of the matrices; views welcome.
+        The last two dimensions are those of the matrices; one of rank 1 is the row of a square matrix,
+        repeated. Views welcome.
     k : int
         The first diagonal that is kept: 0 the main one, above it if positive.
 
@@ -78,7 +81,7 @@ def triu(x: Tensor, k: SupportsIndex = 0) -> Tensor:
     TypeError
         `x` is no tensor, or `k` no integer.
     ValueError
-        `x` has less than two dimensions, or its buffer is destroyed or mapped.
+        `x` has no dimensions, or its buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the result, or is gone.
 
@@ -92,7 +95,7 @@ def triu(x: Tensor, k: SupportsIndex = 0) -> Tensor:
            [0, 0, 0]])
     """
     with named("triu"):
-        first = checked_diagonal(x, k)
+        x, first = checked(x, k)
         rows, columns = x.shape[-2:]
         order = [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]  # the upper triangle is the transpose's lower
         source, result = x.layout.permuted(order), Layout.packed(x.shape).permuted(order)
@@ -100,11 +103,11 @@ def triu(x: Tensor, k: SupportsIndex = 0) -> Tensor:
         return filled_by(x.shape, x, [(x, block.of(source), block.of(result)) for block in blocks])
 
 
-def checked_diagonal(x: Tensor, k: SupportsIndex) -> int:
-    """The diagonal that bounds a triangle of `x`."""
+def checked(x: Tensor, k: SupportsIndex) -> tuple[Tensor, int]:
+    """Matrices, of which one row stands for all as in NumPy, and the diagonal that bounds their triangle."""
     check_tensor("x", x)
     diagonal = integer("k", k)
-    if x.ndim < 2:
-        raise ValueError(f"x has shape {x.shape}: a matrix has two dimensions")
+    if x.ndim == 0:
+        raise ValueError("x has no dimensions: a matrix has two")
     check_readable(x.device, x, "x")
-    return diagonal
+    return (viewed(x, repeated(x.layout, x.shape * 2)) if x.ndim == 1 else x), diagonal

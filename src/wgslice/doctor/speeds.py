@@ -59,8 +59,8 @@ def speeds_of(device: Device) -> tuple[Speed, ...]:
 
 def speed_of(device: Device, copying: Copying) -> Speed:
     """The best of a few, after one that compiles and touches the memory."""
-    part = copying.part(empty(copying.shape, copying.dtype, device))
-    target = empty(part.shape, np.dtype(copying.dtype), device)
+    part = copying.part(empty(copying.shape, copying.dtype, device=device))
+    target = empty(part.shape, np.dtype(copying.dtype), device=device)
     seconds = []
     for _ in range(1 + REPEATS):
         device.synchronize()

@@ -11,10 +11,10 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.numpy_functions import describing, joining, likes, moving, splitting, uploading, viewing
 from wgslice.numpy_functions.renamed import RENAMED
+from wgslice.tensors.absent import INSTEAD, refused, remedy_of
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uncomputed import refused
 
-__all__ = ["FUNCTIONS", "LIKE", "call_function"]
+__all__ = ["FUNCTIONS", "LIKE", "call_function", "pointer"]
 
 OWN = (describing, joining, likes, moving, splitting, viewing)
 BY_NAME = {**RENAMED, **{name: getattr(module, name) for module in OWN for name in module.__all__}}
@@ -28,6 +28,17 @@ FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
 LIKE: Mapping[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(uploading, name) for name in uploading.__all__
 }
+
+
+def pointer(name: str) -> str | None:
+    """What does the work of a name of NumPy's; None for other names."""
+    if name.startswith("_") or not (name in vars(np) or name in INSTEAD):
+        return None
+    found: Any = vars(np).get(name)
+    if name not in INSTEAD and found in FUNCTIONS:
+        return f"np.{name} takes tensors"
+    computes = isinstance(found, np.ufunc) or hasattr(found, "_implementation")
+    return remedy_of(name) if name in INSTEAD or computes else f"NumPy has np.{name}"
 
 
 def call_function(

@@ -23,7 +23,7 @@ def as_tensors(arrays: Iterable[Any], dtype: Any = None) -> list[Tensor]:
     check_dtype("dtype", dtype, first.dtype)
     for number, each in enumerate(given):
         check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
-    return [each if isinstance(each, Tensor) else asarray(each, first.device) for each in given]
+    return [each if isinstance(each, Tensor) else asarray(each, device=first.device) for each in given]
 
 
 def concatenate(

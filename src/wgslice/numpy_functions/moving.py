@@ -6,20 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from wgslice.arguments import distinct_axes
+from wgslice.arguments import check_row_major, distinct_axes
 from wgslice.arrays import padding, taking
-from wgslice.numpy_functions.options import check_order, check_unused
+from wgslice.errors import ComputationRefused
+from wgslice.numpy_functions.options import check_unused
 from wgslice.tensors import writing
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["copy", "copyto", "pad", "take"]
 
+PAD_OPTION = {  # NumPy's, by mode
+    "constant": "constant_values",
+    "linear_ramp": "end_values",
+    **dict.fromkeys(("reflect", "symmetric"), "reflect_type"),
+    **dict.fromkeys(("maximum", "mean", "median", "minimum"), "stat_length"),
+}
 
-def copy(a: Tensor, order: str = "K", subok: bool = False) -> Tensor:
+
+def copy(a: Tensor, order: str | None = "K", subok: bool = False) -> Tensor:
     """Copy a tensor; packed, whatever its strides."""
     check_tensor("a", a)
-    check_order(order, "CKA")
+    check_row_major(order, a.shape)
     return a.copy()
 
 
@@ -34,11 +42,12 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
 
 def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -> Tensor:
     """Put a border around a tensor, by the modes that compute nothing."""
-    constants = {"constant_values": options.pop("constant_values")} if "constant_values" in options else {}
-    if options.get("reflect_type") == "even":  # what NumPy does without it
-        options.pop("reflect_type")
-    check_unused(**options)
-    return padding.pad(array, pad_width, mode, **constants)
+    unknown = options.keys() - {PAD_OPTION.get(mode)} if isinstance(mode, str) else set()
+    if unknown:
+        raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {unknown}")
+    if options.pop("reflect_type", "even") == "odd":
+        raise ComputationRefused("reflect_type = 'odd': computes; must be 'even', and x.numpy() is an array")
+    return padding.pad(array, pad_width, mode, **(options if mode == "constant" else {}))
 
 
 def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
@@ -48,7 +57,7 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
     if mode != "raise" and not isinstance(indices, Tensor):
-        size = a.size if axis is None else a.shape[distinct_axes("axis", axis, a.ndim)[0]]
+        size = a.size if axis is None or a.ndim == 0 else a.shape[distinct_axes("axis", axis, a.ndim)[0]]
         places = np.asarray(indices)
         indices = places.clip(0, size - 1) if mode == "clip" else places % max(size, 1)
     return taking.take(a, indices, axis)

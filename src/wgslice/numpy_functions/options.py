@@ -10,7 +10,7 @@ from wgslice.dtypes import DType
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["check_dtype", "check_order", "check_rank", "check_unused"]
+__all__ = ["check_dtype", "check_rank", "check_unused"]
 
 
 def check_unused(**options: Any) -> None:
@@ -27,12 +27,6 @@ def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
             f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since nothing is converted "
             "on a GPU; convert arrays before"
         )
-
-
-def check_order(order: str, known: str) -> None:
-    """Refuse an order of elements that is none of some letters; results are row-major."""
-    if order not in known:
-        raise ValueError(f"order = {order!r}: must be one of {', '.join(known)}, since tensors are row-major")
 
 
 def check_rank(name: str, x: Tensor, least: int) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from wgslice.arguments import check_row_major
 from wgslice.gpu.device import Device
-from wgslice.numpy_functions.options import check_order
 from wgslice.tensors import uploading
 from wgslice.tensors.tensor import Tensor
 
@@ -13,11 +15,17 @@ __all__ = ["array", "asanyarray", "asarray", "ascontiguousarray"]
 
 
 def asarray(
-    like: Device, a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, copy: bool | None = None
+    like: Device,
+    a: Any,
+    dtype: Any = None,
+    order: str | None = "K",
+    *,
+    device: Any = None,
+    copy: bool | None = None,
 ) -> Tensor:
     """Upload what is no tensor; a tensor of the device as it is."""
-    check_order(order or "K", "CKA")
-    return uploading.asarray(a, like if device is None else device, dtype=dtype, copy=copy)
+    check_row_major(order, np.shape(a) if order in ("F", "f") else ())
+    return uploading.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
 
 
 asanyarray = asarray
@@ -29,7 +37,7 @@ def array(
     dtype: Any = None,
     *,
     copy: bool | None = True,
-    order: str = "K",
+    order: str | None = "K",
     subok: bool = False,
     ndmin: int = 0,
 ) -> Tensor:

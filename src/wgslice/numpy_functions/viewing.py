@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from wgslice.arguments import order_letter
 from wgslice.arrays import axes, broadcasting
 from wgslice.dialects.numpy_index import numpy_shape
-from wgslice.numpy_functions.options import check_order, check_rank
+from wgslice.numpy_functions.options import check_rank
 from wgslice.rearrange import reshaped
 from wgslice.tensors import views
 from wgslice.tensors.placed import check_tensor
@@ -55,12 +56,21 @@ def fliplr(m: Tensor) -> Tensor:
 
 
 def reshape(
-    a: Tensor, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+    a: Tensor,
+    /,
+    shape: Any = None,
+    order: str | None = "C",
+    *,
+    newshape: Any = None,
+    copy: bool | None = None,
 ) -> Tensor:
     """Give a tensor other sizes: a view where there is one, unless `copy`."""
     check_tensor("a", a)
-    check_order(order, "CA")
     sizes = numpy_shape(newshape if shape is None else shape, a.size)
+    if order_letter(order) == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if is_column_major(a, order):
+        return reshape(a.T, sizes[::-1], copy=copy).T
     layout = reshaped(a.layout, sizes)
     if layout is not None and not copy:
         return viewed(a, layout)
@@ -69,11 +79,18 @@ def reshape(
     return packed_copy(a).reshape(sizes)
 
 
-def ravel(a: Tensor, order: str = "C") -> Tensor:
+def ravel(a: Tensor, order: str | None = "C") -> Tensor:
     """All elements in one dimension: a view where there is one."""
     check_tensor("a", a)
-    check_order(order, "C")
-    return a.ravel()
+    if order_letter(order) == "K":  # the largest steps first
+        return a.transpose(sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis]))).ravel()
+    return a.T.ravel() if is_column_major(a, order) else a.ravel()
+
+
+def is_column_major(a: Tensor, order: str | None) -> bool:
+    """Whether an order other than K has the first index change fastest."""
+    letter = order_letter(order)
+    return letter == "F" or (letter == "A" and a.T.is_packed and not a.is_packed)
 
 
 def broadcast_to(array: Tensor, shape: Any, subok: bool = False) -> Tensor:

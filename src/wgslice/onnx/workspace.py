@@ -100,7 +100,7 @@ class Workspace:
         if kept is None or kept.size < count:
             if len(self.constants) >= MOST_CONSTANTS:
                 self.constants.clear()
-            kept = Value.of(asarray(np.full(count, element), self.device))
+            kept = Value.of(asarray(np.full(count, element), device=self.device))
             self.constants[key] = kept
         return kept
 

@@ -70,7 +70,7 @@ class Slice1(Sliced):
     >>> sides = wg.TensorDesc("int64", (3, 4)), wg.TensorDesc("int64", (2, 2))
     >>> device = wg.default_device()
     >>> operator = device.compile(wg.Slice1(*sides, offsets=(1, 0), sizes=(2, 4), strides=(1, -2)))
-    >>> operator(wg.asarray(np.arange(12).reshape(3, 4), device)).numpy()
+    >>> operator(wg.asarray(np.arange(12).reshape(3, 4), device=device)).numpy()
     array([[ 7,  5],
            [11,  9]])
     >>> operator.plan.summary

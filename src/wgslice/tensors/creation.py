@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from wgslice.arguments import checked_offset, checked_shape, integers
-from wgslice.dtypes import element_dtype
+from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
 from wgslice.gpu.shared_devices import checked_device
 from wgslice.layout import Layout
 from wgslice.tensors.tensor import Tensor, allocate
+from wgslice.tensors.uploading import asarray
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import Buffer
 
-__all__ = ["empty", "from_buffer", "zeros"]
+__all__ = ["arange", "default_element", "empty", "from_buffer", "zeros"]
+
+
+def default_element(dtype: DTypeLike | None) -> DType:
+    """An element dtype; float64 where none is named, as in NumPy and in the array API."""
+    return element_dtype(np.float64 if dtype is None else dtype)
 
 
 def empty(
-    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | str | None = None
+    shape: SupportsIndex | Iterable[SupportsIndex],
+    dtype: DTypeLike | None = np.float64,
+    *,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Make a tensor to write into.
 
@@ -31,8 +41,8 @@ def empty(
     ----------
     shape : int or sequence of int
         Sizes, 0 to 8 of them, each at least 0.
-    dtype : dtype_like
-        Of elements of 1, 2, 4, 8 or 16 bytes.
+    dtype : dtype_like, optional
+        Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
     device : Device or str, optional
         Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
@@ -56,11 +66,14 @@ def empty(
     True
     """
     with named("empty"):
-        return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
+        return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
 
 
 def zeros(
-    shape: SupportsIndex | Iterable[SupportsIndex], dtype: DTypeLike, device: Device | str | None = None
+    shape: SupportsIndex | Iterable[SupportsIndex],
+    dtype: DTypeLike | None = np.float64,
+    *,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Make a tensor of zeros.
 
@@ -68,8 +81,8 @@ def zeros(
     ----------
     shape : int or sequence of int
         Sizes, 0 to 8 of them, each at least 0.
-    dtype : dtype_like
-        Of elements of 1, 2, 4, 8 or 16 bytes.
+    dtype : dtype_like, optional
+        Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
     device : Device or str, optional
         Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
@@ -92,7 +105,55 @@ def zeros(
     array([0, 7, 0, 7, 0], dtype=uint8)
     """
     with named("zeros"):
-        return allocate(checked_shape(shape), element_dtype(dtype), checked_device(device))
+        return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+) -> Tensor:
+    """Make a tensor of evenly spaced numbers; the semantics are those of `numpy.arange`.
+
+    Parameters
+    ----------
+    start : int or float
+        The first number; the end where `stop` is left out, and the first number is then 0.
+    stop : int or float, optional
+        The end, which is not reached.
+    step : int or float
+        The distance of neighbours, not 0; a negative one counts down.
+    dtype : dtype_like, optional
+        Of elements of 1, 2, 4, 8 or 16 bytes; what NumPy chooses for the numbers by default.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own: numbers that are computed on the host and uploaded.
+
+    Raises
+    ------
+    TypeError, ValueError, OutOfDeviceMemory
+        As `empty`; or the numbers are none, or `step` is 0.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> wg.arange(6).numpy(), wg.arange(5, 0, -2, dtype="uint8").numpy()
+    (array([0, 1, 2, 3, 4, 5]), array([5, 3, 1], dtype=uint8))
+    """
+    with named("arange"):
+        if step == 0:
+            raise ValueError("step = 0: must not be 0")
+        numbers: Any = start, stop, step
+        element = None if dtype is None else element_dtype(dtype)
+        array = np.arange(*numbers, dtype=element)
+    return asarray(array, device=device)
 
 
 def from_buffer(

@@ -56,5 +56,5 @@ class Namespaced(Placed):
                 raise ValueError(f"stream = {stream!r}: must be None, since a device has one queue")
             if device is None:
                 raise TypeError("device is None: name one")
-            moved: Self = import_module("wgslice.tensors.uploading").asarray(self, device)
+            moved: Self = import_module("wgslice.tensors.uploading").asarray(self, device=device)
             return moved

@@ -52,6 +52,11 @@ class Shaped:
         return self.layout.size
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all elements, without gaps."""
         return self.size * self.dtype.itemsize

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from wgslice.arguments import integers
+from wgslice.dialects.numpy_index import basic_index
 from wgslice.errors import named
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.recording import Operand, record
@@ -16,7 +18,7 @@ from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.tensors.dlpack import CPU_DEVICE, exported
-from wgslice.tensors.placed import Placed
+from wgslice.tensors.placed import Placed, viewed
 
 __all__ = ["Readable"]
 
@@ -48,8 +50,14 @@ class Readable(Placed):
                 read_into(self, array.reshape(-1).view(np.uint8))
             return array
 
-    def item(self) -> Any:
-        """Read the only element back, as a number of Python's.
+    def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+        """Read one element back, as a number of Python's.
+
+        Parameters
+        ----------
+        index : int, one for each dimension, or one tuple of them
+            Of the element; a single int counts in row-major order, and negative ones count from the end. May
+            be left out where there is one element only.
 
         Returns
         -------
@@ -58,14 +66,50 @@ class Readable(Placed):
 
         Raises
         ------
+        TypeError
+            An index is no integer.
+        IndexError
+            An index is out of bounds.
         ValueError
-            The tensor has no element, or several.
+            There are other numbers of indices and dimensions; or none, and not one element.
         OutOfDeviceMemory, DeviceLostError
             As `numpy`.
         """
-        if self.size != 1:
-            raise ValueError(f"item: a tensor of shape {self.shape} has {self.size} elements: it must have 1")
-        return self.numpy().item()
+        with named("item"):
+            nested = len(index) == 1 and isinstance(index[0], tuple)
+            given = integers("index", index[0] if nested else index)  # type: ignore[arg-type]  # a tuple
+            if not given and self.size != 1:
+                raise ValueError(f"a tensor of shape {self.shape} has {self.size} elements: it must have 1")
+            if len(given) not in (0, 1, self.ndim):
+                raise ValueError(f"{len(given)} indices for a tensor of shape {self.shape}")
+            if len(given) == 1 and self.ndim != 1:
+                (flat,) = given
+                if not -self.size <= flat < self.size:
+                    raise IndexError(f"index {flat} is out of bounds for size {self.size}")
+                given = tuple(map(int, np.unravel_index(flat % self.size, self.shape)))
+            part = basic_index(self.shape, given).items if given else [0] * self.ndim
+            return viewed(self, self.layout.select(part)).numpy().item()
+
+    def tolist(self) -> Any:
+        """Read back, as nested lists of Python's numbers, or one number for a tensor without dimensions.
+
+        Raises
+        ------
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            As `numpy`.
+        """
+        return self.numpy().tolist()
+
+    def __format__(self, spec: str) -> str:
+        """Format as text; a tensor without dimensions is read back, and formatted as NumPy's scalar is."""
+        if self.ndim == 0:
+            return format(self.numpy()[()], spec)
+        if spec:
+            raise TypeError(
+                f"format {spec!r} of a tensor of shape {self.shape}: must be of one without dimensions; "
+                "x.numpy() is an array"
+            )
+        return str(self)
 
     def __bool__(self) -> bool:
         if self.size != 1:

@@ -77,12 +77,14 @@ class Rearrangeable(Placed):
         Raises
         ------
         TypeError
-            The dtype is not one of elements, or has another width.
+            The dtype is not one of elements.
+        ValueError
+            The dtype has another width.
         """
         with named("view"):
             element = element_dtype(dtype)
             if element.itemsize != self.dtype.itemsize:
-                raise TypeError(
+                raise ValueError(
                     f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
                 )
             return type(self)(self.device, self.buffer, element, self.layout)

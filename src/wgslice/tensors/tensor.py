@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 
+import numpy as np
 from numpy.typing import DTypeLike
 
+from wgslice.arguments import check_row_major
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
 from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
-from wgslice.errors import named
+from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run_copy
 from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped
+from wgslice.tensors.absent import INSTEAD, remedy_of
 from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
 from wgslice.tensors.namespaced import Namespaced
@@ -32,7 +34,6 @@ from wgslice.tensors.writing import as_assigned, write
 __all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
 
 
-@dataclass(frozen=True, init=False, eq=False, slots=True, weakref_slot=True, repr=False)
 class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
@@ -42,8 +43,8 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
     operator.
 
     Tensors are moved and not computed with: operators such as `==` and `+` between tensors, arrays and
-    numbers raise a TypeError that says how to go on. Tensors are hashed and found in lists and as keys by
-    their identity.
+    numbers raise a ComputationRefused that says how to go on. Tensors are hashed and found in lists and as
+    keys by their identity.
 
     A pickled tensor is its elements alone, read back, and becomes a packed tensor on `default_device()` of
     the process that unpickles it; from protocol 5 on, what takes them out of band gets them without a copy.
@@ -64,11 +65,13 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
         Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
-    ndim, size, nbytes : int
-        Dimensions, elements, and bytes of all elements without gaps.
+    ndim, size, itemsize, nbytes : int
+        Dimensions, elements, bytes of an element, and bytes of all elements without gaps.
     is_packed : bool
         Whether the elements lie row-major without gaps.
     """
+
+    __slots__ = ("__weakref__",)
 
     def __getitem__(self, key: Any) -> Tensor:
         """Take a part as NumPy does, with its errors, or by a selection in another notation.
@@ -112,6 +115,25 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
                 write(viewed(self, self.layout.select(selection.items)), given)
             else:
                 scatter(self, selection, given)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']}, is a copy of the others")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"a tensor's attributes cannot be set ({name}): x[...] = value writes elements, x.reshape(shape) "
+            "and x.view(dtype) give other tensors of the same elements"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a tensor's attributes cannot be deleted ({name})")
+
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called for absent attributes: point to what does the work of an array's."""
+            known = f": {remedy_of(name)}" if hasattr(np.ndarray, name) and not name.startswith("_") else ""
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}{known}", name=name, obj=self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -203,7 +225,7 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         with named("ravel"):
             return packed_copy(self).reshape(-1)
 
-    def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str = "K") -> Tensor:
+    def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str | None = "K") -> Tensor:
         """Copy on the GPU to a dtype that is the tensor's own: nothing is converted.
 
         Parameters
@@ -212,8 +234,8 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
             Equal to the tensor's; `view` takes others of the same width, and keeps the bits.
         copy : bool
             False returns the tensor itself.
-        order : {"K", "A", "C"}
-            As NumPy's; packed tensors are row-major.
+        order : {"K", "A", "C", "F"}, optional
+            As NumPy's; packed tensors are row-major, so "F" is refused where that is another order.
 
         Returns
         -------
@@ -222,17 +244,18 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
 
         Raises
         ------
-        TypeError
+        ComputationRefused
             The dtype is another one, so that numbers would have to be converted.
+        TypeError
+            The dtype is none of elements.
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`; or the order is another one.
         """
         with named("astype"):
-            if order not in ("K", "A", "C"):
-                raise ValueError(f"order = {order!r}: must be K, A or C, since packed tensors are row-major")
+            check_row_major(order, self.shape)
             element = element_dtype(dtype)
             if element != self.dtype:
-                raise TypeError(
+                raise ComputationRefused(
                     f"{self.dtype} to {element}: numbers would have to be computed; x.numpy().astype "
                     "computes them, and x.view gives the same bits another dtype"
                 )

@@ -8,12 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-__all__ = ["REMEDY", "Uncomputed"]
+from wgslice.tensors.absent import refused
 
-REMEDY = (
-    "tensors are moved, and nothing is computed on them: x.numpy() or np.asarray(x) is an array to compute "
-    "with, and libraries that know DLPack take x as it is, such as torch.from_dlpack(x)"
-)
+__all__ = ["Uncomputed"]
+
 ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
@@ -22,11 +20,6 @@ def is_computable(value: object) -> bool:
     return isinstance(value, Number | np.generic | list | tuple) or any(
         hasattr(type(value), protocol) for protocol in ARRAY_PROTOCOLS
     )
-
-
-def refused(operation: str) -> NoReturn:
-    """Refuse an operation, and say how to go on."""
-    raise TypeError(f"{operation}: {REMEDY}")
 
 
 def of_two(symbol: str) -> Callable[[Any, object], Any]:

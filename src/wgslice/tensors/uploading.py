@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import element_dtype, native_array
-from wgslice.errors import named
+from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.shared_devices import checked_device
 from wgslice.gpu.transfer import upload
@@ -22,9 +22,9 @@ __all__ = ["asarray", "from_dlpack"]
 
 def asarray(
     array: ArrayLike | Tensor,
-    device: Device | str | None = None,
     *,
     dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     copy: bool | None = None,
 ) -> Tensor:
     """Upload an array.
@@ -34,12 +34,12 @@ def asarray(
     array : array_like or Tensor
         Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
         elements.
-    device : Device or str, optional
-        Or a part of an adapter's name or backend, case ignored, such as "vulkan", whose device is made once
-        and shared. `default_device()` by default; a tensor's own for a tensor.
     dtype : dtype_like, optional
         To which NumPy casts the array before it is uploaded; of a tensor its own, since nothing is converted
         on the GPU. The array's by default, in native byte order.
+    device : Device or str, optional
+        Or a part of an adapter's name or backend, case ignored, such as "vulkan", whose device is made once
+        and shared. `default_device()` by default; a tensor's own for a tensor.
     copy : bool, optional
         True copies a tensor on the GPU too, False refuses what is not on the device already. By default only
         what must be is copied.
@@ -52,9 +52,11 @@ def asarray(
 
     Raises
     ------
+    ComputationRefused
+        The dtype is not a tensor's own.
     TypeError
-        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or not a tensor's own; or the
-        array is a sequence that holds tensors, which `stack` puts together.
+        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or the array is a sequence
+        that holds tensors, which `stack` puts together.
     ValueError
         The rank is above 8, the bytes are more than the device's largest buffer, or a copy is needed where
         `copy` is False.
@@ -93,7 +95,7 @@ def asarray(
 def check_same_element(tensor: Tensor, dtype: DTypeLike | None) -> None:
     """Refuse a dtype that is not a tensor's."""
     if dtype is not None and element_dtype(dtype) != tensor.dtype:
-        raise TypeError(
+        raise ComputationRefused(
             f"dtype {np.dtype(dtype)}: the tensor has {tensor.dtype}, and nothing is converted on a GPU: "
             "convert its numpy(), or view() it as another dtype of the same width"
         )
@@ -137,7 +139,7 @@ def from_dlpack(x: Any, device: Device | str | None = None) -> Tensor:
     array([3., 2., 1., 0.])
     """
     if isinstance(x, Tensor):
-        return asarray(x, device)
+        return asarray(x, device=device)
     with named("from_dlpack"):
         array = imported(x)
-    return asarray(array, device)
+    return asarray(array, device=device)

@@ -84,7 +84,7 @@ class NDBuffer(cpu.NDBuffer):
         if self._reader is not current_task():
             return self._data
         end()
-        self._held, self._device = asarray(self._landed(), self._device), None
+        self._held, self._device = asarray(self._landed(), device=self._device), None
         return self._held
 
     @property
