@@ -7,7 +7,6 @@ from wgslice.arrays.padding import pad
 from wgslice.arrays.repeating import repeat, tile
 from wgslice.arrays.shifting import roll
 from wgslice.arrays.taking import take
-from wgslice.dask import register_when_imported
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import DeviceLostError, NoAdapterError, OutOfDeviceMemory, WindowError
 from wgslice.gpu.adapter import Adapter
@@ -33,8 +32,6 @@ from wgslice.tuning.tune import Tuning, tune
 from wgslice.version import VERSION
 
 __version__ = VERSION
-
-register_when_imported()
 
 
 def __dir__() -> list[str]:

@@ -26,7 +26,7 @@ from wgslice.tensors.placed import viewed
 from wgslice.tensors.portable import Portable
 from wgslice.tensors.rearranging import Rearrangeable
 from wgslice.tensors.scattering import scatter
-from wgslice.tensors.uncomputed import Uncomputed
+from wgslice.tensors.uncomputed import Uncomputed, refused
 from wgslice.tensors.writing import as_assigned, write
 
 __all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
@@ -202,6 +202,26 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
             return viewed(self, layout)
         with named("ravel"):
             return packed_copy(self).reshape(-1)
+
+    def sum(self) -> Tensor:
+        """Sum of a tensor without elements: 0. Dask asks for it to describe chunks of rank 0.
+
+        Returns
+        -------
+        Tensor
+            Of rank 0 and the tensor's own dtype, in a buffer of its own.
+
+        Raises
+        ------
+        TypeError
+            The tensor has elements, which are not computed with.
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            As `copy`.
+        """
+        if self.size:
+            refused("sum")
+        with named("sum"):
+            return allocate((), self.dtype, self.device)
 
     def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str = "K") -> Tensor:
         """Copy on the GPU to a dtype that is the tensor's own: nothing is converted.

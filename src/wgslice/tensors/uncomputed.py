@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-__all__ = ["REMEDY", "Uncomputed"]
+__all__ = ["REMEDY", "Uncomputed", "refused"]
 
 REMEDY = (
     "tensors are moved, and nothing is computed on them: x.numpy() or np.asarray(x) is an array to compute "
