@@ -18,11 +18,11 @@ from bench.report import GPU_COLUMN, RESULTS, about, clocked, stem_of, write_jso
 from bench.schedule import contest, say_what_is_left, scheduled
 from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, WINDOWS
 
-__all__ = ["CONTESTS", "family_json", "ratios", "run_family"]
+__all__ = ["CONTESTS", "family_json", "run_family", "speed_ups"]
 
 Results = Mapping[Case, Mapping[str, Outcome]]
 
-# For each kind of task its contenders: name, environment, module, class. All others are shown over the first.
+# For each kind of task its contenders: name, environment, module, class. Speed-ups are the first one's.
 CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
     "windows": (
         WINDOWS,
@@ -116,8 +116,8 @@ def installed(contenders: Sequence[tuple[str, str, str, str]], rivals: Sequence[
     return [entry for entry in found if entry.python.exists()]
 
 
-def ratios(outcomes: Mapping[str, Outcome]) -> dict[str, float]:
-    """Everybody's best time over the first one's."""
+def speed_ups(outcomes: Mapping[str, Outcome]) -> dict[str, float]:
+    """The speed-up of the first contender over each, by best times."""
     first = next(iter(outcomes.values()))
     return {
         name: outcome.best / first.best for name, outcome in outcomes.items() if outcome.times and first.times
@@ -125,13 +125,13 @@ def ratios(outcomes: Mapping[str, Outcome]) -> dict[str, float]:
 
 
 def table(kind: str, results: Results, processes: Sequence[Process]) -> Table:
-    """Milliseconds of the first contender, and everybody's time over it."""
+    """Milliseconds of the first contender, and its speed-up over each other one."""
     names = [process.entry.name for process in processes]
-    shown = Table(title=f"{kind}: time over that of {names[0]}", title_justify="left")
+    shown = Table(title=f"{kind}: speed-up of {names[0]} over others, larger is better", title_justify="left")
     for column in (kind, "MiB", f"{names[0]}, ms", GPU_COLUMN, *names[1:]):
         shown.add_column(column, justify="left" if column == kind else "right")
     for task, outcomes in results.items():
-        over = ratios(outcomes)
+        over = speed_ups(outcomes)
         first = outcomes[names[0]]
         best = f"{first.best * 1e3:.3g}" if first.times else first.failure
         cells = [f"{over[name]:.2f}" if name in over else outcomes[name].failure for name in names[1:]]
@@ -152,7 +152,7 @@ def family_json(
                 "shape": task.shape,
                 "task": str(task.key),
                 "nbytes": task.nbytes,
-                "over_the_first": ratios(outcomes),
+                "speed_up_over": speed_ups(outcomes),
                 "outcomes": {name: outcome.as_json(task.nbytes) for name, outcome in outcomes.items()},
             }
             for task, outcomes in results.items()

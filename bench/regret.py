@@ -90,7 +90,8 @@ def run_regret(console: Console, arguments: Namespace) -> None:
             "tuned": measure_costs(device, lambda _, __: None),
         }
         schedule.finish("figures of this adapter")
-        times = kept_times(arguments) if arguments.rounds == 0 else {}
+        before = kept_before(arguments) if arguments.rounds == 0 else {"slices": []}
+        times = {case["name"]: case["ways_s"] for case in before["slices"]}
         for case in cases:
             if schedule.spent:
                 break
@@ -107,17 +108,19 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     from bench.regret_chart import draw_regret  # imported here: it loads matplotlib
 
     kept = {**about([], arguments), "contenders": {"wgslice": describe()}, **kept_of(found, list(figures))}
+    if arguments.rounds == 0:  # the times are of the code that they were measured of
+        kept |= {name: before.get(name) for name in ("commit", "fingerprints")}
     stem = f"{stem_of(kept)}-regret"
     write_json(kept, RESULTS / f"{stem}.json")
     draw_regret(kept, RESULTS / f"{stem}.png")
     console.print(f"kept in bench/results/{stem}.json and .png")
 
 
-def kept_times(arguments: Namespace) -> dict[str, dict[str, float]]:
-    """The times of each way of each case that the last run on this adapter has kept."""
+def kept_before(arguments: Namespace) -> dict[str, Any]:
+    """What the last run on this adapter has kept."""
     now = {**about([], arguments), "contenders": {"wgslice": describe()}}
-    kept = json.loads((RESULTS / f"{stem_of(now)}-regret.json").read_text("utf-8"))
-    return {case["name"]: case["ways_s"] for case in kept["slices"]}
+    kept: dict[str, Any] = json.loads((RESULTS / f"{stem_of(now)}-regret.json").read_text("utf-8"))
+    return kept
 
 
 def measure_case(

@@ -18,7 +18,8 @@ from rich.table import Table
 
 from bench.cases import Case
 from bench.contest import ROOT, Outcome, Process
-from bench.entries import ALLOCATING, COPY, GIVEN, OURS
+from bench.entries import ALLOCATING, COPY, OURS
+from bench.provenance import provenance
 from wgslice.kept_costs.processor import processor
 
 __all__ = [
@@ -30,10 +31,10 @@ __all__ = [
     "clocked",
     "geometric_mean",
     "machine_of",
-    "ratio",
     "results_json",
     "show_failures",
     "show_summary",
+    "speed_up",
     "stem_of",
     "summary",
     "table",
@@ -52,16 +53,16 @@ def geometric_mean(values: Sequence[float]) -> float:
     return exp(sum(map(log, values)) / len(values))
 
 
-def ratio(outcomes: Mapping[str, Outcome], name: str, over: str) -> float | None:
-    """Best wall time of one contender over another's; None where either has none."""
+def speed_up(outcomes: Mapping[str, Outcome], name: str, over: str) -> float | None:
+    """How many times as fast one contender is as another, by best wall times; None where either has none."""
     if any(other not in outcomes or not outcomes[other].times for other in (name, over)):
         return None
-    return outcomes[name].best / outcomes[over].best
+    return outcomes[over].best / outcomes[name].best
 
 
 def table(results: Results, names: Sequence[str]) -> Table:
-    """Milliseconds of NumPy, and everybody's time over NumPy's."""
-    shown = Table(title="time over NumPy's: less is better", title_justify="left")
+    """Milliseconds of NumPy, and the speed-up of each contender over NumPy."""
+    shown = Table(title="speed-up over NumPy: larger is better", title_justify="left")
     shown.add_column("slice")
     shown.add_column("MiB", justify="right")
     shown.add_column("NumPy ms", justify="right")
@@ -73,7 +74,7 @@ def table(results: Results, names: Sequence[str]) -> Table:
     for case, outcomes in results.items():
         row = [case.name, f"{case.nbytes / MEBIBYTE:.3g}", f"{outcomes[ALLOCATING].best * 1e3:.3g}"]
         for name in others:
-            value = ratio(outcomes, name, ALLOCATING)
+            value = speed_up(outcomes, name, ALLOCATING)
             row.append("-" if value is None else f"{value:.2f}")
         ours = outcomes[OURS]
         row.append("-" if ours.failure else f"{case.nbytes / ours.best / 1e9:.2f}")
@@ -99,17 +100,15 @@ def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
 
 
 def means(what: str, results: Results, cases: Sequence[Case], names: Sequence[str]) -> dict[str, float]:
-    """Of some cases the means of our times over NumPy's and the buffer copy's, and of rivals' over ours."""
+    """Of some cases the means of our speed-ups over each other contender."""
     chosen = [results[case] for case in cases]
     found = {
-        f"wgslice over NumPy, {what}": [ratio(each, OURS, ALLOCATING) for each in chosen],
-        f"wgslice over NumPy with its array given, {what}": [ratio(each, OURS, GIVEN) for each in chosen],
-        f"wgslice over the buffer copy, {what}": [ratio(each, OURS, COPY) for each in chosen],
-        f"wgslice over the buffer copy by the GPU's own clock, {what}": list(map(clocked_ratio, chosen)),
+        f"speed-up over {name}, {what}": [speed_up(each, OURS, name) for each in chosen]
+        for name in names
+        if name != OURS
     }
-    for name in names:
-        if name not in (OURS, ALLOCATING, GIVEN, COPY):
-            found[f"{name} over wgslice, {what}"] = [ratio(each, name, OURS) for each in chosen]
+    clocked = [clocked_speed_up(each) for each in chosen]
+    found[f"speed-up over {COPY} by the GPU's own clock, {what}"] = clocked
     known = {label: [value for value in ratios if value is not None] for label, ratios in found.items()}
     return {
         f"{label}, geometric mean of {len(ratios)}": geometric_mean(ratios)
@@ -118,18 +117,18 @@ def means(what: str, results: Results, cases: Sequence[Case], names: Sequence[st
     }
 
 
-def clocked_ratio(outcomes: Mapping[str, Outcome]) -> float | None:
-    """Our time over the buffer copy's by the GPU's own clock; None where either has none."""
+def clocked_speed_up(outcomes: Mapping[str, Outcome]) -> float | None:
+    """Our speed-up over the buffer copy by the GPU's own clock; None where either has none."""
     ours, copy = (outcomes.get(name, Outcome()).gpu_times for name in (OURS, COPY))
-    return min(ours) / min(copy) if ours and copy else None
+    return min(copy) / min(ours) if ours and copy else None
 
 
 def worst(what: str, results: Results, cases: Sequence[Case]) -> dict[str, float]:
-    """Our times over NumPy's of some cases, their mean and the greatest."""
-    ratios = [value for case in cases if (value := ratio(results[case], OURS, ALLOCATING)) is not None]
-    label = f"wgslice over NumPy, {what}"
-    mean = f"{label}, geometric mean of {len(ratios)}"
-    return {mean: geometric_mean(ratios), f"{label}, worst": max(ratios)} if ratios else {}
+    """Our speed-ups over NumPy of some cases, their mean and the smallest."""
+    found = [value for case in cases if (value := speed_up(results[case], OURS, ALLOCATING)) is not None]
+    label = f"speed-up over {ALLOCATING}, {what}"
+    mean = f"{label}, geometric mean of {len(found)}"
+    return {mean: geometric_mean(found), f"{label}, worst": min(found)} if found else {}
 
 
 def scaling(results: Results) -> dict[str, float]:
@@ -219,6 +218,7 @@ def about(processes: Sequence[Process], arguments: Namespace) -> dict[str, Any]:
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> None:
-    """Write the results where they are kept."""
+    """Write the results where they are kept, with the code that they are of."""
+    content = {**provenance(content), **content}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

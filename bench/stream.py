@@ -169,7 +169,7 @@ def measure_stream(source: NDArray[Any], key: Any, path: Path, rounds: int) -> d
     return {
         "nbytes": expected.nbytes,
         "best_s": best,
-        "over_numpy": best["wgslice"] / best["NumPy"],
+        "speed_up": best["NumPy"] / best["wgslice"],
         "one_after_the_other_s": total,
         "shares": {stage: seconds[stage] / total for stage in STAGES},
     }
@@ -190,7 +190,7 @@ def stages(source: NDArray[Any], key: Any, target: NDArray[Any]) -> dict[str, fl
 def table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     """A row for each window."""
     shown = Table(title=f"streams between memory maps, limit {LIMIT}", title_justify="left")
-    for column in ("window", "MiB", "wgslice, GB/s", "over NumPy", *STAGES, "one after the other"):
+    for column in ("window", "MiB", "wgslice, GB/s", "speed-up over NumPy", *STAGES, "one after the other"):
         shown.add_column(column, justify="left" if column == "window" else "right")
     for name, stream in found.items():
         ours = stream["best_s"]["wgslice"]
@@ -198,7 +198,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> Table:
             name,
             f"{stream['nbytes'] / MEBIBYTE:.0f}",
             f"{stream['nbytes'] / ours / 1e9:.2f}",
-            f"{stream['over_numpy']:.2f}",
+            f"{stream['speed_up']:.2f}",
             *(f"{stream['shares'][stage]:.0%}" for stage in STAGES),
             f"{stream['one_after_the_other_s'] / ours:.2f}",
         )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from contextlib import nullcontext
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from rich.console import Console
 import wgslice as wg
 from bench.cases import CASES, Case, Cut
 from bench.chart import draw
+from bench.compilers.planned import LIMITS
 from bench.contest import ROOT, Entry, Outcome, Process, run_case
 from bench.entries import ALLOCATING, COPY, GIVEN, OURS, entries, entry_of
-from bench.family import CONTESTS, family_json, ratios, run_family
+from bench.family import CONTESTS, family_json, run_family, speed_ups
 from bench.graphs import GRAPHS, Focus, Rounds
+from bench.provenance import is_stale, provenance
 from bench.report import geometric_mean, machine_of, results_json, stem_of, summary, table, write_json
 from bench.rivals.onnx_models import cut_model, kept
 from bench.schedule import FIXED_NBYTES, Schedule, contest, outcome_line, say_what_is_left, scheduled
@@ -165,24 +168,54 @@ def test_what_is_printed_and_kept(tmp_path: Path) -> None:
     names = [OURS, ALLOCATING, "rival"]
     figures = summary(results, names)
     assert geometric_mean([1, 4]) == pytest.approx(2)
-    assert figures["wgslice over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(0.5)
-    assert figures["wgslice over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
-    assert figures["rival over wgslice, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
-    assert figures["wgslice over NumPy, permutes, geometric mean of 1"] == pytest.approx(3)
-    assert figures["rival over wgslice, permutes, geometric mean of 1"] == pytest.approx(2)
+    assert figures["speed-up over NumPy, 1 MiB and more, geometric mean of 2"] == pytest.approx(2)
+    assert figures["speed-up over NumPy, 4 MiB and more, worst"] == pytest.approx(1)
+    assert figures["speed-up over rival, 1 MiB and more, geometric mean of 1"] == pytest.approx(9)
+    assert figures["speed-up over NumPy, permutes, geometric mean of 1"] == pytest.approx(1 / 3)
+    assert figures["speed-up over rival, permutes, geometric mean of 1"] == pytest.approx(2)
     assert figures["time per byte from 1 to 256 MiB, worst over best"] == pytest.approx(3)
     shown = table(results, names)
     assert shown.row_count == len(results)
     assert list(shown.columns[-1].cells)[:2] == ["70", "-"]
+    assert [next(iter(column.cells)) for column in shown.columns[3:5]] == ["4.00", "0.44"]
     kept = results_json(results, [], {"record": 1.0}, {"once_s": {}, "calls": []}, ARGUMENTS)
     assert [each["axes"] for each in kept["slices"][:3]] == [(), (), (1, 0)]
-    kept["contenders"] = {name: {"adapter": "some adapter", "driver": "some driver 1.0"} for name in names}
+    described = {"adapter": "llvmpipe via Vulkan", "driver": "Mesa 22.3", "kind": "CPU"}
+    kept["contenders"] = dict.fromkeys(names, described)
     draw(kept, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").stat().st_size > 1000
     write_json(kept, tmp_path / "deep" / "results.json")
     read = json.loads((tmp_path / "deep" / "results.json").read_text())
     assert read["slices"][0]["outcomes"][OURS]["best_s"] in (0.1, 0.4)
     assert {outcome.get("failure") for outcome in read["slices"][1]["outcomes"].values()} <= {None, "cannot"}
+    assert read["commit"] is None or re.fullmatch(r"[0-9a-f]{40}( dirty)?", read["commit"])
+    assert not is_stale(read)
+
+
+@pytest.mark.parametrize(
+    "changed", ["kernel", "plan", "costs", "unknown case", "no fingerprints"], ids=lambda name: name
+)
+def test_figures_are_stale_when_plan_or_kernel_changes(changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = {"adapter": "llvmpipe via Vulkan", "driver": "Mesa 22.3", "kind": "CPU"}
+    content: dict[str, Any] = {
+        "contenders": {OURS: described},
+        "slices": [{"name": "f32 vertical flip"}, {"name": "crops of 5 x 5 RGB"}],
+        "batches": [{"name": BATCHES[0].name}],
+        "streams": {"a window": {}},
+    }
+    content |= provenance(content)
+    assert not is_stale(content)
+    if changed == "kernel":
+        monkeypatch.setattr("bench.provenance.kernel_module", lambda kernel: f"// {kernel}")
+    elif changed == "plan":
+        monkeypatch.setattr("bench.provenance.LIMITS", replace(LIMITS, workgroups=1000))
+    elif changed == "costs":
+        content["contenders"] = {OURS: {**described, "driver": "Mesa 25.0"}}
+    elif changed == "unknown case":
+        content["slices"][0]["name"] = "f32 vertical"
+    else:
+        del content["fingerprints"]
+    assert is_stale(content)
 
 
 class Clock:
@@ -454,8 +487,8 @@ def test_the_family_is_verified_and_timed(
             assert outcome.failure == ""
             assert len(outcome.times) == 2
         assert_clocked(outcomes[contenders[0][0]], device)
-        over = ratios(outcomes)
+        over = speed_ups(outcomes)
         assert list(over) == [name for name, *_ in contenders]
         assert next(iter(over.values())) == 1.0
-        assert shown["over_the_first"] == over
+        assert shown["speed_up_over"] == over
     assert kept["contenders"][contenders[0][0]]["adapter"] == str(device.adapter)

@@ -21,6 +21,7 @@ from PIL import Image
 
 import wgslice as wg
 from wgslice.cli import main
+from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import parse_key
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
@@ -223,6 +224,11 @@ BAD: list[tuple[list[str], str]] = [
         ["photo.png", ":, -1", "-o", "o.png"],
         "axis 1 and keeps the 3 channels; write 30:31 to keep the axis, or a .npy",
     ),
+    (
+        ["photo.png", "..., :2", "-o", "o.png"],
+        "o.png: shape (21, 31, 2) would be an image of grey with alpha: KEY keeps 2 of 3 channels; keep 1, 3",
+    ),
+    (["photo.png", "..., ::-2", "-o", "o.png"], "would be an image of grey with alpha"),
     (["photo.png", "None, 0, 0", "-o", "o.png"], "o.png: shape (1, 3) is no image"),
     (["volume.npy", "0", "-o", "o.npy", "--adapter", "voodoo"], "no adapter has 'voodoo' in its name"),
 ]
@@ -311,9 +317,44 @@ def test_a_channel_is_a_picture_and_so_is_a_table(folder: Path) -> None:
             check_same(np.asarray(image), np.ascontiguousarray(expected))
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["slice"], ["slice", "a.npy", "0"], ["polish"], ["slice", "--what"]]
-)
+def test_grey_with_alpha_stays_grey_with_alpha(folder: Path) -> None:
+    Image.fromarray(PHOTO[..., :2]).save("grey.png")
+    assert main(["slice", "grey.png", "::2", "-o", "out.png"]) == 0
+    with Image.open("out.png") as image:
+        assert image.mode == "LA"
+        check_same(np.asarray(image), np.ascontiguousarray(PHOTO[::2, :, :2]))
+
+
+def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "usage: wgslice" in shown.out
+    assert all(
+        f"\n    {command} " in shown.out for command in ("adapters", "slice", "kernel", "doctor", "tune")
+    )
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_progress_is_shown_on_a_terminal_only(
+    rich: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not rich:
+        monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with progress_bar() as progress:
+        assert progress is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress_bar() as progress:
+        assert progress is not None
+        progress(0.25, "pixels")
+        if not rich:
+            assert capsys.readouterr().err == "\r\x1b[K 25% pixels"
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.endswith("\r\x1b[K") or rich
+
+
+@pytest.mark.parametrize("arguments", [["slice"], ["slice", "a.npy", "0"], ["polish"], ["slice", "--what"]])
 def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(arguments)

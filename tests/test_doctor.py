@@ -13,7 +13,7 @@ from helpers import ADAPTERS, adapter_id, on_one_adapter
 import wgslice as wg
 from wgslice.cli import main
 from wgslice.doctor.quirks import QUIRKS, quirks_of
-from wgslice.doctor.report import Report, examine
+from wgslice.doctor.report import TESTED_SHARE, Report, examine
 from wgslice.doctor.selftest import KernelTest
 from wgslice.gpu.adapter import Adapter
 
@@ -42,7 +42,14 @@ KEYS = {
 
 @pytest.fixture(scope="module", params=ADAPTERS, ids=adapter_id)
 def report(request: pytest.FixtureRequest) -> Report:
-    return examine(request.param)
+    shown: list[tuple[float, str]] = []
+    found = examine(request.param, lambda *what: shown.append(what))
+    (begun, first), *tested = shown
+    assert (begun, first) == (0, "device")
+    assert sorted(kernel for _, kernel in tested) == sorted(test.kernel for test in found.tested.kernels)
+    assert [done for done, _ in tested] == sorted(done for done, _ in tested)
+    assert tested[-1][0] == TESTED_SHARE
+    return found
 
 
 def failing(report: Report) -> Report:
@@ -100,7 +107,7 @@ def test_the_keys_of_the_json_are_these(report: Report, of: type) -> None:
 def test_a_wrong_kernel_is_status_1_and_named(
     report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("wgslice.cli.doctor.examine", lambda adapter: failing(report))
+    monkeypatch.setattr("wgslice.cli.doctor.examine", lambda adapter, progress: failing(report))
     name = report.tested.kernels[-1].kernel
     assert main(["doctor"]) == 1
     shown = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The figures on the pages: each is one that the bench has kept, with the machine it was measured on."""
+"""The figures on the pages: each is one that the bench has kept, of today's code unless marked stale."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pages import PAGES, README, ROOT
 
 from bench.cases import CASES
 from bench.compilers.accesses import READ, WRITTEN
-from bench.compilers.planned import ASKED, planned
 from bench.costs import NAMES, pays_from
-from bench.report import geometric_mean, machine_of
+from bench.entries import ALLOCATING, COPY, GIVEN
+from bench.provenance import is_stale
+from bench.report import MEBIBYTE, geometric_mean, machine_of
 from bench.tasks import MANY_WINDOWS
 
 pytestmark = pytest.mark.slow
@@ -39,32 +40,70 @@ def rows(page: Path, first_cell: str, heading: str = "") -> list[tuple[str, list
     return [(name, cells.split(" | ")) for name, *_, cells in found]
 
 
+STALE = "**Stale figures**: measured before today's plans and kernels; they are being measured again."
+MEASURING = "Figures are being measured again"
+
+
+def cited(text: str) -> set[str]:
+    """The results files that a text links, or shows a picture of."""
+    return {f"{stem}.json" for stem in re.findall(r"bench/results/([^)\s]*)\.(?:json|png)\)", text)}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if cited(page.read_text("utf-8"))], ids=str)
+def test_sections_with_stale_figures_say_so(page: Path) -> None:
+    for section in re.split(r"^(?=## )", page.read_text("utf-8"), flags=re.MULTILINE):
+        stale = [name for name in cited(section) if is_stale(results(name))]
+        assert (STALE in section) == bool(stale), (section.partition("\n")[0], stale)
+
+
+def test_the_readme_has_no_stale_figures() -> None:
+    text = README.read_text("utf-8")
+    assert [name for name in cited(text) if is_stale(results(name))] == []
+    assert (MEASURING in text) == (not cited(text))
+
+
+def test_every_results_file_is_cited_by_a_page() -> None:
+    text = "".join(page.read_text("utf-8") for page in PAGES)
+    unused = [path.name for path in (ROOT / "bench" / "results").iterdir() if f"/{path.name})" not in text]
+    assert unused == []
+
+
 SLICES = r"\[[^]]*\]\([^)]*bench/results/[^)]*\.json\)"  # a row of means links its results
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 2), (HOW_FAST, 4)], ids=["README", "how-fast"])
-def test_figures_of_slices_are_those_of_the_results_with_their_machine(page: Path, least: int) -> None:
-    found = rows(page, SLICES)
-    assert len(found) >= least
+def speed_up(entry: dict[str, Any], name: str) -> float | None:
+    """How many times as fast as another contender the first one was; None where either has no time."""
+    outcomes = entry["outcomes"]
+    ours, other = (outcomes.get(each, {}).get("best_s") for each in (next(iter(outcomes)), name))
+    return other / ours if ours and other else None
+
+
+def mean_speed_up(kept: dict[str, Any], name: str) -> float | None:
+    """Over the slices with 1 MiB of output and more, without permutes and growing crops."""
+    chosen = {case.name for case in CASES if case.rivals and not case.axes and case.nbytes >= MEBIBYTE}
+    found = [speed_up(each, name) for each in kept["slices"] if each["name"] in chosen]
+    known = [value for value in found if value is not None]
+    return geometric_mean(known) if known else None
+
+
+def shown(value: float | None, form: str) -> str:
+    """A cell of a table."""
+    return "-" if value is None else f"{value:{form}}"
+
+
+def test_means_of_slices_are_those_of_the_results_with_their_machine() -> None:
+    found = rows(HOW_FAST, SLICES)
+    assert len(found) >= 4
+    rivals = ALLOCATING, GIVEN, COPY, "slice1.wgsl", "tinygrad WebGPU", "ONNX Runtime WebGPU"
     for link, (machine, *cells) in found:
         kept = results(link.rpartition("/")[2].rstrip(")"))
         assert machine == machine_of(kept)
-        labels = (
-            "wgslice over NumPy, 1 MiB and more",
-            "wgslice over NumPy with its array given, 1 MiB and more",
-            "wgslice over the buffer copy, 1 MiB and more",
-            "slice1.wgsl over wgslice, 1 MiB and more",
-            "tinygrad WebGPU over wgslice, 1 MiB and more",
-            "ONNX Runtime WebGPU over wgslice, 1 MiB and more",
+        assert cells == [shown(mean_speed_up(kept, name), ".2f") for name in rivals]
+    of_epyc = results(found[2][0].rpartition("/")[2].rstrip(")"))
+    for name in ("PyTorch", "ONNX Runtime"):
+        assert f"over {name} on the CPU {'is ' * (name == 'PyTorch')}{mean_speed_up(of_epyc, name):.2f}" in (
+            HOW_FAST.read_text("utf-8")
         )
-        for shown, label in zip(cells, labels, strict=True):
-            named = [
-                value for name, value in kept["summary"].items() if name.startswith(f"{label}, geometric")
-            ]
-            if shown == "-":
-                assert not named, label
-            else:
-                assert float(shown) == round(named[0], len(shown.partition(".")[2])), label
 
 
 def linked(suffix: str, heading: str = "") -> dict[str, Any]:
@@ -83,20 +122,9 @@ def test_figures_of_each_slice_are_those_of_the_results() -> None:
     links = [link.rpartition("/")[2].rstrip(")") for link, _ in rows(HOW_FAST, SLICES)]
     columns = [{each["name"]: each for each in results(name)["slices"]} for name in links]
     found = rows(HOW_FAST, "|".join(map(re.escape, columns[0])), "## Slices")
-    shown = {name: cells for name, (_, *cells) in found}
-    assert list(shown) == list(columns[0])
-    for name, cells in shown.items():
-        for cell, column in zip(cells, columns, strict=True):
-            outcomes = column[name]["outcomes"]
-            ours, numpy = (outcomes[other].get("best_s") for other in ("wgslice", "NumPy"))
-            assert cell == (f"{ours / numpy:.2f}" if ours and numpy else "-")
-
-
-def test_what_is_said_of_the_cpus_own_is_measured() -> None:
-    summary = results(rows(HOW_FAST, SLICES)[2][0].rpartition("/")[2].rstrip(")"))["summary"]
-    for name in ("PyTorch", "ONNX Runtime"):
-        (value,) = (value for label, value in summary.items() if label.startswith(f"{name} over wgslice, 1"))
-        assert re.search(rf"{name} on the CPU (takes )?{value:.2f}", HOW_FAST.read_text("utf-8"))
+    assert [name for name, _ in found] == list(columns[0])
+    for name, (_, *cells) in found:
+        assert cells == [shown(speed_up(column[name], ALLOCATING), ".3g") for column in columns]
 
 
 def test_regret_is_that_of_the_results() -> None:
@@ -107,13 +135,13 @@ def test_regret_is_that_of_the_results() -> None:
     assert sorted(cells[-1] for _, cells in found) == sorted(
         f"[each](../bench/results/{name})" for name in kept
     )
-    for adapter, (machine, *shown, link) in found:
+    for adapter, (machine, *figures_shown, link) in found:
         run = kept[link.rpartition("/")[2].rstrip(")")]
         ours = run["contenders"]["wgslice"]
         assert adapter.split()[-1] in f"{ours['adapter']} {ours['driver']}"
         assert machine == machine_of(run)
         kinds = dict.fromkeys(PERMUTED, "permutes") | {task.name: "windows" for task in MANY_WINDOWS}
-        for cell, (kind, figures) in zip(shown, product(KINDS, ("shipped", "tuned")), strict=True):
+        for cell, (kind, figures) in zip(figures_shown, product(KINDS, ("shipped", "tuned")), strict=True):
             chosen = [
                 each["ways_s"][each[figures]["chosen"]] / min(each["ways_s"].values())
                 for each in run["slices"]
@@ -129,28 +157,29 @@ def test_regret_is_that_of_the_results() -> None:
 
 
 def test_streams_are_those_of_the_results() -> None:
-    """A row for each window of each run that is kept: over NumPy, GB/s, and the share of each stage."""
+    """A row for each window of each run that is kept: speed-up, GB/s, and the share of each stage."""
     page = ROOT / "docs" / "streaming.md"
     kept = sorted((ROOT / "bench" / "results").glob("*-stream.json"))
     assert kept
     for path in kept:
         assert f"](../bench/results/{path.name})" in page.read_text("utf-8")
         run = results(path.name)
-        shown = dict(rows(page, r"[^|]*`\[[^|]*\]`", f"{path.name})"))
-        assert list(shown) == [name.replace(", [", ", `[") + "`" for name in run["streams"]]
-        for cells, stream in zip(shown.values(), run["streams"].values(), strict=True):
-            speed = stream["nbytes"] / stream["best_s"]["wgslice"] / 1e9
+        found = rows(page, r"[^|]*`\[[^|]*\]`", f"{path.name})")
+        assert [name for name, _ in found] == [name.replace(", [", ", `[") + "`" for name in run["streams"]]
+        for (_, cells), stream in zip(found, run["streams"].values(), strict=True):
+            best = stream["best_s"]
+            speed = stream["nbytes"] / best["wgslice"] / 1e9
             shares = [f"{share:.0%}" for share in stream["shares"].values()]
-            assert cells == [f"{stream['over_numpy']:.2f}", f"{speed:.2f}", *shares]
+            assert cells == [f"{best['NumPy'] / best['wgslice']:.2f}", f"{speed:.2f}", *shares]
 
 
 def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
     """What devices go by until they are tuned: measured with the driver that is named, or assumed."""
     page = ROOT / "docs" / "tuning.md"
-    shown = dict(rows(page, r"`[^`|]*\.json`", "## What is shipped"))
+    listed = dict(rows(page, r"`[^`|]*\.json`", "## What is shipped"))
     folder = ROOT / "src" / "wgslice" / "plans" / "figures"
-    assert sorted(shown) == sorted(f"`{path.name}`" for path in folder.glob("*.json"))
-    for name, (_, said) in shown.items():
+    assert sorted(listed) == sorted(f"`{path.name}`" for path in folder.glob("*.json"))
+    for name, (_, said) in listed.items():
         kept = json.loads((folder / name.strip("`")).read_text("utf-8"))
         if "adapter" in kept:
             assert kept["measured"].startswith("medians of 3 measurements, by `python -m bench.figures`")
@@ -170,31 +199,28 @@ def test_figures_of_permutes_are_those_of_the_results() -> None:
     found = rows(HOW_FAST, "|".join(map(re.escape, permutes)), "## Permutes")
     assert {name for name, _ in found} == set(permutes)
     for name, (_, ours, *others) in found:
-        outcomes = permutes[name]["outcomes"]
-        best = outcomes["wgslice"]["best_s"]
-        assert ours == f"{best * 1e3:.1f}"
+        assert ours == f"{permutes[name]['outcomes']['wgslice']['best_s'] * 1e3:.1f}"
         names = ("NumPy", "PyTorch", "ONNX Runtime", "tinygrad WebGPU")
-        times = [outcomes[other].get("best_s") for other in names]
-        assert others == [f"{time / best:.2f}" if time else "-" for time in times]
+        assert others == [shown(speed_up(permutes[name], other), ".2f") for other in names]
 
 
 def test_figures_of_compilers_are_those_of_the_results() -> None:
     """AMD's inverse throughput, instructions of the others, and the useful shares of what is touched."""
     kept = results("compilers-mesa-25-0-7.json")
-    cases = {case.name: case for case in ASKED}
     found = rows(HOW_FAST, r"[^|`]*", "## What GPU compilers say")[2:]
     assert len(found) >= 15
     for name, (kernels, *cells) in found:
-        assert kernels == ", ".join(f"`{step.name}`" for step in planned(cases[name]).steps)
-        taken = [variant["compilers"] for variant in kept["variants"] if name in variant["slices"]]
-        shown = [
+        variants = [variant for variant in kept["variants"] if name in variant["slices"]]
+        assert {*re.findall(r"`(\w+)`", kernels)} == {variant["kernel"] for variant in variants}
+        taken = [variant["compilers"] for variant in variants]
+        expected = [
             f"{sum(said[device][figure] for said in taken):.0f}"
             for device in kept["devices"]
             for figure in ["inverse throughput" if device.startswith("AMD") else "instructions"]
         ]
         touched = kept["accesses"][name].values()
-        shown += [f"{min(of_wave[share] for of_wave in touched):.2f}" for share in (READ, WRITTEN)]
-        assert cells == shown, name
+        expected += [f"{min(of_wave[share] for of_wave in touched):.2f}" for share in (READ, WRITTEN)]
+        assert cells == expected, name
 
 
 def test_figures_of_the_older_compiler_are_those_of_the_results() -> None:
@@ -217,8 +243,8 @@ def test_figures_of_windows_are_those_of_the_results() -> None:
     for window, (_, cells) in zip(windows, found, strict=True):
         first, *others = map(float, cells)
         assert first == round(window["outcomes"]["extract_windows"]["best_s"] * 1e3, 1)
-        over = list(window["over_the_first"].values())[2:]  # after those of extract_windows itself
-        assert others == [round(value, 1) for value in over]
+        over = [speed_up(window, name) for name in window["outcomes"]][2:]  # after extract_windows itself
+        assert others == [round(value, 1) for value in over if value is not None]
 
 
 def test_figures_of_gradients_are_those_of_the_results() -> None:
@@ -227,7 +253,8 @@ def test_figures_of_gradients_are_those_of_the_results() -> None:
     assert [name for name, _ in found] == list(gradients)
     for name, (best, *others) in found:
         assert best == f"{gradients[name]['outcomes']['slice_grad']['best_s'] * 1e3:.1f}"
-        assert others == [f"{value:.1f}" for value in list(gradients[name]["over_the_first"].values())[1:]]
+        names = [*gradients[name]["outcomes"]][1:]
+        assert others == [shown(speed_up(gradients[name], other), ".1f") for other in names]
 
 
 def test_figures_of_windows_that_are_written_and_of_batches_are_those_of_the_results() -> None:
@@ -237,11 +264,11 @@ def test_figures_of_windows_that_are_written_and_of_batches_are_those_of_the_res
     found = rows(HOW_FAST, "|".join(re.escape(each["name"]) for each in kept), heading)
     assert [name for name, _ in found] == [each["name"] for each in kept]
     for each, (_, (_, best, *others)) in zip(kept, found, strict=True):
-        over = each["over_the_first"]
-        assert best == f"{each['outcomes'][next(iter(over))]['best_s'] * 1e3:.1f}"
+        first, *rest = each["outcomes"]
+        assert best == f"{each['outcomes'][first]['best_s'] * 1e3:.1f}"
         names = ("extract_windows", "a buffer copy", "NumPy", "PyTorch")
-        shown = [next((over[key] for key in over if key.startswith(name)), None) for name in names]
-        assert others == ["-" if value is None else f"{value:.2f}" for value in shown]
+        rivals = [next((key for key in rest if key.startswith(name)), "") for name in names]
+        assert others == [shown(speed_up(each, rival), ".2f") for rival in rivals]
 
 
 def test_figures_of_graphs_are_those_of_the_results() -> None:
@@ -252,7 +279,8 @@ def test_figures_of_graphs_are_those_of_the_results() -> None:
         first, *others = map(float, cells)
         ours = graph["outcomes"]["wgslice.onnx, tensors"]
         assert first == round(ours["best_s"] * 1e3, 1)
-        assert others[:3] == [round(value, 1) for value in list(graph["over_the_first"].values())[1:]]
+        over = [speed_up(graph, name) for name in [*graph["outcomes"]][1:]]
+        assert others[:3] == [round(value, 1) for value in over if value is not None]
         nbytes = [int(digits.replace(",", "")) for digits in re.findall(r"([\d,]+) bytes", ours["plan"])]
         assert others[3:] == [round(value / 2**20, 1) for value in nbytes]
 
@@ -265,9 +293,9 @@ def test_costs_are_those_of_the_results() -> None:
     assert machine_of(kept) in section
     once = {name: float(cells[0]) for name, cells in rows(HOW_FAST, "|".join(NAMES))}
     assert once == {name: round(kept["costs"]["once_s"][name], 2) for name in NAMES}
-    shown = {int(name.split()[0]): cells for name, cells in rows(HOW_FAST, r"\d+ KiB")}
+    calls = {int(name.split()[0]): cells for name, cells in rows(HOW_FAST, r"\d+ KiB")}
     for call in kept["costs"]["calls"]:
-        ours, theirs = shown[call["nbytes"] // 1024]
+        ours, theirs = calls[call["nbytes"] // 1024]
         assert float(ours) == float(f"{call['wgslice_s'] * 1e3:.2g}")
         assert float(theirs) == float(f"{call['numpy_s'] * 1e3:.2g}")
     start = kept["costs"]["start_s"]
@@ -278,20 +306,6 @@ def test_costs_are_those_of_the_results() -> None:
     assert worth
     assert f"from {worth // 1024} KiB on" in section
     assert ("never quicker than NumPy" in section) == (quicker is None)
-
-
-def test_the_readmes_costs_are_those_of_the_page() -> None:
-    readme = re.sub(r"\s+", " ", README.read_text("utf-8"))
-    (name,) = re.findall(r"bench/results/(\S*\.json)\) \(AMD", HOW_FAST.read_text("utf-8"))
-    kept = results(name)
-    once, calls = kept["costs"]["once_s"], kept["costs"]["calls"]
-    assert f"On {machine_of(kept)}, with lavapipe of Mesa 22.3" in readme
-    assert f"{once['make a device']:.1f} s for its device" in readme
-    assert f"{once['first operator']:.1f} s for its first operator" in readme
-    assert f"takes {min(call['wgslice_s'] for call in calls) * 1e3:.1f} ms" in readme
-    worth, _ = pays_from(kept["costs"])
-    assert worth
-    assert f"from {worth // 1024} KiB on" in readme
 
 
 def test_what_was_not_run_is_said_in_one_place() -> None:

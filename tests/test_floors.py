@@ -16,7 +16,7 @@ SOURCE = Path(wgslice.__file__).parent
 
 # From the bottom up. A room imports from its own folder and from the floors below.
 FLOORS = [
-    ["errors", "dtypes", "arguments", "awaited", "layout", "rearrange", "version"],
+    ["errors", "dtypes", "arguments", "dask", "layout", "rearrange", "version"],
     ["dialects"],
     ["plans"],
     ["kept_costs"],
@@ -26,7 +26,7 @@ FLOORS = [
     ["operators"],
     ["arrays"],
     [
-        *("dask", "onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"),
+        *("onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"),
         *("streaming", "zarr"),
     ],
     ["cli", "demo"],  # use the public names of the package too

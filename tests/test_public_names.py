@@ -128,7 +128,7 @@ SIGNATURES = {
     wg.adapters: "()",
     wg.explain: "(what, device=None)",
     wg.default_device: "()",
-    wg.selftest: "(device=None)",
+    wg.selftest: "(device=None, *, progress=None)",
     wg.Slice1: "(input, output, offsets, sizes, strides=None)",
     wg.tune: "(device=None, *, progress=None)",
     wg.TensorDesc: "(dtype, sizes, strides=None)",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
-from zarr.storage import LocalStore
+from zarr.storage import LocalStore, LoggingStore, MemoryStore
 
 import wgslice as wg
 from wgslice.streaming.pages import fetch, mapped, release, runs
@@ -238,9 +238,9 @@ def read_only(array: Any) -> Any:
 
 
 WRONG: list[tuple[Any, Any, Any, dict[str, Any], type[Exception], str]] = [
-    (CUBE, np.s_[0, 0, 0, 0], None, {}, IndexError, "too many indices"),
-    (CUBE, 13, None, {}, IndexError, "index 13 is out of bounds for axis 0 with size 13"),
-    (CUBE, [1, 2], None, {}, IndexError, "only integers, slices"),
+    (CUBE, np.s_[0, 0, 0, 0], None, {}, IndexError, "stream: key: too many indices"),
+    (CUBE, 13, None, {}, IndexError, "stream: key: index 13 is out of bounds"),
+    (CUBE, [1, 2], None, {}, IndexError, "stream: key: only integers, slices"),
     (CUBE, 0, None, {"limit": "many"}, ValueError, "stream: limit = 'many': must be a number of bytes"),
     (CUBE, 0, None, {"limit": 10}, ValueError, "stream: limit = 10: must be at least 1 KiB"),
     (np.zeros((1,) * 9), 0, None, {}, ValueError, "stream: the source has rank 9: the rank must be 0 to 8"),
@@ -256,7 +256,7 @@ WRONG: list[tuple[Any, Any, Any, dict[str, Any], type[Exception], str]] = [
     (CUBE, 0, np.zeros((17, 19), np.int32), {}, TypeError, "stream: out has dtype int32, the source uint32"),
     (CUBE, 0, [[0]], {}, TypeError, "stream: out is of type list: must have shape and dtype"),
     (CUBE, 0, read_only(np.zeros((17, 19), CUBE.dtype)), {}, ValueError, "stream: out cannot be written"),
-    (CUBE, 0, CUBE[1], {}, ValueError, "stream: out and the source lie in the same memory"),
+    (CUBE, 0, CUBE[1], {}, ValueError, "stream: out overlaps the source in memory"),
     (CUBE, 0, None, {"device": 3}, TypeError, "stream: device is of type int"),
 ]
 
@@ -274,6 +274,57 @@ def test_what_is_wrong_is_said_before_anything_is_read(
         wg.stream(watched, key, out, **options)
     assert message in str(raised.value)
     assert watched is source or not watched.read
+
+
+def test_a_file_mapped_twice_takes_disjoint_bytes_only(tmp_path: Path) -> None:
+    """By other maps, names, dtypes and starts in the file; what is refused is not written to."""
+    path, linked = tmp_path / "array.npy", tmp_path / "linked.npy"
+    np.save(path, numbered((64, 512)))
+    linked.hardlink_to(path)
+    before = path.read_bytes()
+    source = np.load(path, mmap_mode="r")
+    header = source.offset
+    rows = np.memmap(linked, source.dtype, "r+", header + 32 * 512 * 4, (32, 512))  # the last 32
+    for whole in (np.load(path, mmap_mode="r+"), np.load(linked, mmap_mode="r+")):
+        cases = [
+            (source, np.s_[::-1], whole),
+            (source[:33], np.s_[:32], np.asarray(whole)[32:]),
+            (np.load(path, mmap_mode="c")[::2], ..., whole[1:65:2][:32]),
+            (source[:, ::-1], np.s_[32:], rows),
+        ]
+        for part, key, out in cases:
+            with pytest.raises(ValueError, match="stream: out overlaps the source in memory, or in its file"):
+                wg.stream(part, key, out)
+    assert path.read_bytes() == before
+    expected = source[:32, ::-1].copy()
+    wg.stream(source[:32], np.s_[:, ::-1], rows)
+    check_same(source[32:].copy(), expected)
+    np.save(tmp_path / "other.npy", numbered((64, 512)))
+    private = np.load(tmp_path / "other.npy", mmap_mode="r+")
+    assert wg.stream(source, np.s_[::-1], private) is private
+
+
+def test_a_store_opened_twice_is_refused_as_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    in_memory = MemoryStore()
+    zarr.create_array(in_memory, name="a", data=CUBE[0])
+    zarr.create_array(tmp_path / "group" / "a", data=CUBE[0])
+    zarr.create_array(tmp_path / "group" / "b", data=CUBE[0])
+    pairs = [
+        (zarr.open_array(in_memory.with_read_only(True), path="a"), zarr.open_array(in_memory, path="a")),
+        (zarr.open_array("group/a", mode="r"), zarr.open_array(tmp_path / "group", path="a")),
+        (zarr.open_array("group/a", mode="r"), zarr.open_array(LoggingStore(LocalStore("group")), path="a")),
+    ]
+    for source, out in pairs:
+        with pytest.raises(ValueError, match="stream: out overlaps the source"):
+            wg.stream(source, np.s_[::-1], out)
+        assert np.array_equal(out[:], CUBE[0])
+    other = zarr.open_array("group/b")
+    wg.stream(pairs[1][0], np.s_[::-1], other)
+    check_same(np.asarray(other[:]), CUBE[0, ::-1].copy())
+    copy = zarr.create_array(MemoryStore(), name="a", data=CUBE[0])
+    wg.stream(pairs[0][0], np.s_[::-1], copy)
+    check_same(np.asarray(copy[:]), CUBE[0, ::-1].copy())
 
 
 def test_tensors_that_cannot_be_written_are_refused(device: wg.Device) -> None:

@@ -34,9 +34,9 @@ ASKED: list[Case] = [
 ]
 
 
-def planned(case: Case) -> Plan:
+def planned(case: Case, limits: Limits = LIMITS) -> Plan:
     """A slice, a gradient or windows, from one tensor to another."""
-    terms, work = Terms(LIMITS), case.work
+    terms, work = Terms(limits), case.work
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
         return plan_slice_grad(work.taken, False, *sides, case.itemsize, terms)

@@ -10,7 +10,6 @@ from wgslice.arrays.padding import pad
 from wgslice.arrays.repeating import repeat, tile
 from wgslice.arrays.shifting import roll
 from wgslice.arrays.taking import take
-from wgslice.dask import register_when_imported
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import (
     ComputationRefused,
@@ -44,8 +43,6 @@ from wgslice.tuning.tune import Tuning, tune
 from wgslice.version import VERSION
 
 __version__ = VERSION
-
-register_when_imported()
 
 
 if not TYPE_CHECKING:  # which would take any name for an attribute

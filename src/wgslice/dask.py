@@ -1,57 +1,43 @@
-"""Tensors as chunks of Dask's arrays, made known to Dask once a program imports it.
+"""Tensors as chunks of Dask's arrays: what Dask looks up by the type of a chunk.
 
-Nearly all that Dask does with chunks it does by NumPy's protocols, which tensors have. What it looks up by
-the type of a chunk beside that is registered here.
+Nearly all that Dask does with chunks goes by protocols that tensors have: NumPy's, `__sizeof__` and
+`__dask_tokenize__`. Two registrations remain. They wait until a tensor is made, or meets an array of another
+library, in a program that has imported `dask.array`, so that neither package imports the other.
 """
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.awaited import once_imported
-from wgslice.tensors.tensor import Tensor
+__all__ = ["register"]
 
-__all__ = ["register_when_imported"]
-
-
-def register_when_imported() -> None:
-    """Let Dask know tensors, in each of its modules as soon as that is imported."""
-    once_imported("dask.sizeof", register_size)
-    once_imported("dask.array.chunk_types", register_chunk)
-    once_imported("dask.array.dispatch", register_functions)
+registered: set[type] = set()
 
 
-def register_size() -> None:
-    """How many bytes a result takes, by which workers limit what they hold."""
-    from dask.sizeof import sizeof
+def register(kind: type) -> bool:
+    """Register a type of tensors with `dask.array` if that is imported; return whether this call did so.
 
-    sizeof.register(Tensor, nbytes_of)
+    Never raises: an older Dask lacks some of these names, and tensors do not depend on Dask.
+    """
+    if kind in registered or "dask.array" not in sys.modules:
+        return False
+    registered.add(kind)
+    with suppress(Exception):
+        from dask.array.chunk_types import register_chunk_type
 
+        register_chunk_type(kind)  # beside a Dask array a tensor becomes a chunk
+    with suppress(Exception):
+        from dask.array.dispatch import to_numpy_dispatch
 
-def register_chunk() -> None:
-    """That a tensor beside a Dask array is to become one of its chunks."""
-    from dask.array.chunk_types import register_chunk_type
-
-    register_chunk_type(Tensor)
-
-
-def register_functions() -> None:
-    """What joins chunks, takes of them, makes them and brings them back."""
-    from dask.array import dispatch
-
-    dispatch.concatenate_lookup.register(Tensor, np.concatenate)
-    dispatch.take_lookup.register(Tensor, np.take)
-    dispatch.to_numpy_dispatch.register(Tensor, read)
+        to_numpy_dispatch.register(kind, elements)  # for `to_backend("numpy")`
+    return True
 
 
-def nbytes_of(tensor: Tensor) -> int:
-    """Bytes of a tensor's elements."""
-    return tensor.nbytes
-
-
-def read(tensor: Tensor, **_: Any) -> NDArray[Any]:
-    """A tensor's elements."""
-    return tensor.numpy()
+def elements(tensor: Any, **_: Any) -> NDArray[Any]:
+    """Read a tensor back, for `to_backend("numpy")`."""
+    array: NDArray[Any] = tensor.numpy()
+    return array

@@ -31,7 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0, 1 for what is refused or wrong, 2 for wrong usage, 130 for Ctrl-C.
     """
     words = sys.argv[1:] if argv is None else argv
-    arguments = parser().parse_args([guarded(word) for word in words])
+    described = parser()
+    if not words:
+        described.print_help()
+        return 0
+    arguments = described.parse_args([guarded(word) for word in words])
     try:
         status: int | None = arguments.run(arguments)
     except (

@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from typing import Any
 
+from wgslice.cli.progress import progress_bar
 from wgslice.doctor.report import examine
 
 __all__ = ["add_doctor"]
@@ -21,6 +22,7 @@ def add_doctor(commands: Any) -> None:
 
 def show_report(arguments: Namespace) -> int:
     """Print the report; the status is 1 where a kernel is wrong."""
-    report = examine(arguments.adapter)
+    with progress_bar() as progress:
+        report = examine(arguments.adapter, progress)
     print(json.dumps(report.as_json(), indent=1) if arguments.json else report)
     return 0 if report.tested.passed else 1

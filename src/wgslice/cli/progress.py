@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and none in a pipe, or without the package rich."""
+"""Progress on a terminal: a bar by the package rich, a line of text without it; nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -9,13 +9,23 @@ from typing import Any
 
 __all__ = ["progress_bar"]
 
+ERASE_LINE = "\r\x1b[K"
+
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """A bar on a terminal, and what moves it."""
-    bar = new_bar() if sys.stderr.isatty() else None
-    if bar is None:
+    """Yield what shows progress, a share from 0 to 1 and words; None where stderr is no terminal."""
+    if not sys.stderr.isatty():
         yield None
+        return
+    bar = new_bar()
+    if bar is None:
+        try:
+            yield lambda done, what: print(
+                f"{ERASE_LINE}{done:4.0%} {what}", end="", file=sys.stderr, flush=True
+            )
+        finally:
+            print(ERASE_LINE, end="", file=sys.stderr, flush=True)
         return
     with bar:
         task = bar.add_task("", total=1.0)

@@ -92,7 +92,7 @@ def parse_chunks(text: str | None, path: Path, shape: tuple[int, ...]) -> tuple[
 
 
 def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> None:
-    """Refuse colours that would become a picture's columns: rows or columns were dropped, and they stay."""
+    """Refuse colours that would become columns, where KEY drops rows or columns, or grey with alpha."""
     kept = [item for item in selection.items if item is not None]
     dropped = {axis: item for axis, item in enumerate(kept) if isinstance(item, int)}
     coloured = len(sizes) == 3 and sizes[2] <= CHANNELS and 2 not in dropped
@@ -101,6 +101,11 @@ def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> N
         raise ValueError(
             f"{path}: shape {selection.shape} is no image: KEY drops axis {axis} and keeps the {sizes[2]} "
             f"channels; write {index}:{index + 1} to keep the axis, or a .npy file"
+        )
+    if len(selection.shape) == 3 and selection.shape[2] == 2 and sizes[-1] != 2:
+        raise ValueError(
+            f"{path}: shape {selection.shape} would be an image of grey with alpha: KEY keeps 2 of "
+            f"{sizes[-1]} channels; keep 1, 3 or 4, or write a .npy file"
         )
 
 

@@ -79,8 +79,8 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     if index is None or isinstance(item, bool):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
-            f"indices here; axis {axis} got {type(item).__name__}; x[key] takes arrays of integers and masks "
-            "too, and makes no view of them but a copy"
+            f"indices here; axis {axis} got {type(item).__name__}; arrays of indices and masks need a "
+            "tensor, asarray(…)[key]"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ LIMITS = (
     "max-compute-workgroup-storage-size",
     "max-storage-buffers-per-shader-stage",
 )
+
+TESTED_SHARE = 0.95  # of the time of a report; the rest is for speeds
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,14 @@ class Report:
         return "\n".join(lines)
 
 
-def examine(adapter: str | None = None) -> Report:
-    """Test a device of an adapter, and time it."""
+def examine(adapter: str | None = None, progress: Callable[[float, str], None] | None = None) -> Report:
+    """Test a device of an adapter, and time it; `progress` gets the share that is done, and of what."""
+    report = progress or (lambda _, __: None)
+    report(0, "device")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         device = default_device() if adapter is None else Device.request(adapter)
-    tested = selftest(device)
+    tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
     given = device.wgpu_device
     return Report(
         versions=versions(),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import perf_counter
@@ -99,7 +99,9 @@ class SelfTest:
         return "\n".join([head, *(f"  {test}" for test in self.kernels)])
 
 
-def selftest(device: Device | str | None = None) -> SelfTest:
+def selftest(
+    device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
+) -> SelfTest:
     """Try every kernel that a device may choose against NumPy, and stop using those that are wrong.
 
     Each is tried at both sides of every condition under which it is taken, byte by byte and beside what it
@@ -110,6 +112,8 @@ def selftest(device: Device | str | None = None) -> SelfTest:
     ----------
     device : Device or str, optional
         The default device if there is none given.
+    progress : callable, optional
+        Called after each kernel with the share of kernels that were tried, from 0 to 1, and with its name.
 
     Returns
     -------
@@ -138,13 +142,13 @@ def selftest(device: Device | str | None = None) -> SelfTest:
         device = checked_device(device)
     start = perf_counter()
     limits = replace(device.limits, distrusted=frozenset())
-    tests = tuple(run(device, limits))
+    tests = tuple(run(device, limits, progress or (lambda _, __: None)))
     failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
     device.update_limits(lambda current: replace(current, distrusted=failed))
     return SelfTest(device.adapter, tests, perf_counter() - start)
 
 
-def run(device: Device, limits: Limits) -> list[KernelTest]:
+def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) -> list[KernelTest]:
     """Run the trials of each kernel: one thread waits for the driver, which compiles, another prepares."""
     most = MOST_PIPELINES_IN_SOFTWARE if device.adapter.software else MOST_PIPELINES
     devices: SimpleQueue[Device] = SimpleQueue()
@@ -156,6 +160,9 @@ def run(device: Device, limits: Limits) -> list[KernelTest]:
             for all_trials in (window_trials(limits), insert_trials(limits), copy_trials(limits))
             for kernel, trials in by_kernel(all_trials, limits).items()
         }
+        names = {test: kernel.value for kernel, test in tests.items()}
+        for count, test in enumerate(as_completed(names), 1):
+            progress(count / len(names), names[test])
     return [tests[kernel].result() for kernel in Kernel if kernel in tests]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wgslice.dask import register
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.numpy_functions import describing, joining, likes, moving, splitting, uploading, viewing
@@ -50,7 +51,8 @@ def call_function(
 ) -> Any:
     """What `Tensor.__array_function__` gives: NumPy calls it for any of its functions that gets a tensor."""
     if not all(issubclass(each, Tensor | np.ndarray) for each in types):
-        return NotImplemented  # another library's array is asked next
+        # Another library's array is asked next, or again where it is Dask's and did not know tensors yet.
+        return function(*arguments, **options) if register(Tensor) else NotImplemented
     name = f"{function.__module__}.{function.__name__}"
     if function in LIKE:
         with named(name):

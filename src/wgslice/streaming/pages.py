@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PAGE_NBYTES", "as_before", "fetch", "mapped", "release"]
+__all__ = ["PAGE_NBYTES", "as_before", "fetch", "mapped", "mapping", "place_in", "release", "runs"]
 
 PAGE_NBYTES = 4096  # of most systems; where it is more, some pages are read for nothing
 MOST_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
@@ -79,9 +79,18 @@ def place_in(memory: mmap.mmap, part: NDArray[Any]) -> int:
 
 def mapped(array: Any) -> mmap.mmap | None:
     """The memory map that an array is a part of, whose pages are those of its file."""
-    shared = False
-    while isinstance(array, np.ndarray):
-        shared = shared or (isinstance(array, np.memmap) and array.mode in ("r", "r+", "w+"))
-        array = array.base
+    whole = mapping(array)
     # of a map that keeps changes to itself, what is left is lost
-    return array if shared and isinstance(array, mmap.mmap) else None
+    if whole is None or whole.mode not in ("r", "r+", "w+"):
+        return None
+    assert isinstance(whole.base, mmap.mmap)
+    return whole.base
+
+
+def mapping(array: Any) -> np.memmap[Any, Any] | None:
+    """The array of a whole memory map that an array is a part of; None for other arrays."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
+            return array
+        array = array.base
+    return None

@@ -13,6 +13,7 @@ from wgslice.layout import check_disjoint
 from wgslice.streaming.cuts import Edges
 from wgslice.streaming.pages import release
 from wgslice.streaming.sources import Source, block_starts
+from wgslice.streaming.storage import share_storage
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["STRIP_NBYTES", "Sink", "check_target", "copy_in_strips"]
@@ -75,10 +76,10 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
         )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("out cannot be written: a memory map is opened for writing by the mode 'r+'")
-    arrays = isinstance(out, np.ndarray) and isinstance(source.array, np.ndarray)
-    if out is source.array or (arrays and np.may_share_memory(out, source.array)):
+    if share_storage(out, source.array):
         raise ValueError(
-            "out and the source lie in the same memory: what is written would be read again; write elsewhere"
+            "out overlaps the source in memory, or in its file or store: elements would be overwritten "
+            "before they are read; give an out of its own"
         )
     if isinstance(out, Tensor):
         check_disjoint(out.layout)

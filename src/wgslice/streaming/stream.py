@@ -70,11 +70,11 @@ def stream(
     Raises
     ------
     IndexError, TypeError
-        NumPy's, of the key.
+        NumPy's, of the key; arrays of indices and masks are refused.
     ValueError, TypeError
         The limit is none or below 1 KiB, the rank is above 8, the dtype is not one of 1, 2, 4, 8 or 16 bytes,
-        `out` differs in shape or dtype, cannot be written, or lies in the source's memory, or its device is
-        not `device`. Nothing has been written then.
+        `out` differs in shape or dtype, cannot be written, or overlaps the source in memory, in its file or
+        in its store, or its device is not `device`. Nothing has been written then.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left, or is gone.
 
@@ -99,7 +99,8 @@ def stream(
         opened = Source.of(source)
         if len(opened.shape) > MAX_RANK:
             raise ValueError(f"the source has rank {len(opened.shape)}: the rank must be 0 to {MAX_RANK}")
-        selection = selected(opened.shape, key)
+    selection = selected(opened.shape, key)
+    with named("stream"):
         nbytes = limit_nbytes(limit)
         if out is None:
             out = np.empty(selection.shape, opened.dtype)
@@ -154,10 +155,13 @@ def without_words(_: float, __: str) -> None:
 
 def selected(shape: tuple[int, ...], key: Any) -> Selection:
     """What a key selects; sizes may be any here, since no tensor has them."""
-    if isinstance(key, Selection):
-        key.check(shape)
-        return key
-    return basic_index(shape, key)
+    try:
+        if isinstance(key, Selection):
+            key.check(shape)
+            return key
+        return basic_index(shape, key)
+    except (IndexError, TypeError, ValueError) as error:
+        raise type(error)(f"stream: key: {error}") from None
 
 
 def device_for(out: Any, device: Device | str | None) -> Device:

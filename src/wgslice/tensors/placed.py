@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.dask import register
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
@@ -75,6 +76,9 @@ class Placed(Shaped):
     buffer: Buffer
     dtype: DType
     layout: Layout
+
+    def __post_init__(self) -> None:
+        register(type(self))
 
     @property
     def operand(self) -> Operand:

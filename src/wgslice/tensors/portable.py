@@ -26,6 +26,10 @@ class Portable(Readable):
             elements = self.numpy().reshape(-1).view(np.uint8)  # of other dtypes NumPy copies some in band
             return unpickled, (elements, self.dtype, self.shape)
 
+    def __sizeof__(self) -> int:
+        """Bytes of the object and of its elements, by which Dask's workers limit what they hold."""
+        return object.__sizeof__(self) + self.nbytes
+
     def __dask_tokenize__(self) -> Any:
         """What Dask names a task by that is given this tensor: its elements, which are read back."""
         tokens = import_module("dask.base")

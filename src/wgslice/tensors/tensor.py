@@ -20,7 +20,7 @@ from wgslice.gpu.recording import run_copy
 from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped
-from wgslice.tensors.absent import INSTEAD, remedy_of
+from wgslice.tensors.absent import INSTEAD, refused, remedy_of
 from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
 from wgslice.tensors.namespaced import Namespaced
@@ -224,6 +224,26 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
             return viewed(self, layout)
         with named("ravel"):
             return packed_copy(self).reshape(-1)
+
+    def sum(self) -> Tensor:
+        """Sum of a tensor without elements: 0. Dask asks for it to describe chunks of rank 0.
+
+        Returns
+        -------
+        Tensor
+            Of rank 0 and the tensor's own dtype, in a buffer of its own.
+
+        Raises
+        ------
+        ComputationRefused
+            The tensor has elements, which are not computed with.
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            As `copy`.
+        """
+        if self.size:
+            refused("sum")
+        with named("sum"):
+            return allocate((), self.dtype, self.device)
 
     def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str | None = "K") -> Tensor:
         """Copy on the GPU to a dtype that is the tensor's own: nothing is converted.

@@ -1,0 +1,119 @@
+"""Where figures come from: the commit, and for each case a fingerprint of its plan and of its kernels' text.
+
+Figures are stale once the fingerprints of the same cases differ: other work would run today.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from bench.cases import CASES, Case, Cut
+from bench.compilers.planned import ASKED, LIMITS, planned
+from bench.contest import ROOT
+from bench.graphs import GRAPHS
+from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, MANY_WINDOWS, WINDOWS, Crops, Gradient, Inserts
+from wgslice.plans.profiles import CPU, Limits
+from wgslice.plans.shipped import shipped_for
+from wgslice.shaders.modules import kernel_module
+
+__all__ = ["fingerprints", "is_stale", "provenance"]
+
+# By the section of a results file that has their figures.
+SECTIONS: dict[str, Sequence[Case]] = {
+    "slices": [*CASES, *MANY_WINDOWS],
+    "windows": WINDOWS,
+    "insertions": INSERTIONS,
+    "gradients": GRADIENTS,
+    "batches": BATCHES,
+    "graphs": GRAPHS,
+    "accesses": ASKED,  # what GPU compilers say
+}
+WORDS = "reason", "hindrance"  # fields of steps that are printed only
+
+
+def provenance(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What a results file records of the code that it measured."""
+    return {"commit": commit(), "fingerprints": fingerprints(content)}
+
+
+def is_stale(content: Mapping[str, Any]) -> bool:
+    """Whether a results file measured other plans or kernels than today's, or does not say which."""
+    return "fingerprints" not in content or content["fingerprints"] != fingerprints(content)
+
+
+def commit() -> str | None:
+    """The commit that is checked out, with a mark where files differ from it; None outside of a checkout."""
+    try:
+        found = git("rev-parse", "HEAD")
+        changed = git("status", "--porcelain", "--", ".", ":!bench/results")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{found} dirty" if changed else found
+
+
+def git(*arguments: str) -> str:
+    """What git answers."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def fingerprints(content: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
+    """Today's fingerprint of each case of a results file, by section and name; None for an unknown case."""
+    limits = limits_of(content)
+    found: dict[str, dict[str, str | None]] = {}
+    for section in SECTIONS.keys() & content.keys():
+        entries = content[section]
+        names = entries if isinstance(entries, dict) else [each["name"] for each in entries]
+        cases = {case.name: case for case in SECTIONS[section]}
+        found[section] = {name: fingerprint(cases[name], limits) if name in cases else None for name in names}
+    if "streams" in content:
+        found["streams"] = dict.fromkeys(content["streams"], digest(CASES, limits))
+    return found
+
+
+def limits_of(content: Mapping[str, Any]) -> Limits:
+    """Limits of a large GPU, with the shipped costs of the adapter that was measured."""
+    contenders = content.get("contenders", {}).values()
+    ours = next((each for each in contenders if each.get("kind") == "CPU"), None)
+    if ours is None:
+        return LIMITS
+    name, _, backend = ours["adapter"].rpartition(" via ")
+    costs = shipped_for(name, backend, ours["driver"], software=True)
+    return replace(LIMITS, profile=replace(CPU, costs=costs))
+
+
+def fingerprint(case: Case, limits: Limits) -> str:
+    """A digest of a case's plan and kernels; of all slices' where a plan takes a device or several steps."""
+    return digest([case] if isinstance(case.work, Cut | Crops | Gradient | Inserts) else CASES, limits)
+
+
+def digest(cases: Sequence[Case], limits: Limits) -> str:
+    """16 digits of a hash."""
+    found = sha256()
+    kernels = set()
+    for case in cases:
+        steps = planned(case, limits).steps
+        found.update(repr(canonical(steps)).encode())
+        kernels |= {step.kernel for step in steps if hasattr(step, "kernel")}
+    for kernel in sorted(kernels, key=lambda kernel: kernel.value):
+        found.update(kernel_module(kernel).encode())
+    return found.hexdigest()[:16]
+
+
+def canonical(value: Any) -> Any:
+    """Steps as nested lists of values, without names of fields and without words."""
+    if is_dataclass(value):
+        kept = [getattr(value, field.name) for field in fields(value) if field.name not in WORDS]
+        return [type(value).__name__, *map(canonical, kept)]
+    if isinstance(value, list | tuple):
+        return [*map(canonical, value)]
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.shape, sha256(value.tobytes()).hexdigest()]
+    return value.name if isinstance(value, Enum) else value
