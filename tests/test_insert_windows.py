@@ -205,7 +205,8 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
     offsets: Any = case.offsets.astype(data.draw(st.sampled_from(few)))
     if data.draw(st.booleans()):
         offsets = wg.asarray(np.repeat(offsets, 2, axis=1), device)[:, ::2]
-    outside = data.draw(st.sampled_from(["drop", "clamp", None])) if case.fits else "drop"
+    rules: list[Outside | None] = ["drop", "clamp", None]
+    outside = data.draw(st.sampled_from(rules)) if case.fits else "drop"
     if outside is None and not isinstance(offsets, wg.Tensor):
         outside = "clamp"
     wg.insert_windows(x, offsets, y, case.strides, overlap="last", outside=outside)
@@ -512,7 +513,8 @@ def test_arguments_in_the_old_order_are_refused(device: wg.Device) -> None:
         x = wg.asarray(np.arange(np.prod(shape)).reshape(shape), device)
         before = x.numpy()
         windows, offsets = np.ones(sizes, int), np.zeros((sizes[0], len(shape)), int)
-        for batch, table in product((windows, wg.asarray(windows, device)), (offsets, offsets.tolist())):
+        tables: list[Any] = [offsets, offsets.tolist()]
+        for batch, table in product((windows, wg.asarray(windows, device)), tables):
             with pytest.raises(ValueError, match=r"the order is insert_windows\(x, offsets, windows\)$"):
                 wg.insert_windows(cast("Any", batch), x, table)
         check_same(x.numpy(), before)

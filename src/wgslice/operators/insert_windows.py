@@ -18,7 +18,7 @@ from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.tensors.inserting import insert
-from wgslice.tensors.placed import check_of_numbers, check_tensor
+from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
 from wgslice.tensors.writing import as_copied
@@ -191,7 +191,7 @@ def insert_windows(
         check_tensor("x", x)
         given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
         check_same_dtype(given.dtype, x.dtype)
-        check_disjoint(x.layout)
+        check_destination(x)
         on_gpu = None
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)

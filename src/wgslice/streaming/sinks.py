@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.layout import check_disjoint
 from wgslice.streaming.cuts import Edges
 from wgslice.streaming.pages import release
 from wgslice.streaming.sources import Source, block_starts
+from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["STRIP_NBYTES", "Sink", "check_target", "copy_in_strips"]
@@ -81,4 +81,4 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
             "out and the source lie in the same memory: what is written would be read again; write elsewhere"
         )
     if isinstance(out, Tensor):
-        check_disjoint(out.layout)
+        check_destination(out)

@@ -85,4 +85,4 @@ class Rearrangeable(Placed):
                 raise TypeError(
                     f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
                 )
-            return type(self)(self.device, self.buffer, element, self.layout)
+            return type(self)(self.device, self.buffer, element, self.layout, self.flags)
