@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from costing import favouring
+from helpers import check_same
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -146,7 +147,7 @@ def test_printing_a_plan_of_windows_plans_nothing(on_gpu: bool, monkeypatch: pyt
                 (insert_windows_planner(insertion), (batch, image)),
             ):
                 terms = Terms(limits, shared=shared, table=Table(table, 4) if on_gpu else None)
-                plan = plan_anew(planner, *(side.layout for side in sides), 1, terms)
+                plan = plan_anew(planner, sides[0].layout, sides[1].layout, 1, terms)
                 assert planned
                 planned.clear()
                 assert on_gpu or bool(plan.others) != shared
@@ -338,6 +339,22 @@ def test_images_by_buffer_copies_are_numpys(
     for offset, window in zip((0, 16, 4), windows, strict=True):
         expected[offset : offset + 32] = window
     assert np.array_equal(line.numpy(), expected)
+
+
+def test_one_element_of_a_mirrored_window_is_its_last(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows of one row, larger than their elements reach over, by a buffer copy each."""
+    costs = replace(device.limits.profile.costs, copy_s=0.0, copy_bytes_per_s=1e30)
+    limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
+    monkeypatch.setattr(device, "limits", limits)
+    array = np.arange(60, dtype=np.int32).reshape(2, 5, 6)
+    sides = wg.TensorDesc("int32", array.shape), wg.TensorDesc("int32", (2, 1, 1, 4))
+    steps = [[-2, -3, 1], [2, -3, 1]]
+    operator = device.compile(wg.ExtractWindows(*sides, [[0, 1, 2]] * 2, (2, 3, 4), steps))
+    assert operator.plan.summary.endswith("2 buffer copies")
+    found = operator(wg.asarray(array, device))
+    check_same(found.numpy(), array[::-1, 3, None, None, 2:])
 
 
 # probes
