@@ -135,7 +135,7 @@ def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
     monkeypatch.setattr(selftest, "run", lambda *_: measured("selftest", failed))
     monkeypatch.setattr(tune, "measure_costs", lambda *_: measured("tune", costs_from(copy_s=0.25)))
     monkeypatch.setattr(tune, "keep", lambda _: None)
-    x = wg.asarray(X, looking)
+    x = wg.asarray(X, device=looking)
     writers: dict[str, Callable[[], object]] = {
         "look": x[1:, 1:].copy,
         "selftest": lambda: wg.selftest(looking),

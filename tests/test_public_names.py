@@ -89,10 +89,10 @@ SIGNATURES = {
     wg.slice: "(x, offsets, sizes, strides=None, *, out=None)",
     wg.slice_grad: "(g, offsets, sizes, strides=None, *, output_sizes, out=None)",
     wg.SliceGrad: "(input, output, offsets, sizes, strides=None)",
-    wg.extract_windows: "(x, offsets, sizes, strides=None, *, fill=None, out=None)",
-    wg.ExtractWindows: "(input, output, offsets, sizes, strides=None, fill=None)",
-    wg.insert_windows: "(y, x, offsets, strides=None, *, overlap='refuse')",
-    wg.InsertWindows: "(input, output, offsets, strides=None, *, overlap='refuse')",
+    wg.extract_windows: "(x, offsets, sizes, strides=None, *, fill=None, outside=None, out=None)",
+    wg.ExtractWindows: "(input, output, offsets, sizes, strides=None, fill=None, *, outside=None)",
+    wg.insert_windows: "(x, offsets, windows, strides=None, *, overlap='refuse', outside=None)",
+    wg.InsertWindows: "(input, output, offsets, strides=None, *, overlap='refuse', outside=None)",
     wg.reverse: "(x, axes=None, *, axis=None)",
     wg.permute: "(x, *order, axes=None)",
     wg.concat: "(arrays, axis=0)",
@@ -169,6 +169,7 @@ PYGFX_SIGNATURES = {  # by name: their module imports pygfx
     "update": "(resource, x)",
 }
 ATTRIBUTES = [
+    "flags",
     "shape",
     "dtype",
     "ndim",

@@ -115,7 +115,7 @@ def test_any_slice1_on_tensors_writes_its_elements_and_nothing_else(device: wg.D
         output, target_layout.sizes, dtype, offset=target_layout.offset * width, strides=backwards
     )
     window, output_sizes = case.window[:3], case.window.output_sizes
-    assert wg.slice1(x, *window, out=out) is out
+    assert wg.slice1(x, *window, output_sizes=output_sizes, out=out) is out
     check_bytes(read_buffer(output), copied(source, case.source, target, target_layout, width))
     fresh = wg.slice1(x, *window, output_sizes=output_sizes)
     assert fresh.is_packed
@@ -183,7 +183,7 @@ def test_fewer_outputs_than_the_window_allows(device: wg.Device) -> None:
     assert wg.slice1(x, [2], [6], [-2]).numpy().tolist() == [7, 5, 3]
     assert wg.slice1(x, [2], [6], [-2], output_sizes=[2]).numpy().tolist() == [7, 5]
     out = wg.empty(1, np.int16, device=device)
-    assert wg.slice1(x, [2], [6], [-2], out=out).numpy().tolist() == [7]
+    assert wg.slice1(x, [2], [6], [-2], output_sizes=[1], out=out).numpy().tolist() == [7]
 
 
 def test_a_stride_beyond_the_window_takes_one_element(device: wg.Device) -> None:
@@ -217,7 +217,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     ({"out": np.zeros((4, 6))}, TypeError, "out is of type ndarray"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
-    ({"out": (5, 6)}, wg.WindowError, r"output sizes\[0\] = 5: must be 1 to 4"),
+    ({"out": (5, 6)}, ValueError, r"out has sizes \(5, 6\): must be \(4, 6\); output_sizes asks for fewer"),
+    ({"out": (3, 6)}, ValueError, r"out has sizes \(3, 6\): must be \(4, 6\); output_sizes asks for fewer"),
     ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
 ]
 
@@ -233,6 +234,7 @@ def test_a_refused_call_touches_no_output(
         "int32": lambda: wg.from_buffer(buffer, (4, 6), np.int32),
         "broadcast": lambda: wg.from_buffer(buffer, (4, 6), np.float32, strides=(0, 1)),
         (5, 6): lambda: wg.from_buffer(buffer, (5, 6), np.float32),
+        (3, 6): lambda: wg.from_buffer(buffer, (3, 6), np.float32),
         None: lambda: wg.from_buffer(buffer, (4, 6), np.float32),
     }
     arguments = {"x": x, "offsets": (0, 0), "sizes": (4, 6), **changes}

@@ -74,7 +74,7 @@ def test_tensors_of_two_devices_do_not_meet(device: wg.Device, other: wg.Device)
         "concat": lambda: wg.concat([x, y]),
         "stack": lambda: wg.stack([y, x]),
         "slice1": lambda: wg.slice1(x, [0, 0], [4, 6], out=y),
-        "insert_windows": lambda: wg.insert_windows(x[None, :2, :2], y, [[0, 0]]),
+        "insert_windows": lambda: wg.insert_windows(y, [[0, 0]], x[None, :2, :2]),
         "numpy.concatenate": lambda: numpy.concatenate([x, y]),
         "take": lambda: wg.take(x, wg.asarray(np.array([1, 0]), device=other), axis=0),
         "compiled": lambda: device.compile(

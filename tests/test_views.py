@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
+import wgslice.array_api as xp
 from wgslice.layout import Layout
 from wgslice.rearrange import reshaped
 
@@ -86,9 +87,10 @@ def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, sh
         array, view = data.draw(rearrangements(array, view))
     assert view.buffer is x.buffer
     assert view.shape == array.shape
+    assert view.flags.writeable == array.flags.writeable
     if array.size <= 5000:
         check_same(view.numpy(), np.ascontiguousarray(array).reshape(array.shape))
-        if array.size and not view.layout.repeats:  # as a target too
+        if array.size and view.flags.writeable:  # as a target too
             value = random_array(array.shape, array.dtype.name, 5)
             start = offset_in(original, array)
             writable = np.ndarray(array.shape, array.dtype, original, start, array.strides)
@@ -195,8 +197,13 @@ def test_squeeze_drops_only_ones(device: wg.Device) -> None:
         wg.squeeze(x, 3)
 
 
-def test_a_broadcast_is_no_target(device: wg.Device) -> None:
-    x = wg.asarray(np.zeros((1, 3)), device=device)
-    with pytest.raises(ValueError, match=r"assignment: .*two elements lie on the same bytes"):
-        wg.broadcast_to(x, (2, 3))[...] = 1.0
-    assert x.numpy().tolist() == [[0, 0, 0]]
+def test_views_that_repeat_elements_are_read_only(device: wg.Device) -> None:
+    """As NumPy's are, also where nothing is repeated in the end; copies and other views are not."""
+    x, y = (wg.asarray(np.zeros(shape), device=device) for shape in ((1, 3), (2, 1)))
+    repeated = [wg.broadcast_to(x, (2, 3)), wg.broadcast_to(x, x.shape), *xp.broadcast_arrays(x, y)]
+    repeated += [*xp.meshgrid(x[0], y[:, 0]), cast("Any", np).broadcast_to(x, (2, 3))]
+    for view in repeated:
+        assert not view.flags.writeable
+        assert not view.view(np.int64)[0].T.flags.writeable
+        assert view.copy().flags.writeable
+    assert all(same.flags.writeable for same in (x, x[0], x.T, *xp.broadcast_arrays(x, x)))

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
 from costing import favouring
+from helpers import check_same
 
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.aside import plan_anew
-from wgslice.plans.costs import Work
+from wgslice.plans.choosing import Choice
+from wgslice.plans.costs import Costs, Work
 from wgslice.plans.estimates import seconds_of
 from wgslice.plans.extract_windows import extract_windows_planner, plan_extract_windows
-from wgslice.plans.insert_windows import plan_insert_windows
+from wgslice.plans.insert_windows import insert_windows_planner, plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import Insertion, insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.shipped import shipped
 from wgslice.plans.terms import Table, Terms
+from wgslice.plans.ways import Way
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 from wgslice.tensors.windows_arguments import inserted_windows
@@ -116,6 +120,39 @@ def test_a_printed_plan_says_what_windows_take_and_what_the_next_way_would() -> 
     assert "; by window_words " in line
     assert line.endswith(f": {CPU.costs.origin}")
     assert plan.hindrances == ()
+
+
+@pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
+def test_printing_a_plan_of_windows_plans_nothing(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of extracted windows and of inserted ones, also where offsets are packed or copied first."""
+    planned: list[str] = []
+    choice = Way.choice
+
+    def counted(way: Way, costs: Costs) -> Choice | None:
+        planned.append(way.name)
+        return choice(way, costs)
+
+    monkeypatch.setattr(Way, "choice", counted)
+    offsets = np.stack([np.arange(50), np.arange(50) * 3], 1)
+    bound = wg.TensorDesc("i4", (50, 2))
+    image, batch = wg.TensorDesc("u1", (99, 300)), wg.TensorDesc("u1", (50, 3, 64))
+    given: Any = bound if on_gpu else offsets
+    windows = wg.ExtractWindows(image, batch, given, (3, 64)).windows
+    insertion = wg.InsertWindows(batch, image, given, overlap="last").insertion
+    limits = Limits(2**30, 32, 2**16, CPU)
+    for table in (Layout.packed((50, 2)), Layout.of((50, 2), (4, 2))):
+        for shared in (False, True):
+            for planner, sides in (
+                (extract_windows_planner(windows), (image, batch)),
+                (insert_windows_planner(insertion), (batch, image)),
+            ):
+                terms = Terms(limits, shared=shared, table=Table(table, 4) if on_gpu else None)
+                plan = plan_anew(planner, sides[0].layout, sides[1].layout, 1, terms)
+                assert planned
+                planned.clear()
+                assert on_gpu or bool(plan.others) != shared
+                assert ("; by " in str(plan)) == bool(plan.others)
+                assert not planned
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -304,6 +341,22 @@ def test_images_by_buffer_copies_are_numpys(
     assert np.array_equal(line.numpy(), expected)
 
 
+def test_one_element_of_a_mirrored_window_is_its_last(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows of one row, larger than their elements reach over, by a buffer copy each."""
+    costs = replace(device.limits.profile.costs, copy_s=0.0, copy_bytes_per_s=1e30)
+    limits = replace(device.limits, profile=replace(device.limits.profile, costs=costs))
+    monkeypatch.setattr(device, "limits", limits)
+    array = np.arange(60, dtype=np.int32).reshape(2, 5, 6)
+    sides = wg.TensorDesc("int32", array.shape), wg.TensorDesc("int32", (2, 1, 1, 4))
+    steps = [[-2, -3, 1], [2, -3, 1]]
+    operator = device.compile(wg.ExtractWindows(*sides, [[0, 1, 2]] * 2, (2, 3, 4), steps))
+    assert operator.plan.summary.endswith("2 buffer copies")
+    found = operator(wg.asarray(array, device=device))
+    check_same(found.numpy(), array[::-1, 3, None, None, 2:])
+
+
 # probes
 
 
@@ -363,7 +416,7 @@ def test_an_adapter_chooses_by_its_costs(device: wg.Device, monkeypatch: pytest.
 
 
 def test_nothing_to_insert_has_no_steps() -> None:
-    windows = inserted_windows([[50, 50]], (1, 3, 4), (9, 9), None)
+    windows = inserted_windows([[50, 50]], (1, 3, 4), (9, 9), None, "drop")
     insertion = insertion_of(windows, (9, 9), "last")
     assert isinstance(insertion, Insertion)
     limits = Limits(2**30, 32, 2**16, CPU)

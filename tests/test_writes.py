@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -224,6 +225,43 @@ def test_refused_assignments_write_nothing(
     if not np.isscalar(value):
         with pytest.raises(error, match=message):
             x[key] = wg.asarray(value, device=device)
+    check_same(x.numpy(), array)
+
+
+READ_ONLY: dict[str, Callable[[wg.Tensor], Any]] = {
+    "an element": lambda x: x.__setitem__(0, 1),
+    "a row": lambda x: x[0].__setitem__(..., 1),
+    "an index out of range": lambda x: x.__setitem__(9, 1),
+    "nothing": lambda x: x.__setitem__(slice(0, 0), 1),
+    "arrays of indices": lambda x: x.__setitem__([0], 1),
+    "copyto": lambda x: wg.copyto(x, 1),
+    "numpy.copyto": lambda x: np.copyto(cast("Any", x), 1),
+    "slice1": lambda x: wg.slice1(x.copy(), (0, 0), (2, 3), out=x),
+    "slice": lambda x: wg.slice(x.copy(), (0, 0), (2, 3), out=x),
+    "slice_grad": lambda x: wg.slice_grad(x.copy(), (0, 0), (2, 3), output_sizes=(2, 3), out=x),
+    "extract_windows": lambda x: wg.extract_windows(x[0].copy(), [[0], [0]], (3,), out=x),
+    "insert_windows": lambda x: wg.insert_windows(x, [[0, 0]], np.ones((1, 1, 1))),
+    "a compiled operator": lambda x: identity(x)(x.copy(), out=x),
+    "a recording": lambda x: identity(x).record(
+        x.device.wgpu_device.create_command_encoder(), input=x.copy(), output=x
+    ),
+    "stream": lambda x: wg.stream(np.ones((2, 3)), ..., x),
+}
+
+
+def identity(x: wg.Tensor) -> Any:
+    """An operator that writes all of a packed tensor."""
+    side = wg.TensorDesc(x.dtype, x.shape)
+    return x.device.compile(wg.Slice1(side, side, (0, 0), x.shape))
+
+
+@pytest.mark.parametrize("write", READ_ONLY.values(), ids=READ_ONLY)
+def test_a_read_only_view_refuses_to_be_written(device: wg.Device, write: Callable[[wg.Tensor], Any]) -> None:
+    """Although each element of this one has a place of its own."""
+    array = random_array((2, 3), "float64")
+    x = wg.asarray(array, device=device)
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        write(wg.broadcast_to(x, x.shape))
     check_same(x.numpy(), array)
 
 

@@ -82,7 +82,7 @@ class Insert(Clocked):
 
     def run(self) -> None:
         """Write, wait."""
-        wg.insert_windows(self.batch, self.out, self.offsets, self.strides, overlap="last")
+        wg.insert_windows(self.out, self.offsets, self.batch, self.strides, overlap="last")
         device.synchronize()
 
     def result(self) -> NDArray[Any]:

@@ -9,8 +9,8 @@ import numpy as np
 from wgslice.arguments import checked_shape
 from wgslice.errors import named
 from wgslice.rearrange import repeated_to
-from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor, viewed
+from wgslice.tensors.placed import check_tensor, read_only
+from wgslice.tensors.tensor import Tensor
 
 __all__ = ["broadcast_arrays", "meshgrid"]
 
@@ -26,7 +26,8 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensor
-        Views, in which repeated dimensions have stride 0: sources of copies, and no targets.
+        The tensors themselves if they have the same shape, else read-only views, in which repeated
+        dimensions have stride 0.
 
     Raises
     ------
@@ -48,7 +49,9 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
         for number, array in enumerate(arrays):
             check_tensor(f"arrays[{number}]", array)
         sizes = checked_shape(np.broadcast_shapes(*(array.shape for array in arrays)))
-        return tuple(viewed(array, repeated_to(array.layout, sizes)) for array in arrays)
+        if all(array.shape == sizes for array in arrays):
+            return arrays
+        return tuple(read_only(array, repeated_to(array.layout, sizes)) for array in arrays)
 
 
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
@@ -64,7 +67,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     Returns
     -------
     tuple of Tensor
-        Views, one for each coordinate, in which repeated dimensions have stride 0.
+        Read-only views, one for each coordinate, in which repeated dimensions have stride 0.
 
     Raises
     ------
@@ -100,5 +103,5 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
         for array, place in zip(arrays, places, strict=True):
             along = array.layout if array.ndim else array.layout.select([None])
             behind = [None] * (len(grid) - 1 - place)
-            found.append(viewed(array, repeated_to(along.select([range(array.size), *behind]), grid)))
+            found.append(read_only(array, repeated_to(along.select([range(array.size), *behind]), grid)))
         return tuple(found)

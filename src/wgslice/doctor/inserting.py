@@ -109,7 +109,7 @@ class InsertCase:
         """One for each kernel that takes these windows."""
         source, target = self.batch, self.tensor
         steps = self.signs * np.array([1, self.step, 1])
-        windows = inserted_windows(self.offsets, source.sizes, target.sizes, steps)
+        windows = inserted_windows(self.offsets, source.sizes, target.sizes, steps, "drop")
         insertion = insertion_of(windows, target.sizes, "last")
         terms = Terms(replace(limits, distrusted=frozenset()))
         whole = plan_insert_windows(insertion, source, target, self.width, terms)

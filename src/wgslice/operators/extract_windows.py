@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,16 +41,17 @@ class ExtractWindows(Descriptor):
     output : TensorDesc
         Of the same dtype and the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`.
     offsets : array_like of int, shape (B, rank), or TensorDesc
-        First element of each window, so that the window lies inside the input; with `fill` anywhere. Or the
-        descriptor of a packed tensor of integers that is bound when the operator runs; what lies outside is
-        then as `extract_windows` says.
+        First element of each window, or the descriptor of a packed tensor of integers that is bound when the
+        operator runs.
     sizes : sequence of int
         Extent of the windows in elements, at least 1.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0; a negative one begins at the window's end. Windows may
         differ in its sign, not in its magnitude. 1 by default.
     fill : scalar, optional
-        What lies outside of the input, cast as NumPy assigns it. Nothing may by default.
+        Value that elements outside of the input read as, cast as NumPy assigns it.
+    outside : {"refuse", "clamp"}, optional
+        What an out-of-bounds window gets, as in `extract_windows`.
 
     Raises
     ------
@@ -82,15 +83,18 @@ class ExtractWindows(Descriptor):
         sizes: Iterable[SupportsIndex],
         strides: ArrayLike | None = None,
         fill: Any = None,
+        *,
+        outside: Literal["refuse", "clamp"] | None = None,
     ) -> None:
         with named("ExtractWindows"):
             check_descs(input=input, output=output)
             filled = None if fill is None else repeated_bytes(fill, input.dtype)
             if isinstance(offsets, TensorDesc):
                 integer_dtype(offsets.dtype)
-                windows = windows_on_gpu(offsets.sizes, offsets.dtype, input.sizes, sizes, strides, filled)
+                sides = offsets.sizes, offsets.dtype, input.sizes
+                windows = windows_on_gpu(*sides, sizes, strides, filled, outside)
             else:
-                windows = windows_of(offsets, input.sizes, sizes, strides, filled)
+                windows = windows_of(offsets, input.sizes, sizes, strides, filled, outside)
             check_same_dtype(input.dtype, output.dtype)
             expected = windows.count, *windows.sizes
             if output.sizes != expected:
@@ -122,6 +126,7 @@ def extract_windows(
     strides: ArrayLike | None = None,
     *,
     fill: Any = None,
+    outside: Literal["refuse", "clamp"] | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """Copy many windows of one tensor at once, each at offsets and in directions of its own.
@@ -131,16 +136,20 @@ def extract_windows(
     x : Tensor
         Of rank 1 to 8, each size at most 2^31 - 1, and any dtype; views welcome.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
-        First element of each window. Of an array each window must lie inside of `x`, unless there is a
-        `fill`. Of a tensor nothing is known before the GPU reads it: without `fill`, an offset from which the
-        window would leave `x` is taken as the nearest from which it does not.
+        Position of each window's first element in `x`; a negative one lies before the start, and never
+        counts from the end.
     sizes : sequence of int
         Extent of the windows in elements, at least 1; without `fill` at most `x.shape`.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0. A negative one begins at the window's end: it mirrors.
         Windows may differ in its sign, not in its magnitude. 1 by default.
     fill : scalar, optional
-        What the outside of `x` reads as, cast as NumPy assigns it to an array of `x`'s dtype.
+        Value that elements outside of `x` read as, cast as NumPy assigns it to an array of `x`'s dtype.
+        Windows may then lie anywhere, and `outside` must not be given.
+    outside : {"refuse", "clamp"}, optional
+        What a window that is not inside of `x` gets: "refuse" raises WindowError, and "clamp" moves it inside
+        by the least amount, dimension by dimension, as StableHLO's dynamic_slice does. "refuse" by default
+        for offsets in an array; "clamp" for offsets in a tensor, which are not read back to be refused.
     out : Tensor, optional
         Where to write, of `x`'s dtype and the result's sizes, as in `slice1`; it may lie in the buffer of `x`
         or of `offsets`.
@@ -154,11 +163,12 @@ def extract_windows(
     Raises
     ------
     WindowError
-        A window breaks one of these rules, or leaves `x`.
+        A window breaks one of these rules, or leaves `x`, or offsets in a tensor are to be refused.
     OverflowError
         `fill` is a Python integer that `x`'s dtype does not hold.
     TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `slice1`, of `x`, `out` and tensors of offsets; or `offsets` or `strides` have another shape.
+        As `slice1`, of `x`, `out` and tensors of offsets; `offsets` or `strides` have another shape; or
+        `fill` and `outside` are both given.
 
     Notes
     -----
@@ -174,6 +184,9 @@ def extract_windows(
     >>> wg.extract_windows(x, [[-1], [8]], [3], fill=99).numpy()
     array([[99,  0,  1],
            [ 8,  9, 99]])
+    >>> wg.extract_windows(x, [[-1], [8]], [3], outside="clamp").numpy()
+    array([[0, 1, 2],
+           [7, 8, 9]])
     """
     with named("extract_windows"):
         check_tensor("x", x)
@@ -182,9 +195,9 @@ def extract_windows(
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)
             on_gpu = offsets.operand
-            windows = windows_on_gpu(offsets.shape, offsets.dtype, x.shape, sizes, strides, filled)
+            windows = windows_on_gpu(offsets.shape, offsets.dtype, x.shape, sizes, strides, filled, outside)
         else:
-            windows = windows_of(offsets, x.shape, sizes, strides, filled)
+            windows = windows_of(offsets, x.shape, sizes, strides, filled, outside)
         expected = windows.count, *windows.sizes
         output = output_for(x, expected, out, behind=", windows first")
         target = output.operand._replace(fresh=out is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +18,9 @@ from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.tensors.inserting import insert
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.windows_arguments import inserted_on_gpu, inserted_windows, integer_dtype
+from wgslice.tensors.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
 from wgslice.tensors.writing import as_copied
 
 __all__ = ["InsertWindows", "insert_windows"]
@@ -39,12 +40,14 @@ class InsertWindows(Descriptor):
         Of the same dtype and rank 1 to 7, one less than the input's; each size at most 2^31 - 1. What no
         window has keeps its value; a call without `out` puts them into zeros.
     offsets : array_like of int, shape (B, rank), or TensorDesc
-        First element of each window; what lies outside of the output is dropped. Or the descriptor of a
-        packed tensor of integers that is bound when the operator runs.
+        First element of each window, or the descriptor of a packed tensor of integers that is bound when the
+        operator runs.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0, as in `ExtractWindows`; 1 by default.
     overlap : {"refuse", "last"}, optional
-        As `insert_windows` says.
+        What overlapping windows get, as in `insert_windows`.
+    outside : {"refuse", "clamp", "drop"}, optional
+        What an out-of-bounds window gets, as in `insert_windows`.
 
     Raises
     ------
@@ -77,14 +80,16 @@ class InsertWindows(Descriptor):
         strides: ArrayLike | None = None,
         *,
         overlap: Overlap = "refuse",
+        outside: Outside | None = None,
     ) -> None:
         with named("InsertWindows"):
             check_descs(input=input, output=output)
             if isinstance(offsets, TensorDesc):
                 integer_dtype(offsets.dtype)
-                windows = inserted_on_gpu(offsets.sizes, offsets.dtype, input.sizes, output.sizes, strides)
+                sides = input.sizes, output.sizes
+                windows = inserted_on_gpu(offsets.sizes, offsets.dtype, *sides, strides, outside)
             else:
-                windows = inserted_windows(offsets, input.sizes, output.sizes, strides)
+                windows = inserted_windows(offsets, input.sizes, output.sizes, strides, outside)
             check_same_dtype(input.dtype, output.dtype)
             check_disjoint(output.layout)
             insertion = insertion_of(windows, output.sizes, overlap)
@@ -108,34 +113,41 @@ class InsertWindows(Descriptor):
 
 
 def insert_windows(
-    y: Tensor | ArrayLike,
     x: Tensor,
     offsets: ArrayLike | Tensor,
+    windows: Tensor | ArrayLike,
     strides: ArrayLike | None = None,
     *,
     overlap: Overlap = "refuse",
+    outside: Outside | None = None,
 ) -> None:
-    """Put many windows into one tensor at once, each at offsets and in directions of its own.
+    """Write many windows into one tensor at once, each at offsets and in directions of its own.
 
-    The mirror of `extract_windows`.
+    The inverse of `extract_windows`; the target comes first, as in `numpy.put` and `numpy.copyto`.
 
     Parameters
     ----------
-    y : Tensor or array_like
+    x : Tensor
+        Target: of rank 1 to 8, each size at most 2^31 - 1, any dtype, and any view in which no element
+        repeats. Elements that no window writes keep their value.
+    offsets : array_like of int, shape (B, rank), or Tensor of integers
+        Position of each window's first element in `x`; a negative one lies before the start, and never
+        counts from the end.
+    windows : Tensor or array_like
         Windows of the sizes `(B, *sizes)`. A tensor has `x`'s dtype and device, and may lie in its buffer;
         it is read before anything is written. An array is cast where NumPy's rule `same_kind` allows it.
-    x : Tensor
-        Where to write: of rank 1 to 8, each size at most 2^31 - 1, any dtype, and any view in which no
-        element repeats. What no window has keeps its value.
-    offsets : array_like of int, shape (B, rank), or Tensor of integers
-        First element of each window, anywhere: what lies outside of `x` is dropped.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0, so that a window of `size` reaches over
         `(size - 1) * abs(stride) + 1`. A negative one begins at the window's end: it mirrors. Windows may
         differ in its sign, not in its magnitude. 1 by default.
     overlap : {"refuse", "last"}, optional
-        What to do where windows have elements of `x` in common: refuse them, or let the later window win. Of
-        offsets in a tensor nothing is known before the GPU reads them, so that they need "last".
+        What windows get that have elements of `x` in common: "refuse" raises WindowError, and with "last" the
+        window with the greater number wins. Offsets in a tensor are not read back, so that they need "last".
+    outside : {"refuse", "clamp", "drop"}, optional
+        What a window that is not inside of `x` gets: "refuse" raises WindowError, "clamp" moves it inside by
+        the least amount, dimension by dimension, as StableHLO's dynamic_update_slice does, and "drop" writes
+        its elements inside of `x` alone. "refuse" by default for offsets in an array; "clamp" for offsets in
+        a tensor, so that a read and a write by the same offsets meet the same elements.
 
     Returns
     -------
@@ -145,43 +157,65 @@ def insert_windows(
     Raises
     ------
     WindowError
-        Two windows overlap inside of `x`, or nobody knows whether they do; or a stride is 0, no i32, or of
-        another magnitude than the first window's. Nothing is written then.
+        Two windows overlap inside of `x`, or a window leaves it, and that is refused; a window is larger than
+        `x`, unless elements outside are dropped; or a stride is 0, no i32, or of another magnitude than the
+        first window's. Nothing is written then.
     OverflowError
-        `y` has a Python integer that `x`'s dtype does not hold.
+        `windows` has a Python integer that `x`'s dtype does not hold.
     TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `copyto`, of `y` and `x`, and of tensors of offsets; or the shapes do not go together.
+        As `copyto`, of `windows` and `x`, and of tensors of offsets; or the shapes do not go together.
 
     Notes
     -----
-    Where windows overlap, or may do so, the GPU first notes for each index of `x` the last window that has
-    it, in a buffer of 4 bytes an index; dimensions of which every window takes all count as one.
+    Where windows overlap, or may overlap, the GPU first writes for each index of `x` the number of the last
+    window that has it, to a buffer of 4 bytes an index; all dimensions that every window covers count as one.
 
-    After `y = extract_windows(x, offsets, sizes, strides)`, `insert_windows(y, x, offsets, strides)` leaves
-    `x` as it is, unless a stride is negative and does not divide `size - 1`: then `extract_windows` begins at
-    the end of the window that it was given, which `y` does not tell.
+    After `windows = extract_windows(x, offsets, sizes, strides)`, `insert_windows(x, offsets, windows,
+    strides)` leaves `x` as it is, also where both clamp, if the magnitude of each stride divides `size - 1`.
+    If it does not, `extract_windows` was given a larger window than its elements reach over: a mirrored one
+    begins at that window's end, and a clamped one is moved further.
 
     Examples
     --------
     >>> import numpy as np, wgslice as wg
     >>> x = wg.zeros(10, np.int64)
-    >>> wg.insert_windows([[1, 2, 3], [4, 5, 6]], x, offsets=[[6], [1]], strides=[[1], [-1]])
+    >>> wg.insert_windows(x, [[6], [1]], [[1, 2, 3], [4, 5, 6]], strides=[[1], [-1]])
     >>> x.numpy()
     array([0, 6, 5, 4, 0, 0, 1, 2, 3, 0])
-    >>> wg.insert_windows([[7, 7], [8, 8], [9, 9]], x, [[-1], [4], [5]], overlap="last")
+    >>> wg.insert_windows(x, [[-1], [4], [5]], [[7, 7], [8, 8], [9, 9]], overlap="last", outside="drop")
     >>> x.numpy()
     array([7, 6, 5, 4, 8, 9, 9, 2, 3, 0])
     """
     with named("insert_windows"):
+        check_order(x, offsets, windows)
         check_tensor("x", x)
-        given = y if isinstance(y, Tensor) else as_copied(y, x.dtype)
+        given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
         check_same_dtype(given.dtype, x.dtype)
-        check_disjoint(x.layout)
+        check_destination(x)
         on_gpu = None
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)
             on_gpu = offsets.operand
-            windows = inserted_on_gpu(offsets.shape, offsets.dtype, given.shape, x.shape, strides)
+            sides = given.shape, x.shape
+            boxes = inserted_on_gpu(offsets.shape, offsets.dtype, *sides, strides, outside)
         else:
-            windows = inserted_windows(offsets, given.shape, x.shape, strides)
-        insert(x, given, insertion_of(windows, x.shape, overlap), on_gpu)
+            boxes = inserted_windows(offsets, given.shape, x.shape, strides, outside)
+        insert(x, given, insertion_of(boxes, x.shape, overlap), on_gpu)
+
+
+def check_order(x: object, offsets: object, windows: object) -> None:
+    """Refuse arguments in the order (windows, x, offsets), which no shapes of this order equal."""
+    if not isinstance(offsets, Tensor):
+        return
+    batch, table = map(shape_of, (x, windows))
+    if len(batch) == offsets.ndim + 1 and table == (batch[0], offsets.ndim):
+        raise ValueError(
+            f"x has sizes {batch}, offsets {offsets.shape}, windows {table}: these are windows, a tensor and "
+            "their offsets; the order is insert_windows(x, offsets, windows)"
+        )
+
+
+def shape_of(value: object) -> tuple[int, ...]:
+    """The shape of a tensor or an array_like."""
+    check_of_numbers(value)
+    return value.shape if isinstance(value, Tensor) else np.shape(cast("Any", value))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wgslice.dtypes import check_same_dtype
-from wgslice.layout import check_disjoint
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_destination, check_tensor
 from wgslice.tensors.tensor import Tensor, allocate
 
 __all__ = ["output_for"]
@@ -23,7 +22,7 @@ def output_for(
         return allocate(sizes, x.dtype, x.device)
     check_tensor("out", out)
     check_same_dtype(x.dtype, out.dtype)
-    check_disjoint(out.layout)
+    check_destination(out)
     if out.shape != tuple(sizes):
         raise ValueError(f"out has sizes {out.shape}: must be {before}{tuple(sizes)}{behind}")
     return out

@@ -174,11 +174,11 @@ def slice1(
         Step within the window in elements, i32, not 0. A negative one begins at the end of the window. 1 by
         default.
     output_sizes : sequence of int, optional
-        Elements to take in each dimension, the first ones, 1 to `1 + (sizes - 1) // abs(strides)`. That
-        most by default, or the sizes of `out`.
+        Elements to take in each dimension, the first ones, 1 to `1 + (sizes - 1) // abs(strides)`, which is
+        the default.
     out : Tensor, optional
-        Where to write, of `x`'s dtype. Bytes of its buffer between and around its elements keep their value.
-        It may lie in the buffer of `x`, which is read before anything is written.
+        Where to write, of `x`'s dtype and `output_sizes`. Bytes of its buffer between and around its elements
+        keep their value. It may lie in the buffer of `x`, which is read before anything is written.
 
     Returns
     -------
@@ -213,10 +213,8 @@ def slice1(
         starts, extents = integers("offsets", offsets), integers("sizes", sizes)
         steps = None if strides is None else integers("strides", strides)
         taken = None if output_sizes is None else integers("output_sizes", output_sizes)
-        if taken is None and out is not None:
-            check_tensor("out", out)
-            taken = out.shape
-        return cut(x, windowed(x.layout, starts, extents, steps, taken), out)
+        remedy = "; output_sizes asks for fewer, the first ones" if taken is None else ""
+        return cut(x, windowed(x.layout, starts, extents, steps, taken), out, remedy)
 
 
 def slice(
@@ -287,9 +285,9 @@ def windowed(
     return layout.select(window.ranges(taken))
 
 
-def cut(x: Tensor, part: Layout, out: Tensor | None) -> Tensor:
-    """Copy a part of `x` to `out` or to a new tensor."""
-    target = output_for(x, part.sizes, out)
+def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor:
+    """Copy a part of `x` to `out` or to a new tensor; `remedy` is what to do where `out` has other sizes."""
+    target = output_for(x, part.sizes, out, behind=remedy)
     source = Operand(x.buffer, part, x.dtype.itemsize)
     run_copy(x.device, source, target.operand._replace(fresh=out is None))
     return target

@@ -14,6 +14,7 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.terms import room_of
+from wgslice.tensors.placed import check_writeable
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["ALIGNED", "Binding", "Seated", "Socket"]
@@ -55,6 +56,8 @@ class Socket:
         with named(self.side):
             if isinstance(binding, Tensor):
                 check_described(self.desc, binding, self.side)
+                if self.side == "output":
+                    check_writeable(binding)
                 buffer, start = binding.buffer, binding.layout.offset
             else:
                 buffer, start = checked_pair(binding, self.itemsize)

@@ -35,8 +35,8 @@ def tile_offsets(
     numpy.ndarray
         int64, (tiles, rank): the first element of each tile, row-major. The last one along a dimension
         sticks out where the sizes do not go into each other, which `extract_windows` takes with `fill`, and
-        `insert_windows` clips. None sticks out by as much as would make it superfluous; of a tensor without
-        elements there are none.
+        `insert_windows` with `outside="drop"`. None sticks out by as much as would make it superfluous; of a
+        tensor without elements there are none.
 
     Raises
     ------

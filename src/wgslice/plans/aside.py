@@ -43,11 +43,14 @@ def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int,
     packing = [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
     plan = planner(source, target, itemsize, terms._replace(table=packed))
     scratch = Memory.PACKED_OFFSETS, packed.layout.size * packed.itemsize
+    packing_s = seconds_of(packing, terms.limits.profile.costs)
+    others = plan.others and tuple(each._replace(seconds=packing_s + each.seconds) for each in plan.others)
     return replace(
         plan,
         steps=(*packing, *plan.steps),
         scratch=(*plan.scratch, scratch),
         alternatives_of=partial(after, packing, plan),
+        others=others,
     )
 
 
@@ -88,6 +91,7 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
         steps=(*reading, *writing),
         scratch=(scratch, *moved.scratch),
         alternatives_of=list,
+        others=(),
     )
 
 

@@ -57,7 +57,8 @@ def ways(request: Request) -> Iterator[Way]:
     hindrance = "" if rows.steps and rows.left == request.windows.count else rows.hindrance
     yield from elements_ways(request, 0, hindrance)
     if one_is_too_large(request) and request.windows.offsets is not None and request.windows.fill is None:
-        yield Way("window by window", 0.0, partial(one_by_one, request, request.windows.offsets))
+        least_s = request.windows.count * min(costs.copy_s, costs.dispatch_s)  # a step each
+        yield Way("window by window", least_s, partial(one_by_one, request, request.windows.offsets))
 
 
 def with_rest(request: Request, rows: Rows) -> Iterator[Step]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from wgslice.layout import Layout
 from wgslice.plans.choosing import Choice
 from wgslice.plans.costs import Costs
-from wgslice.plans.estimates import Step, seconds_of
+from wgslice.plans.estimates import Estimate, Step, seconds_of
 from wgslice.plans.hindrances import Copied
 from wgslice.plans.row_copies import are_whole_words, row_sizes
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
@@ -55,6 +55,7 @@ class Plan:
     costs: Costs | None = None  # that it is estimated by
     terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
     alternatives_of: Callable[[], list[Choice]] = list  # every way to do it, the cheapest first
+    others: tuple[Estimate, ...] | None = None  # of ways not taken; None: as `choices`
     copies_apart: bool = False  # whether windows could go by a buffer copy each
 
     @cached_property
@@ -108,9 +109,13 @@ class Plan:
         if self.costs is None or self.seconds is None:
             return
         line = f"estimated to take {duration(self.seconds)}"
-        if len(self.choices) > 1:
-            second = self.choices[1]
-            line += f"; by {second.name} {duration(self.costs.submission_s + second.seconds)}"
+        others = self.others
+        if others is None:
+            others = tuple(Estimate(choice.name, choice.seconds) for choice in self.choices[1:])
+        if others:
+            second = min(others, key=lambda each: each.seconds)
+            least = " at least" * second.is_bound
+            line += f"; by {second.name}{least} {duration(self.costs.submission_s + second.seconds)}"
         yield f"{line}: {self.costs.origin}"
 
     @cached_property

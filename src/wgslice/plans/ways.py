@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from wgslice.plans.choosing import WORTHWHILE, Choice
 from wgslice.plans.costs import Costs
-from wgslice.plans.estimates import Step, seconds_of
+from wgslice.plans.estimates import Estimate, Step, seconds_of
 
-__all__ = ["Way", "by_estimate", "cheapest_way", "least_seconds"]
+__all__ = ["Way", "by_estimate", "cheapest_and_others", "cheapest_way", "least_seconds"]
 
 
 class Way(NamedTuple):
@@ -32,17 +32,30 @@ def least_seconds(work: str, nbytes: float, costs: Costs) -> float | None:
 
 
 def cheapest_way(ways: Iterable[Way], costs: Costs) -> Choice | None:
-    """The way that takes the least time; None where there is none.
+    """The way of the least estimated time; None where there is none."""
+    return cheapest_and_others(ways, costs)[0]
 
-    Those that cannot save a share worth it are not looked at more closely.
+
+def cheapest_and_others(ways: Iterable[Way], costs: Costs) -> tuple[Choice | None, tuple[Estimate, ...]]:
+    """The way of the least estimated time, if there is one, and the estimates of the others.
+
+    The steps of a way are planned only if its lower bound is less than a worthwhile share of the best
+    estimate; of other ways the lower bound is returned.
     """
     best: Choice | None = None
+    others: list[Estimate] = []
     for way in sorted(ways, key=lambda way: way.least_s):
-        if best is None or way.least_s < WORTHWHILE * best.seconds:
-            choice = way.choice(costs)
-            if choice and (best is None or choice.seconds < best.seconds):
-                best = choice
-    return best
+        if best is not None and way.least_s >= WORTHWHILE * best.seconds:
+            others.append(Estimate(way.name, way.least_s, is_bound=True))
+            continue
+        choice = way.choice(costs)
+        if choice is None:
+            continue
+        better, worse = (choice, best) if best is None or choice.seconds < best.seconds else (best, choice)
+        best = better
+        if worse is not None:
+            others.append(Estimate(worse.name, worse.seconds))
+    return best, tuple(others)
 
 
 def by_estimate(ways: Sequence[Way], costs: Costs) -> list[Choice]:

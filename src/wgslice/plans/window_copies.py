@@ -35,6 +35,8 @@ def window_copies(request: Request, numbers: NDArray[np.uint32]) -> BufferCopies
     offsets = windows.offsets[numbers, own].astype(np.int64)
     if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
         return None
+    backwards = windows.flips[numbers, None] >> np.arange(row.axis + 1, dtype=np.uint32) & np.uint32(1)
+    offsets += backwards * (np.array(windows.extents[own]) - 1)  # a window begins at its end there
     strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
     in_tensor = (tensor.offset + offsets @ strides) * itemsize
     in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize

@@ -11,7 +11,7 @@ from wgslice.plans.insert_bands import Numbers
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.profiles import untrusted
 from wgslice.plans.steps import Memory
-from wgslice.plans.ways import Way, by_estimate, cheapest_way
+from wgslice.plans.ways import Way, by_estimate, cheapest_and_others
 from wgslice.plans.window_copies import copies_way
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import WindowDispatch
@@ -26,7 +26,7 @@ def plan_of_windows(request: Request, numbers: Numbers, ways: Iterable[Way]) -> 
     """
     costs, copies = request.limits.profile.costs, copies_way(request, numbers)
     found = [*([copies] if copies else []), *ways]
-    chosen = cheapest_way(found, costs)
+    chosen, others = cheapest_and_others(found, costs)
     if chosen is None:
         raise NoKernelError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
     sides = request.tensor, request.batch
@@ -41,6 +41,7 @@ def plan_of_windows(request: Request, numbers: Numbers, ways: Iterable[Way]) -> 
         claims_scratch(chosen.steps),
         costs=costs,
         alternatives_of=partial(by_estimate, found, costs),
+        others=others,
         copies_apart=copies is not None,
     )
 

@@ -28,14 +28,15 @@ __all__ = [
     "Windows",
 ]
 
-DROPPED = bytes(WIDEST_NBYTES)  # the fill of windows to insert, which nobody reads
+DROPPED = bytes(WIDEST_NBYTES)  # fill of inserted windows whose elements outside are dropped; never read
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Windows of one tensor: boxes of equal extents, each at offsets and in directions of its own.
 
-    What is to be inserted has no fill: of windows that may leave the tensor, that part is dropped.
+    Without a fill, windows lie inside of the tensor: kernels clamp device-resident offsets. With one, they
+    may leave it: elements outside read as the fill, or are not written (`DROPPED`).
 
     The walk through a box goes by `steps`, in each dimension forwards from its first index, or backwards from
     its last where the window's bit is set.

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.layout import check_disjoint
 from wgslice.streaming.cuts import Edges
 from wgslice.streaming.pages import release
 from wgslice.streaming.sources import Source, block_starts
 from wgslice.streaming.storage import share_storage
+from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["STRIP_NBYTES", "Sink", "check_target", "copy_in_strips"]
@@ -82,4 +82,4 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
             "before they are read; give an out of its own"
         )
     if isinstance(out, Tensor):
-        check_disjoint(out.layout)
+        check_destination(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,29 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Operand
 from wgslice.gpu.transfer import upload
-from wgslice.layout import Layout
+from wgslice.layout import Layout, check_disjoint
 
-__all__ = ["Placed", "Shaped", "check_of_numbers", "check_tensor", "uploaded", "viewed"]
+__all__ = [
+    "Flags",
+    "Placed",
+    "Shaped",
+    "check_destination",
+    "check_of_numbers",
+    "check_tensor",
+    "check_writeable",
+    "read_only",
+    "uploaded",
+    "viewed",
+]
+
+
+class Flags(NamedTuple):
+    """What NumPy's flags of the same names say of a tensor."""
+
+    writeable: bool = True
+
+
+WRITEABLE, READ_ONLY = Flags(), Flags(writeable=False)
 
 
 class Shaped:
@@ -76,6 +96,7 @@ class Placed(Shaped):
     buffer: Buffer
     dtype: DType
     layout: Layout
+    flags: Flags = WRITEABLE
 
     def __post_init__(self) -> None:
         register(type(self))
@@ -99,8 +120,25 @@ def uploaded(device: Device, array: NDArray[Any]) -> Operand:
 
 
 def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
-    """Another view of a tensor's buffer."""
-    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout)
+    """Another view of a tensor's buffer, read-only if the tensor is."""
+    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout, tensor.flags)
+
+
+def read_only(tensor: SomePlaced, layout: Layout) -> SomePlaced:
+    """Another view of a tensor's buffer, which refuses to be written."""
+    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout, READ_ONLY)
+
+
+def check_writeable(tensor: Placed) -> None:
+    """Refuse to write a read-only view, in NumPy's words."""
+    if not tensor.flags.writeable:
+        raise ValueError("assignment destination is read-only; copy() it first")
+
+
+def check_destination(tensor: Placed) -> None:
+    """Refuse to write a read-only view, or a tensor that places two elements on the same bytes."""
+    check_writeable(tensor)
+    check_disjoint(tensor.layout)
 
 
 def check_of_numbers(value: object) -> None:

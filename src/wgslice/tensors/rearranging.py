@@ -87,4 +87,4 @@ class Rearrangeable(Placed):
                 raise ValueError(
                     f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
                 )
-            return type(self)(self.device, self.buffer, element, self.layout)
+            return type(self)(self.device, self.buffer, element, self.layout, self.flags)

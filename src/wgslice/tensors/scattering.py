@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from wgslice.dialects.advanced_index import AdvancedSelection
 from wgslice.dtypes import check_same_dtype
 from wgslice.gpu.recording import Operand, run_copy
-from wgslice.layout import Layout, check_disjoint
+from wgslice.layout import Layout
 from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
 from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows_steps import Windows
 from wgslice.rearrange import broadcast, without_leading_ones
 from wgslice.tensors.indices import run_windows
-from wgslice.tensors.placed import Placed, uploaded
+from wgslice.tensors.placed import Placed, check_destination, uploaded
 from wgslice.tensors.writing import check_sides
 
 __all__ = ["scatter"]
@@ -27,8 +27,8 @@ def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any
 
     Of elements for the same place the last one is written. No wait for the GPU.
     """
+    check_destination(x)
     check_same_dtype(value.dtype, x.dtype)
-    check_disjoint(x.layout)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     layout = assigned(given, selection)
     check_sides(x, value)

@@ -24,7 +24,7 @@ from wgslice.tensors.absent import INSTEAD, refused, remedy_of
 from wgslice.tensors.gathering import gather
 from wgslice.tensors.indices import selected
 from wgslice.tensors.namespaced import Namespaced
-from wgslice.tensors.placed import viewed
+from wgslice.tensors.placed import check_writeable, viewed
 from wgslice.tensors.portable import Portable
 from wgslice.tensors.rearranging import Rearrangeable
 from wgslice.tensors.scattering import scatter
@@ -61,6 +61,9 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         The memory, shared by all views on it.
     layout : Layout
         Sizes, strides and offset in elements; what the attributes below say.
+    flags : Flags
+        `flags.writeable` is False for views that repeat elements, of `broadcast_to`, `broadcast_arrays` and
+        `meshgrid`, and for all views of them: writing raises ValueError, as in NumPy.
     strides : tuple of int
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
@@ -109,6 +112,7 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         work is submitted, not waited for.
         """
         with named("assignment"):
+            check_writeable(self)
             selection = self._selected(key)
             given = value if isinstance(value, Tensor) else as_assigned(value, self.dtype)
             if isinstance(selection, Selection):

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, cast
 from wgslice.dialects.numpy_index import numpy_shape
 from wgslice.errors import named
 from wgslice.rearrange import flipped, permuted, repeated_to, reshaped
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_tensor, read_only
 from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = ["broadcast_to", "permute", "reshape", "reverse", "squeeze"]
@@ -115,7 +115,7 @@ def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> T
     Returns
     -------
     Tensor
-        A view whose repeated dimensions have stride 0: a source of copies, and no target.
+        A read-only view, whose repeated dimensions have stride 0.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> T
     """
     with named("broadcast_to"):
         check_tensor("x", x)
-        return viewed(x, repeated_to(x.layout, shape))
+        return read_only(x, repeated_to(x.layout, shape))
 
 
 def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:

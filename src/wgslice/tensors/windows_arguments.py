@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from wgslice.plans.windows_steps import DROPPED, Windows
 from wgslice.tensors.writing import as_assigned
 
 __all__ = [
+    "Outside",
     "inserted_on_gpu",
     "inserted_windows",
     "integer_dtype",
@@ -22,6 +23,14 @@ __all__ = [
     "windows_of",
     "windows_on_gpu",
 ]
+
+Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
+
+EXTRACTING: dict[str, str] = {  # values of `outside`, each with the remedy that it is
+    "refuse": "move it",
+    "clamp": 'outside="clamp" moves it inside',
+}
+INSERTING = {**EXTRACTING, "drop": 'outside="drop" drops the elements outside'}
 
 
 def repeated_bytes(fill: Any, dtype: DType) -> bytes:
@@ -45,24 +54,14 @@ def windows_of(
     sizes: Iterable[SupportsIndex],
     strides: ArrayLike | None,
     fill: bytes | None,
+    outside: Outside | None = None,
 ) -> Windows:
     """Windows whose offsets are known, each of them checked."""
+    rule = checked_outside(outside, EXTRACTING, known=True, filled=fill is not None)
     places = integer_array("offsets", offsets)
     extents, steps, flips = checked_window(places.shape, input_sizes, sizes, strides, fill is not None)
-    lowest = np.zeros(len(extents), np.int64)
-    highest = np.asarray(input_sizes, np.int64) - np.asarray(extents)
-    leaving = (places < lowest) | (places > highest)
-    if fill is None and leaving.any():
-        window, axis = (int(index) for index in np.argwhere(leaving)[0])
-        offset, extent = int(places[window, axis]), extents[axis]
-        raise WindowError(
-            f"offsets[{window}][{axis}] = {offset}: a window of size {extent} from there leaves the input's "
-            f"size {input_sizes[axis]} in dimension {axis}; move it, or name a fill"
-        )
-    if not leaving.any():
-        fill = None
-    known = np.clip(places, I32_MIN, I32_MAX).astype(np.int32)
-    return Windows(extents, steps, flips, known, 4, True, fill)
+    known, leaving = bounded_offsets(places, extents, input_sizes, rule, "the input")
+    return Windows(extents, steps, flips, known, 4, True, fill if leaving else None)
 
 
 def windows_on_gpu(
@@ -72,8 +71,10 @@ def windows_on_gpu(
     sizes: Iterable[SupportsIndex],
     strides: ArrayLike | None,
     fill: bytes | None,
+    outside: Outside | None = None,
 ) -> Windows:
-    """Windows whose offsets the GPU has."""
+    """Windows whose offsets are device-resident: the kernels clamp them where there is no fill."""
+    checked_outside(outside, EXTRACTING, known=False, filled=fill is not None)
     extents, steps, flips = checked_window(shape, input_sizes, sizes, strides, fill is not None)
     return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
 
@@ -83,15 +84,15 @@ def inserted_windows(
     batch_sizes: tuple[int, ...],
     tensor_sizes: tuple[int, ...],
     strides: ArrayLike | None,
+    outside: Outside | None = None,
 ) -> Windows:
     """Windows of a batch of sizes (B, ...), to be inserted at known offsets into a tensor of other sizes."""
+    rule = checked_outside(outside, INSERTING, known=True)
     places = integer_array("offsets", offsets)
-    extents, steps, flips = checked_batch(places.shape, batch_sizes, tensor_sizes, strides)
+    extents, steps, flips = checked_batch(places.shape, batch_sizes, tensor_sizes, strides, rule)
     if 0 in batch_sizes:  # windows without elements are none
         places, flips = places[:0], flips[:0]
-    highest = np.asarray(tensor_sizes, np.int64) - np.asarray(extents, np.int64)
-    leaving = bool(((places < 0) | (places > highest)).any())
-    known = np.clip(places, I32_MIN, I32_MAX).astype(np.int32)
+    known, leaving = bounded_offsets(places, extents, tensor_sizes, rule, "x")
     return Windows(extents, steps, flips, known, 4, True, DROPPED if leaving else None)
 
 
@@ -101,10 +102,51 @@ def inserted_on_gpu(
     batch_sizes: tuple[int, ...],
     tensor_sizes: tuple[int, ...],
     strides: ArrayLike | None,
+    outside: Outside | None = None,
 ) -> Windows:
-    """Windows of a batch, to be inserted at offsets that the GPU has."""
-    extents, steps, flips = checked_batch(shape, batch_sizes, tensor_sizes, strides)
-    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", DROPPED)
+    """Windows of a batch at device-resident offsets: the kernels clamp them, or drop elements outside."""
+    rule = checked_outside(outside, INSERTING, known=False)
+    extents, steps, flips = checked_batch(shape, batch_sizes, tensor_sizes, strides, rule)
+    fill = DROPPED if rule == "drop" else None
+    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
+
+
+def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:
+    """The rule for out-of-bounds windows: `outside`, refused if it is not possible, or the default."""
+    if outside is None:
+        return "fill" if filled else "refuse" if known else "clamp"
+    if outside not in values:
+        raise ValueError(f"outside = {outside!r}: must be one of {', '.join(map(repr, values))}")
+    if filled:
+        raise ValueError(
+            f"outside = {outside!r} and a fill: a window that reads the fill outside may lie anywhere; "
+            "give one of them"
+        )
+    if outside == "refuse" and not known:
+        others = " or ".join(f'outside="{value}"' for value in values if value != "refuse")
+        raise WindowError(
+            f'outside = "refuse": offsets in a tensor are not read back; give {others}, or an array of them'
+        )
+    return outside
+
+
+def bounded_offsets(
+    places: NDArray[np.int64], extents: tuple[int, ...], sizes: tuple[int, ...], rule: str, name: str
+) -> tuple[NDArray[np.int32], bool]:
+    """Known offsets by the rule for out-of-bounds windows, and whether a window is out of bounds then."""
+    highest = np.asarray(sizes, np.int64) - np.asarray(extents, np.int64)
+    if rule == "clamp":
+        return np.clip(places, 0, highest).astype(np.int32), False
+    leaving = (places < 0) | (places > highest)
+    if rule == "refuse" and leaving.any():
+        window, axis = (int(index) for index in np.argwhere(leaving)[0])
+        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+        raise WindowError(
+            f"offsets[{window}][{axis}] = {places[window, axis]}: a window of size {extents[axis]} from "
+            f"there leaves {name}'s size {sizes[axis]} in dimension {axis}, must be 0 to "
+            f"{highest[axis]}; {', or '.join(remedies.values())}"
+        )
+    return np.clip(places, I32_MIN, I32_MAX).astype(np.int32), bool(leaving.any())
 
 
 def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
@@ -147,25 +189,28 @@ def checked_batch(
     batch_sizes: tuple[int, ...],
     tensor_sizes: tuple[int, ...],
     strides: ArrayLike | None,
+    rule: str,
 ) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
     """Extents, magnitudes of the steps, and directions of a batch's windows whose offsets have a shape."""
     rank = len(tensor_sizes)
     check_rank("x", rank, shape)
     if len(batch_sizes) != rank + 1 or batch_sizes[0] != shape[0]:
         raise ValueError(
-            f"y has sizes {batch_sizes}: must be ({shape[0]}, ...), for each of the offsets a window of the "
-            f"{rank} dimensions of x"
+            f"windows have sizes {batch_sizes}: must be ({shape[0]}, ...), for each of the offsets a window "
+            f"of the {rank} dimensions of x"
         )
     steps, flips = checked_strides(strides, shape)
     extents = tuple((max(size, 1) - 1) * step + 1 for size, step in zip(batch_sizes[1:], steps, strict=True))
     for axis, (extent, size) in enumerate(zip(extents, tensor_sizes, strict=True)):
-        if extent > I32_MAX:
-            raise WindowError(
-                f"windows of y reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
-                f"steps of {steps[axis]}: must be at most {I32_MAX}"
-            )
+        dropping = rule == "drop" or 0 in batch_sizes
+        most, remedy = (I32_MAX, "") if dropping else (size, f", the size of x; {INSERTING['drop']}")
         if size > I32_MAX:
             raise ValueError(f"x has size {size} in dimension {axis}: must be at most {I32_MAX}")
+        if extent > most:
+            raise WindowError(
+                f"windows reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
+                f"steps of {steps[axis]}: must be at most {most}{remedy}"
+            )
     return extents, steps, flips
 
 

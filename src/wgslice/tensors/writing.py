@@ -13,10 +13,10 @@ from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.recording import Operand, run_copy
 from wgslice.gpu.transfer import upload
 from wgslice.gpu.usages import BufferUsage
-from wgslice.layout import Layout, check_disjoint
+from wgslice.layout import Layout
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.rearrange import broadcast, without_leading_ones
-from wgslice.tensors.placed import Placed, check_of_numbers, check_tensor, uploaded
+from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, check_tensor, uploaded
 
 __all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "write"]
 
@@ -43,8 +43,8 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
     TypeError
         `dst` is no tensor, `src` a tensor of another dtype, or an array that cannot be cast.
     ValueError
-        `src` does not broadcast to `dst.shape`, two elements of `dst` lie on the same bytes, a buffer is
-        destroyed or mapped, or the devices differ.
+        `src` does not broadcast to `dst.shape`, `dst` is read-only, two elements of `dst` lie on the same
+        bytes, a buffer is destroyed or mapped, or the devices differ.
     OverflowError
         `src` is a Python integer that `dst`'s dtype does not hold.
     OutOfDeviceMemory, DeviceLostError
@@ -81,8 +81,8 @@ def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
 
 def write(target: Placed, value: Placed | NDArray[Any]) -> None:
     """Broadcast a tensor or an array of the target's dtype to it, as NumPy assigns; no wait for the GPU."""
+    check_destination(target)
     check_same_dtype(value.dtype, target.dtype)
-    check_disjoint(target.layout)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     source = broadcast(without_leading_ones(given, target.ndim), target.shape)
     if source is None:
