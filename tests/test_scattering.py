@@ -90,11 +90,13 @@ def test_a_value_in_the_same_buffer_is_read_before_anything_is_written(
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_of_tensors_of_indices_what_lies_outside_is_dropped(device: wg.Device, dtype: str) -> None:
-    """And the last of equal ones is written, beside arrays and slices too."""
+def test_device_indices_out_of_range_are_dropped(device: wg.Device, dtype: str) -> None:
+    """Negative ones count from the end, and the last of equal ones stays, beside arrays and slices too."""
     both = placed(device, Layout.packed((5, 4, 3)), "int16")
-    indices = np.array([1, 4, 5, 1, 100] + [-1, -100] * (dtype[0] == "i")).astype(dtype)
-    inside = (indices >= 0) & (indices < 5)
+    info = np.iinfo(dtype)
+    values = [1, 4, 5, 1, 100, -1, -4, 3, -100, -5, -6, 2**32 + 2, 2 - 2**32, 2**64 - 2, info.min, info.max]
+    indices = np.array([value for value in values if info.min <= value <= info.max], dtype)
+    inside = (indices >= -5 if dtype[0] == "i" else True) & (indices < 5)
     value = random_array((len(indices), 4, 3), "int16", 3)
     both.array[indices[inside]] = value[inside]
     held = wg.asarray(indices, device)
@@ -106,6 +108,10 @@ def test_of_tensors_of_indices_what_lies_outside_is_dropped(device: wg.Device, d
     check(both)
     both.array[indices[inside], 1:, 2] = 7
     both.tensor[held, 1:, 2] = 7
+    check(both)
+    narrow = columns.astype(np.uint8 if dtype == "int8" else np.int8) - 3 * (dtype != "int8")
+    both.array[indices[inside], 3, narrow[inside]] = value[inside, 1, 1]
+    both.tensor[held, 3, wg.asarray(narrow, device)] = wg.asarray(value[:, 1, 1].copy(), device)
     check(both)
 
 

@@ -12,10 +12,11 @@ from wgslice.arrays.assembled import check_readable
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.rearrange import reshaped
+from wgslice.tensors.indices import indices_held
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy, viewed
 
-__all__ = ["flattened", "take", "take_along_axis"]
+__all__ = ["flattened", "take", "take_along_axis", "taken"]
 
 
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
@@ -26,8 +27,8 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     x : Tensor
         Of any rank; views welcome.
     indices : array_like of int, or Tensor of integers
-        Of any shape; negative ones count from the last element. Of a tensor nothing is known before the GPU
-        reads it: an index out of range, also a negative one, is taken as the nearest inside.
+        Of any shape; negative ones count from the end. A tensor is not read back: an index of it that is out
+        of range reads the nearest element.
     axis : int, optional
         The dimension; a negative one counts from the last. By default all elements in row-major order.
 
@@ -43,7 +44,8 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     TypeError
         `x` is no tensor, or `indices` are no integers.
     IndexError
-        An index of an array is out of range.
+        An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1,
+        with which it is read back.
     ValueError
         `axis` is out of range (`numpy.exceptions.AxisError`), the result would have more than 8 dimensions,
         or the buffer is destroyed or mapped.
@@ -59,16 +61,27 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
            [10,  8]])
     """
     with named("take"):
-        check_tensor("x", x)
-        along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
-        places = as_indices(indices)
-        size = x.size if axis is None else x.shape[along]
-        if not isinstance(places, Tensor):
-            check_indices(places, size, along)
-        check_readable(x.device, x, "x")
-        source = flattened(x) if axis is None else x
-        taken = source[(*[slice(None)] * along, places)]
-        return taken if isinstance(places, Tensor) or places.ndim else packed_copy(taken)  # else a view
+        return taken(x, indices, axis)
+
+
+def taken(
+    x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, *, clipped: bool = False
+) -> Tensor:
+    """`take`; with `clipped` negative indices are out of range too, and all such read the nearest element."""
+    check_tensor("x", x)
+    along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+    places = as_indices(indices)
+    size = x.size if axis is None else x.shape[along]
+    on_device = isinstance(places, Tensor)
+    if on_device and clipped:
+        places = indices_held(x, places, clipped=True)
+    elif not on_device:
+        places = places.clip(0, size - 1) if clipped and size else places
+        check_indices(places, size, along)
+    check_readable(x.device, x, "x")
+    source = flattened(x) if axis is None else x
+    found = source[(*[slice(None)] * along, places)]
+    return found if on_device or places.ndim else packed_copy(found)  # else a view
 
 
 def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:

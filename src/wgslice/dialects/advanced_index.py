@@ -31,6 +31,7 @@ class Elsewhere:
 
     shape: tuple[int, ...]
     holder: Any
+    clipped: bool = False  # whether negative ones are out of range, instead of counting from the end
 
 
 Indices: TypeAlias = NDArray[np.int64] | Elsewhere

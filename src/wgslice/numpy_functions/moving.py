@@ -42,13 +42,16 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -
 
 
 def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
-    """Take elements along a dimension; what a tensor of indices has outside of it is clipped in any mode."""
+    """Take elements along a dimension.
+
+    Indices in a tensor are not read back: by default negative ones count from the end, and one that is out
+    of range reads the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
+    """
     check_tensor("a", a)
     check_unused(out=out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
-    if mode != "raise" and not isinstance(indices, Tensor):
+    if mode == "wrap":
         size = a.size if axis is None else a.shape[distinct_axes("axis", axis, a.ndim)[0]]
-        places = np.asarray(indices)
-        indices = places.clip(0, size - 1) if mode == "clip" else places % max(size, 1)
-    return taking.take(a, indices, axis)
+        indices = np.asarray(indices) % max(size, 1)
+    return taking.taken(a, indices, axis, clipped=mode == "clip")
