@@ -96,9 +96,9 @@ def ends_of(dtype: str, size: int) -> NDArray[Any]:
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_device_indices_wrap_once_up_to_the_dtypes_ends(device: wg.Device, dtype: str) -> None:
     """Alone and beside another dtype, in elements and in rows."""
-    array = np.arange(70 * 37, dtype=np.int16).reshape(70, 37)
-    x, indices = wg.asarray(array, device), ends_of(dtype, 70)
-    held, nearest = wg.asarray(indices, device), nearest_index(indices, 70)
+    array = np.arange(300 * 37, dtype=np.int16).reshape(300, 37)
+    x, indices = wg.asarray(array, device), ends_of(dtype, 300)
+    held, nearest = wg.asarray(indices, device), nearest_index(indices, 300)
     check_same(x[held].numpy(), array[nearest])
     columns = np.arange(len(indices), dtype=np.int8 if dtype == "uint8" else np.uint8) % 37
     check_same(x[held, wg.asarray(columns, device)].numpy(), array[nearest, columns])
