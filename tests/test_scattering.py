@@ -170,6 +170,22 @@ def test_refused_assignments_write_nothing(
     check(both)
 
 
+@pytest.mark.parametrize("shape", [(0,), (5,), (0, 0), (0, 4), (5, 0)])
+@pytest.mark.parametrize("mask_shape", [(0,), (0, 0), (0, 4), (5, 0)])
+def test_masks_without_elements_take_what_numpys_take(
+    device: wg.Device, shape: tuple[int, ...], mask_shape: tuple[int, ...]
+) -> None:
+    """A mask of the tensor's shape has rules of its own; NumPy takes a mask without elements for any size."""
+    array = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    x, mask = wg.asarray(array, device), np.zeros(mask_shape, bool)
+    for value_shape in ((), (1,), (2,), (0,), (1, 1), (2, 1), (1, 0), (1, 1, 1), (1, 4), (2, 4)):
+        value = np.full(value_shape, 7, np.int32)
+        expected = outcome(lambda value=value: array.__setitem__(mask, value))
+        found = outcome(lambda value=value: x.__setitem__(mask, value))
+        assert str(found).replace("assignment: ", "") == str(expected)
+    assert x.numpy().tolist() == array.tolist()
+
+
 def test_tensors_that_do_not_fit_are_refused(device: wg.Device) -> None:
     both = placed(device, Layout.packed((3, 4)), "int32")
     with pytest.raises(TypeError, match="assignment: output has dtype int32, the input float32"):

@@ -56,7 +56,7 @@ class AdvancedSelection:
     position: int  # of the first dimension of `indices_shape` in the result
     kept_axes: tuple[int, ...]  # of the view; the result's others, in order
     kept_sizes: tuple[int, ...]
-    is_mask: bool  # whether the key is one mask of the tensor's rank, which NumPy assigns to by other rules
+    is_mask: bool  # whether the key is one mask of the tensor's shape, which NumPy assigns to by other rules
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSele
         position=position_of(items, len(sizes) - consumed),
         kept_axes=kept,
         kept_sizes=tuple(extents[number] for number in kept),
-        is_mask=len(items) == 1 and is_mask(items[0]) and items[0].ndim == len(sizes),
+        is_mask=len(items) == 1 and is_mask(items[0]) and items[0].shape == sizes,
     )
 
 
