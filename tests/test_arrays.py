@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -165,8 +166,8 @@ def test_numpys_protocol_of_arrays(device: wg.Device) -> None:
 def test_numpys_functions_cast_tensors_as_they_cast_arrays(device: wg.Device, dtype: str) -> None:
     """Indices and counts that are tensors, of functions on arrays, are truncated nowhere."""
     array, given = np.arange(3), np.array([1, 0, 1], dtype)
-    x = wg.asarray(given, device)
+    x: Any = wg.asarray(given, device)
     for function in (np.take, np.repeat):
-        expected = outcome(lambda function=function: function(array, given))
-        found = outcome(lambda function=function: function(array, x))
+        expected = outcome(partial(function, array, given))
+        found = outcome(partial(function, array, x))
         assert repr(found) == repr(expected)

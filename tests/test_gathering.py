@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from operator import getitem, setitem
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from strategies import nested_strides
 
 import wgslice as wg
+from wgslice.arrays import filling
 from wgslice.layout import Layout
 
 
@@ -111,22 +115,23 @@ def test_checked_device_indices_are_refused_as_numpys(
     """On request, when read and before anything is written."""
     monkeypatch.setenv("WGSLICE_CHECK_INDICES", "1")
     array = np.arange(12, dtype=np.int16).reshape(3, 4)
-    x = wg.asarray(array, device)
+    x: Any = wg.asarray(array, device)
     for values, refused in (([0, 3], True), ([2, 0], False), ([-1, -3], False), ([0, -4], True)):
         if min(values) < 0 and dtype[0] == "u":
             continue
         indices = np.array(values, dtype)
         held = wg.asarray(indices, device)
-        expected = outcome(lambda indices=indices: array[indices])
+        expected = outcome(partial(getitem, array, indices))
         assert isinstance(expected, str) == refused
         if refused:
-            assert outcome(lambda held=held: x[held]) == expected
-            assert outcome(lambda held=held: x[held, [0, 1]]) == expected
-            assert outcome(lambda held=held: wg.take(x, held, 0)) == expected
-            assert outcome(lambda held=held: np.take(x, held, 0)) == expected
-            assert outcome(lambda held=held: x.__setitem__(held, 7)) == expected
+            assert outcome(partial(getitem, x, held)) == expected
+            assert outcome(partial(getitem, x, (held, [0, 1]))) == expected
+            assert outcome(partial(wg.take, x, held, 0)) == expected
+            assert outcome(partial(np.take, x, held, 0)) == expected
+            assert outcome(partial(setitem, x, held, 7)) == expected
             check_same(x.numpy(), array)
-            check_same(np.take(x, held, 0, mode="clip").numpy(), np.take(array, indices, 0, mode="clip"))
+            clipped: Any = np.take(x, held, 0, mode="clip")
+            check_same(clipped.numpy(), np.take(array, indices, 0, mode="clip"))
         else:
             check_same(x[held].numpy(), array[indices])
 
@@ -135,7 +140,8 @@ def test_checked_device_indices_are_refused_as_numpys(
 def test_clipped_device_indices_do_not_wrap(device: wg.Device, axis: int | None) -> None:
     array = np.arange(12, dtype=np.int16).reshape(3, 4)
     indices = np.array([[-1, 2], [-100, 100]], np.int8)
-    found = np.take(wg.asarray(array, device), wg.asarray(indices, device), axis, mode="clip")
+    x: Any = wg.asarray(array, device)
+    found: Any = np.take(x, wg.asarray(indices, device), axis, mode="clip")
     check_same(found.numpy(), np.take(array, indices, axis, mode="clip"))
 
 
@@ -272,6 +278,27 @@ def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
         lambda: x.__setitem__([0, 1], [[one], [one]]),
         lambda: wg.copyto(x[0], (one, 1, 2, 3)),
         lambda: wg.asarray([x, x]),
+        lambda: wg.extract_windows(x, [[one, one]], (1, 2)),
+        lambda: wg.extract_windows(x, [[0, 0]], (1, 2), [[one, one]]),
+        lambda: wg.take(x, [one, one]),
+        lambda: np.take(x, [one, one], mode="wrap"),
+        lambda: filling.full((2,), [one, one]),
+        lambda: wg.pad(x, [one, one]),
     ):
         with pytest.raises(TypeError, match="a sequence of tensors: stack puts them together"):
+            call()
+
+
+@on_one_adapter
+def test_tensors_as_numbers_are_not_read_back(device: wg.Device) -> None:
+    x = wg.zeros((3, 4), "i8", device)
+    one: Any = x[0, 0]
+    calls: tuple[tuple[Callable[[], Any], str], ...] = (
+        (lambda: wg.extract_windows(x, [[0, 0]], (1, 2), fill=one), "extract_windows: fill: a tensor, where"),
+        (lambda: wg.extract_windows(x, [[0, 0]], (1, 2), x[0, :2]), "extract_windows: strides: a tensor"),
+        (lambda: wg.pad(x, 1, constant_values=one), "pad: a tensor, where numbers of the host are needed"),
+        (lambda: wg.pad(x, one), "pad: pad_width: a tensor, where numbers of the host are needed: item"),
+    )
+    for call, words in calls:
+        with pytest.raises(TypeError, match=words):
             call()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -180,8 +182,8 @@ def test_masks_without_elements_take_what_numpys_take(
     x, mask = wg.asarray(array, device), np.zeros(mask_shape, bool)
     for value_shape in ((), (1,), (2,), (0,), (1, 1), (2, 1), (1, 0), (1, 1, 1), (1, 4), (2, 4)):
         value = np.full(value_shape, 7, np.int32)
-        expected = outcome(lambda value=value: array.__setitem__(mask, value))
-        found = outcome(lambda value=value: x.__setitem__(mask, value))
+        expected = outcome(partial(setitem, array, mask, value))
+        found = outcome(partial(setitem, x, mask, value))
         assert str(found).replace("assignment: ", "") == str(expected)
     assert x.numpy().tolist() == array.tolist()
 

@@ -12,7 +12,7 @@ from wgslice.dtypes import element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.tensors.creation import empty, zeros
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.writing import as_assigned, write
 
@@ -68,6 +68,7 @@ def full(
             made = empty(shape, fill_value.dtype if dtype is None else dtype, device or fill_value.device)
             write(made, fill_value)
             return made
+        check_of_numbers(fill_value)
         element = element_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
         elements = as_assigned(fill_value, element)
         made = empty(shape, element, device)

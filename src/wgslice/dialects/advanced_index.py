@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.arguments import int64_of
 from wgslice.dialects.numpy_index import basic_index, check_result_rank, expanded, select_axis
 from wgslice.dialects.selection import Selection
 
@@ -106,9 +107,7 @@ def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | Elsewhere 
         return array
     if array.dtype.kind not in "iu" or (array.ndim == 0 and not given):
         raise IndexError(NO_INDEX_ARRAY if given else NO_INDEX)
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))  # beyond any tensor either way
-    return array.astype(np.int64)
+    return int64_of(array)
 
 
 def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSelection:

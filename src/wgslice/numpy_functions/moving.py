@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from wgslice.arguments import distinct_axes
 from wgslice.arrays import padding, taking
 from wgslice.numpy_functions.options import check_order, check_unused
 from wgslice.tensors import writing
@@ -51,7 +48,4 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
     check_unused(out=out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
-    if mode == "wrap":
-        size = a.size if axis is None else a.shape[distinct_axes("axis", axis, a.ndim)[0]]
-        indices = np.asarray(indices) % max(size, 1)
-    return taking.taken(a, indices, axis, clipped=mode == "clip")
+    return taking.taken(a, indices, axis, mode)

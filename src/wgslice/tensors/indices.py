@@ -112,7 +112,7 @@ def dtype_of_indices(found: IndexedWindows) -> DType | None:
         return None
     dtype: DType = tensors[0].holder.dtype
     same = all(each.holder.dtype == dtype for each in tensors)
-    return dtype if same and all(each.size - 1 <= np.iinfo(dtype).max for each in known) else INT64
+    return dtype if same and all(each.size - 1 <= np.iinfo(dtype.name).max for each in known) else INT64
 
 
 def table_of(

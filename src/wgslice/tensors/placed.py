@@ -95,7 +95,9 @@ def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
 
 
 def check_of_numbers(value: object) -> None:
-    """Refuse a nested sequence of tensors, which NumPy would read back without a word."""
+    """Refuse a tensor, or a nested sequence of tensors, which NumPy would read back without a word."""
+    if isinstance(value, Placed):
+        raise TypeError("a tensor, where numbers of the host are needed: item() or numpy() reads it back")
     if isinstance(value, list | tuple):
         for item in value:
             if isinstance(item, Placed):
