@@ -35,10 +35,10 @@ class Array:
         return wrapped(getattr(self.tensor, name))
 
     def __getitem__(self, key: Any) -> Any:
-        return Array(self.tensor[counted(key)])
+        return Array(self.tensor[unwrapped(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.tensor[counted(key)] = unwrapped(value)
+        self.tensor[unwrapped(key)] = unwrapped(value)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         return Array(self.tensor.to_device(device, stream=stream))
@@ -71,13 +71,6 @@ def unwrapped(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(map(unwrapped, value))
     return value
-
-
-def counted(key: Any) -> Any:
-    """A key of a tensor's: signed indices, which may be negative, are read back as `take` does it."""
-    if isinstance(key, tuple):
-        return tuple(map(counted, key))
-    return read_back(key) if isinstance(key, Array) and key.dtype.kind == "i" else unwrapped(key)
 
 
 def wrapped(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from helpers import check_same, random_bytes
+from index_keys import outcome
 
 import wgslice as wg
 
@@ -150,7 +152,7 @@ def test_numpys_protocol_of_arrays(device: wg.Device) -> None:
         check_same(np.array(x, copy=copy), array[::-1])
         check_same(np.array(x, dtype=np.float64, copy=copy), array[::-1].astype(np.float64))
         check_same(x.__array__(copy=copy), array[::-1])
-        check_same(x.__array__(np.int16, copy=copy), array[::-1].astype(np.int16))
+        check_same(np.array(x, dtype=np.int16, copy=copy), array[::-1].astype(np.int16))
     with pytest.raises(ValueError, match="cannot become an array without a copy"):
         np.array(x, copy=False)
     with pytest.raises(ValueError, match="cannot become an array without a copy"):
@@ -158,3 +160,14 @@ def test_numpys_protocol_of_arrays(device: wg.Device) -> None:
     total = np.asarray(x) + np.ones(2)
     check_same(total, array[::-1] + np.ones(2))
     assert np.asarray(x).flags.writeable
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint64", "complex64", "int8", "bool"])
+def test_numpys_functions_cast_tensors_as_they_cast_arrays(device: wg.Device, dtype: str) -> None:
+    """Indices and counts that are tensors, of functions on arrays, are truncated nowhere."""
+    array, given = np.arange(3), np.array([1, 0, 1], dtype)
+    x: Any = wg.asarray(given, device=device)
+    for function in (np.take, np.repeat):
+        expected = outcome(partial(function, array, given))
+        found = outcome(partial(function, array, x))
+        assert repr(found) == repr(expected)

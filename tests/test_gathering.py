@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from operator import getitem, setitem
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from strategies import nested_strides
 
 import wgslice as wg
+from wgslice.arrays import filling
 from wgslice.layout import Layout
 
 
@@ -49,14 +53,19 @@ def test_any_key_reads_what_numpy_does(
         check_read(array, x, key)
 
 
+def nearest_index(indices: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """Negative ones counted from the end once, and the nearest in range of what is out of it."""
+    wide = indices.astype(object)
+    return np.asarray(np.clip(np.where(wide < 0, wide + size, wide), 0, size - 1), np.int64)
+
+
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5))
-def test_tensors_as_indices_are_clamped(
+def test_device_indices_read_what_numpy_reads(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
 ) -> None:
-    """Beside arrays and slices; those inside select what NumPy selects, the others their nearest."""
+    """Of several dtypes, beside arrays and slices; those out of range read the nearest element."""
     elements = data.draw(st.sampled_from(["uint8", "int16", "float32"]))
     _, _, array, x = placed(device, Layout.packed(sizes, 3), elements)
-    dtype = data.draw(st.sampled_from(INTEGERS))
     shape = data.draw(array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=4))
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     key: list[Any] = []
@@ -65,16 +74,91 @@ def test_tensors_as_indices_are_clamped(
         kind = data.draw(st.sampled_from(["tensor", "strided tensor", "array", "slice", "integer"]))
         if kind.endswith("tensor"):
             own = data.draw(st.sampled_from([shape, (1,) * len(shape)]))
+            dtype = data.draw(st.sampled_from(INTEGERS))
             lowest = -2 * size if dtype[0] == "i" else 0
             wider = random.integers(lowest, 2 * size, (*own, 2)).astype(dtype)
             strided = wg.asarray(wider, device=device)[..., 1]
             key.append(strided if kind == "strided tensor" else strided.copy())
-            nearest.append(np.clip(wider[..., 1].astype(int), 0, size - 1))
+            nearest.append(nearest_index(wider[..., 1], size))
         else:
             others = {"array": random.integers(-size, size, shape), "slice": np.s_[::-1], "integer": -1}
             key.append(others[kind])
             nearest.append(others[kind])
     check_same(x[tuple(key)].numpy(), np.asarray(array[tuple(nearest)]))
+
+
+def ends_of(dtype: str, size: int) -> NDArray[Any]:
+    """Indices at the borders of a dimension and of integer types; none is truncated to 32 bits."""
+    near = [-size - 1, -size, -1, 0, 1, size - 1, size]
+    far = [2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**63 - 1, 2**63, 2**64 - 1]
+    info = np.iinfo(dtype)
+    values = [*near, *far, *(-value for value in far), info.min, info.max]
+    return np.array([value for value in values if info.min <= value <= info.max], dtype)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_device_indices_wrap_once_up_to_the_dtypes_ends(device: wg.Device, dtype: str) -> None:
+    """Alone and beside another dtype, in elements and in rows."""
+    array = np.arange(300 * 37, dtype=np.int16).reshape(300, 37)
+    x, indices = wg.asarray(array, device=device), ends_of(dtype, 300)
+    held, nearest = wg.asarray(indices, device=device), nearest_index(indices, 300)
+    check_same(x[held].numpy(), array[nearest])
+    columns = np.arange(len(indices), dtype=np.int8 if dtype == "uint8" else np.uint8) % 37
+    check_same(x[held, wg.asarray(columns, device=device)].numpy(), array[nearest, columns])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_checked_device_indices_are_refused_as_numpys(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    """On request, when read and before anything is written."""
+    monkeypatch.setenv("WGSLICE_CHECK_INDICES", "1")
+    array = np.arange(12, dtype=np.int16).reshape(3, 4)
+    x: Any = wg.asarray(array, device=device)
+    for values, refused in (([0, 3], True), ([2, 0], False), ([-1, -3], False), ([0, -4], True)):
+        if min(values) < 0 and dtype[0] == "u":
+            continue
+        indices = np.array(values, dtype)
+        held = wg.asarray(indices, device=device)
+        expected = outcome(partial(getitem, array, indices))
+        assert isinstance(expected, str) == refused
+        if refused:
+            assert outcome(partial(getitem, x, held)) == expected
+            assert outcome(partial(getitem, x, (held, [0, 1]))) == expected
+            assert outcome(partial(wg.take, x, held, 0)) == expected
+            assert outcome(partial(np.take, x, held, 0)) == expected
+            assert outcome(partial(setitem, x, held, 7)) == expected
+            check_same(x.numpy(), array)
+            clipped: Any = np.take(x, held, 0, mode="clip")
+            check_same(clipped.numpy(), np.take(array, indices, 0, mode="clip"))
+        else:
+            check_same(x[held].numpy(), array[indices])
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_clipped_device_indices_do_not_wrap(device: wg.Device, axis: int | None) -> None:
+    array = np.arange(12, dtype=np.int16).reshape(3, 4)
+    indices = np.array([[-1, 2], [-100, 100]], np.int8)
+    x: Any = wg.asarray(array, device=device)
+    found: Any = np.take(x, wg.asarray(indices, device=device), axis, mode="clip")
+    check_same(found.numpy(), np.take(array, indices, axis, mode="clip"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_an_array_beyond_the_tensors_dtype_is_taken(device: wg.Device, dtype: str) -> None:
+    array = np.arange(3 * 300, dtype=np.int16).reshape(3, 300)
+    held = wg.asarray(np.array([2, 0], dtype), device=device)
+    check_same(wg.asarray(array, device=device)[held, [-1, 128]].numpy(), array[[2, 0], [-1, 128]])
+
+
+def test_indices_of_several_dtypes_take_any_layout(device: wg.Device) -> None:
+    """Of rank 8, permuted, of which no dimensions merge."""
+    array = np.arange(15, dtype=np.int16).reshape(3, 5)
+    wide = np.random.default_rng(0).integers(-3, 3, (2,) * 8).astype(np.int32)
+    rows, columns = wide.transpose(7, 5, 3, 1, 0, 2, 4, 6), (wide % 5).astype(np.uint8)
+    held = wg.permute(wg.asarray(wide, device=device), (7, 5, 3, 1, 0, 2, 4, 6))
+    found = wg.asarray(array, device=device)[held, wg.asarray(columns, device=device)]
+    check_same(found.numpy(), array[rows, columns])
 
 
 def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
@@ -105,14 +189,6 @@ def test_wrong_tensors_of_indices_are_refused(device: wg.Device) -> None:
         x[wg.zeros(4, bool, device=device)]
     with pytest.raises(IndexError, match="too many indices"):
         x[indices, indices, indices]
-    with pytest.raises(
-        TypeError, match="indexing: tensors of indices have dtypes int16 and int8: they must have"
-    ):
-        x[indices, wg.zeros(2, "i2", device=device)]
-    wide = wg.zeros((3, 129), "f4", device=device)
-    with pytest.raises(TypeError, match="have dtype int8, which does not count the 129 places that an array"):
-        wide[indices, [0, 128]]
-    assert wide[:, :128][indices, [0, 127]].shape == (2,)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match=r"indexing: indices: the buffer .* is not on"):
         x[wg.asarray([0], device=other)]
@@ -201,6 +277,27 @@ def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
         lambda: x.__setitem__([0, 1], [[one], [one]]),
         lambda: wg.copyto(x[0], (one, 1, 2, 3)),
         lambda: wg.asarray([x, x]),
+        lambda: wg.extract_windows(x, [[one, one]], (1, 2)),
+        lambda: wg.extract_windows(x, [[0, 0]], (1, 2), [[one, one]]),
+        lambda: wg.take(x, [one, one]),
+        lambda: np.take(x, [one, one], mode="wrap"),
+        lambda: filling.full((2,), [one, one]),
+        lambda: wg.pad(x, [one, one]),
     ):
         with pytest.raises(TypeError, match="a sequence of tensors: stack puts them together"):
+            call()
+
+
+@on_one_adapter
+def test_tensors_as_numbers_are_not_read_back(device: wg.Device) -> None:
+    x = wg.zeros((3, 4), "i8", device=device)
+    one: Any = x[0, 0]
+    calls: tuple[tuple[Callable[[], Any], str], ...] = (
+        (lambda: wg.extract_windows(x, [[0, 0]], (1, 2), fill=one), "extract_windows: fill: a tensor, where"),
+        (lambda: wg.extract_windows(x, [[0, 0]], (1, 2), x[0, :2]), "extract_windows: strides: a tensor"),
+        (lambda: wg.pad(x, 1, constant_values=one), "pad: a tensor, where numbers of the host are needed"),
+        (lambda: wg.pad(x, one), "pad: pad_width: a tensor, where numbers of the host are needed: item"),
+    )
+    for call, words in calls:
+        with pytest.raises(TypeError, match=words):
             call()

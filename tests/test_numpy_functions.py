@@ -481,3 +481,12 @@ def test_arrays_of_other_libraries_are_asked_next(unread: Any) -> None:
     other: Any = Other()
     assert numpy.concatenate([unread, other]) == "asked"
     assert numpy.mean(unread, where=other) == "asked"
+
+
+@pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
+def test_narrow_indices_take_of_long_dimensions(device: wg.Device, mode: Any) -> None:
+    """NumPy's integers of 8 bits do not compare with sizes that they do not hold."""
+    array = np.arange(300)
+    indices = np.array([100, 127], np.int8)
+    found: Any = np.take(wg.asarray(array, device=device), indices, mode=mode)
+    check_same(found.numpy(), np.take(array, indices, mode=mode))

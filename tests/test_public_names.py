@@ -266,7 +266,7 @@ BELOW = [  # functions that are public in their modules and in `array_api`
     function
     for module in (axes, broadcasting, concat, filling, taking, triangles)
     for function in (getattr(module, name) for name in module.__all__)
-    if function.__name__ not in (*NAMES, "flattened")
+    if function.__name__ not in (*NAMES, "flattened", "taken")
 ]
 
 

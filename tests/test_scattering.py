@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -89,11 +91,13 @@ def test_a_value_in_the_same_buffer_is_read_before_anything_is_written(
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_of_tensors_of_indices_what_lies_outside_is_dropped(device: wg.Device, dtype: str) -> None:
-    """And the last of equal ones is written, beside arrays and slices too."""
+def test_device_indices_out_of_range_are_dropped(device: wg.Device, dtype: str) -> None:
+    """Negative ones count from the end, and the last of equal ones stays, beside arrays and slices too."""
     both = placed(device, Layout.packed((5, 4, 3)), "int16")
-    indices = np.array([1, 4, 5, 1, 100] + [-1, -100] * (dtype[0] == "i")).astype(dtype)
-    inside = (indices >= 0) & (indices < 5)
+    info = np.iinfo(dtype)
+    values = [1, 4, 5, 1, 100, -1, -4, 3, -100, -5, -6, 2**32 + 2, 2 - 2**32, 2**64 - 2, info.min, info.max]
+    indices = np.array([value for value in values if info.min <= value <= info.max], dtype)
+    inside = (indices >= -5 if dtype[0] == "i" else True) & (indices < 5)
     value = random_array((len(indices), 4, 3), "int16", 3)
     both.array[indices[inside]] = value[inside]
     held = wg.asarray(indices, device=device)
@@ -105,6 +109,10 @@ def test_of_tensors_of_indices_what_lies_outside_is_dropped(device: wg.Device, d
     check(both)
     both.array[indices[inside], 1:, 2] = 7
     both.tensor[held, 1:, 2] = 7
+    check(both)
+    narrow = columns.astype(np.uint8 if dtype == "int8" else np.int8) - 3 * (dtype != "int8")
+    both.array[indices[inside], 3, narrow[inside]] = value[inside, 1, 1]
+    both.tensor[held, 3, wg.asarray(narrow, device=device)] = wg.asarray(value[:, 1, 1].copy(), device=device)
     check(both)
 
 
@@ -161,6 +169,22 @@ def test_refused_assignments_write_nothing(
     with pytest.raises(error, match=words):
         both.tensor[key] = value
     check(both)
+
+
+@pytest.mark.parametrize("shape", [(0,), (5,), (0, 0), (0, 4), (5, 0)])
+@pytest.mark.parametrize("mask_shape", [(0,), (0, 0), (0, 4), (5, 0)])
+def test_masks_without_elements_take_what_numpys_take(
+    device: wg.Device, shape: tuple[int, ...], mask_shape: tuple[int, ...]
+) -> None:
+    """A mask of the tensor's shape has rules of its own; NumPy takes a mask without elements for any size."""
+    array = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    x, mask = wg.asarray(array, device=device), np.zeros(mask_shape, bool)
+    for value_shape in ((), (1,), (2,), (0,), (1, 1), (2, 1), (1, 0), (1, 1, 1), (1, 4), (2, 4)):
+        value = np.full(value_shape, 7, np.int32)
+        expected = outcome(partial(setitem, array, mask, value))
+        found = outcome(partial(setitem, x, mask, value))
+        assert str(found).replace("assignment: ", "") == str(expected)
+    assert x.numpy().tolist() == array.tolist()
 
 
 def test_tensors_that_do_not_fit_are_refused(device: wg.Device) -> None:

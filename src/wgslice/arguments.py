@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.exceptions import AxisError
+from numpy.typing import NDArray
 
 __all__ = [
     "I32_MAX",
@@ -22,6 +23,7 @@ __all__ = [
     "checked_shape",
     "distinct_axes",
     "flat_integers",
+    "int64_of",
     "integer",
     "integers",
     "one_or_more",
@@ -134,6 +136,12 @@ def checked_offset(offset: SupportsIndex, itemsize: int) -> int:
             f"offset = {nbytes} bytes: must be a multiple of the item size, {itemsize}, and at least 0"
         )
     return nbytes // itemsize
+
+
+def int64_of(array: NDArray[Any]) -> NDArray[np.int64]:
+    """Integers as int64; those of uint64 that are too large as its largest, which is as far out of range."""
+    fitting = np.minimum(array, np.uint64(I64_MAX)) if array.dtype == np.uint64 else array
+    return fitting.astype(np.int64)
 
 
 def whole_words(nbytes: int) -> int:

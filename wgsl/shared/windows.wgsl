@@ -10,6 +10,7 @@ struct Windows {
     lasts: array<vec4<u32>, 2>,          // extent of a window in the tensor's indices, less one
     lowests: array<vec4<u32>, 2>,        // least offset, i32: smaller ones are taken as it
     highests: array<vec4<u32>, 2>,       // greatest offset, i32: greater ones are taken as it
+    wraps: array<vec4<u32>, 2>,          // added to negative offsets: the tensor's size for indices, 0 for positions
     begins: array<vec4<u32>, 2>,         // indices of the tensor before those that are in use
     extents: array<vec4<u32>, 2>,        // indices of the tensor that are in use
     inner: array<vec4<u32>, 2>,          // indices of all later dimensions together, row by row without the last
@@ -89,10 +90,13 @@ fn read_offset(index: u32) -> i32 {
 }
 
 // Where a window begins in dimension d, in the tensor's indices, or the nearest place from which it reads the same.
+// A negative index counts from the dimension's end, once; a negative position lies before its start.
 fn find_offset(pick: Pick, d: u32) -> i32 {
     let lowest = bitcast<i32>(copy.lowests[d / 4u][d % 4u]);
     let highest = bitcast<i32>(copy.highests[d / 4u][d % 4u]);
-    return clamp(read_offset(pick.number * copy.columns + d), lowest, highest);
+    let offset = read_offset(pick.number * copy.columns + d);
+    let wrap = i32(copy.wraps[d / 4u][d % 4u]);
+    return clamp(offset + select(0, wrap, offset < 0), lowest, highest);
 }
 
 // The index of the tensor that a window's c-th of dimension d is; outside of the tensor it is its extent or greater.

@@ -1,12 +1,8 @@
-"""Elements taken by tensors of indices.
-
-The standard's negative indices count from the end, and kernels do not: signed ones are read back, which
-waits; unsigned ones stay where they are. `wgslice.take` waits for none.
-"""
+"""Elements taken by tensors of indices, which stay on the device; negative ones count from the end."""
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from wgslice.arrays import taking
 from wgslice.errors import named
@@ -23,7 +19,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex | None = None) ->
         check_tensor("indices", indices)
         if axis is None and x.ndim != 1:
             raise ValueError(f"x has {x.ndim} dimensions: name the axis")
-    return taking.take(x, counted(indices), 0 if axis is None else axis)
+    return taking.take(x, indices, 0 if axis is None else axis)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) -> Tensor:
@@ -31,9 +27,4 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) 
     with named("take_along_axis"):
         check_tensor("x", x)
         check_tensor("indices", indices)
-    return taking.take_along_axis(x, counted(indices), axis)
-
-
-def counted(indices: Tensor) -> Any:
-    """Indices as kernels take them: those that may be negative are known on the host."""
-    return indices.numpy() if indices.dtype.kind == "i" else indices
+    return taking.take_along_axis(x, indices, axis)

@@ -12,7 +12,7 @@ from wgslice.dtypes import element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.tensors.creation import default_element, empty, zeros
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.writing import as_assigned, write
 
@@ -70,6 +70,7 @@ def full(
             )
             write(made, fill_value)
             return made
+        check_of_numbers(fill_value)
         element = element_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
         elements = as_assigned(fill_value, element)
         made = empty(shape, element, device=device)

@@ -16,7 +16,7 @@ from wgslice.plans.assembling import stages
 from wgslice.plans.borders import border_parts
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.segments import MODES, padded
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray
 from wgslice.tensors.writing import as_assigned
@@ -106,6 +106,8 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
         for axis, width in zip(axes, pad_width.values(), strict=True):
             widths[axis] = checked_widths(width, 1)[0]
         return [(before, behind) for before, behind in widths.tolist()]
+    with named("pad_width"):
+        check_of_numbers(pad_width)
     given = np.asarray(pad_width)
     if given.dtype.kind not in "iu":
         raise TypeError(f"pad_width = {pad_width!r}: must be integers, not {given.dtype}")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import distinct_axes
+from wgslice.arguments import distinct_axes, int64_of
 from wgslice.arrays.assembled import check_readable
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.rearrange import reshaped
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.indices import indices_held
+from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy, viewed
 
-__all__ = ["flattened", "take", "take_along_axis"]
+__all__ = ["flattened", "take", "take_along_axis", "taken"]
 
 
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
@@ -26,8 +27,8 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     x : Tensor
         Of any rank; views welcome.
     indices : array_like of int, or Tensor of integers
-        Of any shape; negative ones count from the last element. Of a tensor nothing is known before the GPU
-        reads it: an index out of range, also a negative one, is taken as the nearest inside.
+        Of any shape; negative ones count from the end. A tensor is not read back: an index of it that is out
+        of range reads the nearest element.
     axis : int, optional
         The dimension; a negative one counts from the last. By default all elements in row-major order.
 
@@ -41,9 +42,10 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     Raises
     ------
     TypeError
-        `x` is no tensor, or `indices` are no integers.
+        `x` is no tensor, or `indices` are no integers, or a list of tensors, which `stack` makes one.
     IndexError
-        An index of an array is out of range.
+        An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1,
+        with which it is read back.
     ValueError
         `axis` is out of range (`numpy.exceptions.AxisError`), the result would have more than 8 dimensions,
         or the buffer is destroyed or mapped.
@@ -59,18 +61,29 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
            [10,  8]])
     """
     with named("take"):
-        check_tensor("x", x)
-        if axis is not None and x.ndim == 0:
-            x = x[None]  # one element in one dimension, as in NumPy
-        along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
-        places = as_indices(indices)
-        size = x.size if axis is None else x.shape[along]
-        if not isinstance(places, Tensor):
-            check_indices(places, size, along)
-        check_readable(x.device, x, "x")
-        source = flattened(x) if axis is None else x
-        taken = source[(*[slice(None)] * along, places)]
-        return taken if isinstance(places, Tensor) or places.ndim else packed_copy(taken)  # else a view
+        return taken(x, indices, axis)
+
+
+def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mode: str = "raise") -> Tensor:
+    """`take` in a mode of `numpy.take`'s; "clip" has negative indices out of range, "wrap" needs an array."""
+    check_tensor("x", x)
+    if axis is not None and x.ndim == 0:
+        x = x[None]  # one element in one dimension, as in NumPy
+    along = 0 if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+    places = as_indices(indices)
+    size = x.size if axis is None else x.shape[along]
+    item: Any = places
+    if isinstance(places, Tensor):
+        if mode == "clip":
+            item = indices_held(x, places, clipped=True)
+    else:
+        if size and mode != "raise":
+            item = places.clip(0, size - 1) if mode == "clip" else places % size
+        check_indices(item, size, along)
+    check_readable(x.device, x, "x")
+    source = flattened(x) if axis is None else x
+    found = source[(*[slice(None)] * along, item)]
+    return found if isinstance(places, Tensor) or places.ndim else packed_copy(found)  # else a view
 
 
 def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:
@@ -142,14 +155,16 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
         return (flattened(x) if axis is None else x)[tuple(key)]
 
 
-def as_indices(indices: Tensor | ArrayLike) -> Any:
-    """Indices as a tensor or an array, refused where they are no integers."""
+def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:
+    """Indices as a tensor, or as an array of int64, refused where they are no integers."""
+    if not isinstance(indices, Tensor):
+        check_of_numbers(indices)
     given = indices if isinstance(indices, Tensor) else np.asarray(indices)
-    if given.dtype.kind in "iu":
-        return given
     if given.size == 0 and not hasattr(indices, "dtype"):
-        return given.astype(np.intp)  # an empty list says nothing of its dtype
-    raise TypeError(f"indices have dtype {given.dtype}: must be integers")
+        given = given.astype(np.int64)  # an empty list says nothing of its dtype
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"indices have dtype {given.dtype}: must be integers")
+    return given if isinstance(given, Tensor) else int64_of(given)
 
 
 def check_indices(indices: Any, size: int, axis: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.arguments import int64_of
 from wgslice.dialects.numpy_index import basic_index, check_result_rank, expanded, select_axis
 from wgslice.dialects.selection import Selection
 
@@ -31,6 +32,7 @@ class Elsewhere:
 
     shape: tuple[int, ...]
     holder: Any
+    clipped: bool = False  # whether negative ones are out of range, instead of counting from the end
 
 
 Indices: TypeAlias = NDArray[np.int64] | Elsewhere
@@ -55,7 +57,7 @@ class AdvancedSelection:
     position: int  # of the first dimension of `indices_shape` in the result
     kept_axes: tuple[int, ...]  # of the view; the result's others, in order
     kept_sizes: tuple[int, ...]
-    is_mask: bool  # whether the key is one mask of the tensor's rank, which NumPy assigns to by other rules
+    is_mask: bool  # whether the key is one mask of the tensor's shape, which NumPy assigns to by other rules
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -105,9 +107,7 @@ def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | Elsewhere 
         return array
     if array.dtype.kind not in "iu" or (array.ndim == 0 and not given):
         raise IndexError(NO_INDEX_ARRAY if given else NO_INDEX)
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))  # beyond any tensor either way
-    return array.astype(np.int64)
+    return int64_of(array)
 
 
 def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSelection:
@@ -139,7 +139,7 @@ def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSele
         position=position_of(items, len(sizes) - consumed),
         kept_axes=kept,
         kept_sizes=tuple(extents[number] for number in kept),
-        is_mask=len(items) == 1 and is_mask(items[0]) and items[0].ndim == len(sizes),
+        is_mask=len(items) == 1 and is_mask(items[0]) and items[0].shape == sizes,
     )
 
 

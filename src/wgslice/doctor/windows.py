@@ -46,6 +46,7 @@ class WindowsCase:
     step: int = 1  # pixels from one of a row to the next
     apart: int = 1  # elements from one of the output to the next
     offset_dtype: str | None = None  # of offsets that the GPU has
+    from_end: bool = False  # whether every other window has indices as offsets, counted from the end
 
     @property
     def extents(self) -> tuple[int, int, int]:
@@ -79,7 +80,8 @@ class WindowsCase:
         known = None if self.offset_dtype else self.offsets.astype(np.int32)
         fill = bytes([FILL]) * WIDEST_NBYTES if self.leaves else None
         steps = 1, self.step, 1
-        return Windows(self.extents, steps, flips, known, dtype.itemsize, dtype.kind == "i", fill)
+        signed = dtype.kind == "i"
+        return Windows(self.extents, steps, flips, known, dtype.itemsize, signed, fill, indices=self.from_end)
 
     def expected(self, read: Bytes, before: Bytes) -> Bytes:
         """The target afterwards, pixel by pixel in NumPy's words."""
@@ -103,7 +105,9 @@ class WindowsCase:
         source, target = self.input, self.output
         dtype = self.offset_dtype
         table = Table(Layout.packed(self.offsets.shape), np.dtype(dtype).itemsize) if dtype else None
-        content = np.ascontiguousarray(self.offsets, dtype).view(np.uint8).ravel() if dtype else None
+        given = self.offsets.copy()
+        given[1::2] -= np.array(source.sizes) * self.from_end
+        content = np.ascontiguousarray(given, dtype).view(np.uint8).ravel() if dtype else None
         terms = Terms(replace(limits, distrusted=frozenset()), table=table)
         plan = plan_extract_windows(self.windows, source, target, self.width, terms)
         nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
@@ -128,6 +132,8 @@ def windows_cases() -> Iterator[WindowsCase]:
     for dtype in ("int64", "uint64", "int16", "uint16", "int8", "uint8", "uint32"):
         yield WindowsCase(4, 3, 20, True, apart=2, offset_dtype=dtype)
     yield WindowsCase(1, 3, 4, True, offset_dtype="uint16")
+    for dtype, width in product(("int32", "int64"), (1, 4)):
+        yield WindowsCase(width, 3, 20, offset_dtype=dtype, from_end=True)
 
 
 def window_trials(limits: Limits) -> Iterator[Trial]:

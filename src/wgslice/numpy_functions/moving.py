@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from wgslice.arguments import check_row_major, distinct_axes
+from wgslice.arguments import check_row_major
 from wgslice.arrays import padding, taking
 from wgslice.errors import ComputationRefused
 from wgslice.numpy_functions.options import check_unused
@@ -51,13 +49,13 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -
 
 
 def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
-    """Take elements along a dimension; what a tensor of indices has outside of it is clipped in any mode."""
+    """Take elements along a dimension.
+
+    Indices in a tensor are not read back: by default negative ones count from the end, and one that is out
+    of range reads the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
+    """
     check_tensor("a", a)
     check_unused(out=out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
-    if mode != "raise" and not isinstance(indices, Tensor):
-        size = a.size if axis is None or a.ndim == 0 else a.shape[distinct_axes("axis", axis, a.ndim)[0]]
-        places = np.asarray(indices)
-        indices = places.clip(0, size - 1) if mode == "clip" else places % max(size, 1)
-    return taking.take(a, indices, axis)
+    return taking.taken(a, indices, axis, mode)

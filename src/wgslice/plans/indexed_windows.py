@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import NamedTuple
 
@@ -70,8 +70,14 @@ class IndexedWindows:
         return self._windows(len(numbers), offsets[numbers.start : numbers.stop], 4, True, None)
 
     def windows_on_gpu(self, numbers: range, offset_nbytes: int, signed: bool) -> Windows:
-        """Some of these windows, whose offsets the GPU has; outside reads the nearest, and writes nothing."""
-        return self._windows(len(numbers), None, offset_nbytes, signed, None if self.reads else DROPPED)
+        """Some of these windows, whose indices the GPU has: negative ones count from the end.
+
+        What is out of range then reads the nearest element, and writes nothing.
+        """
+        fill = None if self.reads else DROPPED
+        clipped = any(isinstance(each.places, Elsewhere) and each.places.clipped for each in self.dimensions)
+        windows = self._windows(len(numbers), None, offset_nbytes, signed, fill)
+        return replace(windows, indices=not clipped)
 
     def _windows(
         self,

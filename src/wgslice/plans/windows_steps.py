@@ -50,6 +50,7 @@ class Windows:
     offset_signed: bool
     fill: bytes | None  # 16 bytes of what lies outside of the tensor; None where nothing may
     at_zero: int = 0  # last dimensions in which every window begins at 0, whatever the GPU's offsets say
+    indices: bool = False  # whether negative offsets count from the end, as indices do; positions never do
 
     @property
     def count(self) -> int:
@@ -115,13 +116,15 @@ class Dimension:
     first: int = 0  # indices of a window before those, where it is dealt in parts
     begin: int = 0  # indices of the tensor before those that are in use
     claim_stride: int = 0  # claims, where windows may overlap
+    wrap: int = 0  # added to negative offsets
 
     @classmethod
     def of(cls, windows: Windows, axis: int, tensor_size: int, **others: int) -> Self:
         """A dimension of windows in a tensor of some size; others are what the windows do not say."""
         lowest, highest = windows.clamp(axis, tensor_size)
         sizes = {"size": windows.sizes[axis], "last": windows.extents[axis] - 1, "extent": tensor_size}
-        return cls(**{**sizes, "step": windows.steps[axis], "lowest": lowest, "highest": highest, **others})
+        begins = {"lowest": lowest, "highest": highest, "wrap": tensor_size if windows.indices else 0}
+        return cls(**{**sizes, **begins, "step": windows.steps[axis], **others})
 
 
 class Claims(NamedTuple):

@@ -68,7 +68,9 @@ def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDAr
     """Where windows begin in a dimension, or the nearest places from which they read the same."""
     number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
     column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
-    begins: NDArray[np.int32] = np.clip(offsets[number, column], block["lowests"][d], block["highests"][d])
+    offset = offsets[number, column]
+    wrapped = offset + np.where(offset < 0, np.int32(block["wraps"][d]), np.int32(0))
+    begins: NDArray[np.int32] = np.clip(wrapped, block["lowests"][d], block["highests"][d])
     return begins
 
 

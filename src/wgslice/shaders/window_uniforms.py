@@ -31,6 +31,7 @@ windows_dtype = np.dtype(
         ("lasts", "<u4", MAX_RANK),  # extent of a window in the tensor's indices, less one
         ("lowests", "<i4", MAX_RANK),  # least offset
         ("highests", "<i4", MAX_RANK),  # greatest offset
+        ("wraps", "<u4", MAX_RANK),  # added to negative offsets
         ("begins", "<u4", MAX_RANK),  # indices of the tensor before those that are in use
         ("extents", "<u4", MAX_RANK),  # indices of the tensor that are in use
         ("inner", "<u4", MAX_RANK),  # indices of all later dimensions together

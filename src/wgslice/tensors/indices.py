@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,35 +15,38 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import Operand, record
+from wgslice.gpu.recording import Operand, record, run_copy
 from wgslice.layout import Layout
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.indexed_windows import IndexedWindows
+from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows_steps import Windows
 from wgslice.rearrange import broadcast, reshaped
 from wgslice.tensors.placed import Placed, check_of_numbers, uploaded
 
-__all__ = ["run_windows", "selected"]
+__all__ = ["gather", "indices_held", "run_windows", "selected"]
+
+CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
+INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
-    """What NumPy's indexing selects of a tensor; masks on the GPU are read back, as shapes depend on them."""
+    """What NumPy's indexing selects of a tensor; masks on the GPU are read back, as shapes depend on them.
+
+    With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and refused as NumPy refuses them.
+    """
     items = key if isinstance(key, tuple) else (key,)
     check_of_numbers([item for item in items if isinstance(item, list)])
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
-    dtypes = {item.holder.dtype for item in held if isinstance(item, Elsewhere)}
-    if len(dtypes) > 1:
-        listed = " and ".join(sorted(map(str, dtypes)))
-        raise TypeError(
-            f"tensors of indices have dtypes {listed}: they must have one, since a copy converts nothing"
-        )
+    if os.environ.get(CHECK_VARIABLE) == "1":
+        any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
     return any_index(x.shape, tuple(held))
 
 
-def indices_held(x: Placed, item: Placed) -> Any:
-    """A tensor as an item of an index into another."""
+def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
+    """A tensor as an item of an index into another; `clipped` as `Elsewhere` says."""
     if item.dtype.kind == "b":
         return np.asarray(item)
     if item.dtype.kind not in "iu" or item.dtype.itemsize > 8:
@@ -52,7 +56,22 @@ def indices_held(x: Placed, item: Placed) -> Any:
     with named("indices"):
         check_usable(x.device, item.buffer)
         check_alive(x.device, item.buffer)
-    return Elsewhere(item.shape, item)
+    return Elsewhere(item.shape, item, clipped)
+
+
+def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
+    """Copy what a selection takes of a tensor into a new and packed one, without waiting for the GPU."""
+    if result.size == 0:
+        return
+    found = indexed_windows(selection, x.layout, result.layout, reads=True)
+    assert found is not None  # the dimensions of a packed tensor merge
+    source = x.operand._replace(layout=found.tensor)
+    target = result.operand._replace(fresh=True)
+
+    def sides(numbers: range) -> tuple[Operand, Operand]:
+        return source, target._replace(layout=found.elements_of(numbers))
+
+    run_windows(x.device, found, extract_windows_planner, sides)
 
 
 def run_windows(
@@ -64,36 +83,54 @@ def run_windows(
 ) -> None:
     """Copy windows in one submission, without waiting for it; `sides` gives source and target of some.
 
-    Indices in the buffer that is written are read before anything is.
+    Indices in the buffer that is written are read before anything is. Those of several dtypes are converted
+    to int64 by submissions of their own, before the others.
     """
-    encoder = device.create_encoder()
-    dtypes = [each.places.holder.dtype for each in found.dimensions if isinstance(each.places, Elsewhere)]
-    if not dtypes:
+    dtype = dtype_of_indices(found)
+    if dtype is None:
+        encoder = device.create_encoder()
         offsets = found.offsets()
         for numbers in found.pieces(device.limits, offsets.itemsize):
             planner = planner_for(found.windows(numbers, offsets))
             record(device, encoder, planner, *sides(numbers), planning=plan_anew)
     else:
-        table = table_of(device, encoder, found, dtypes[0], written)
+        columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
+        encoder = device.create_encoder()
+        table = table_of(device, encoder, found, columns, written)
         for numbers in found.pieces(device.limits, table.itemsize):
             rows = table._replace(layout=table.layout.select([numbers, range(found.rank)]))
-            planner = planner_for(found.windows_on_gpu(numbers, table.itemsize, dtypes[0].kind == "i"))
+            planner = planner_for(found.windows_on_gpu(numbers, table.itemsize, dtype.kind == "i"))
             record(device, encoder, planner, *sides(numbers), rows, planning=plan_anew)
     device.submit(encoder)
 
 
+def dtype_of_indices(found: IndexedWindows) -> DType | None:
+    """The dtype in which the GPU reads indices: the tensors' one, if it counts all; None without tensors."""
+    tensors = [each.places for each in found.dimensions if isinstance(each.places, Elsewhere)]
+    known = [each for each in found.dimensions if not isinstance(each.places, Elsewhere)]
+    if not tensors:
+        return None
+    dtype: DType = tensors[0].holder.dtype
+    same = all(each.holder.dtype == dtype for each in tensors)
+    return dtype if same and all(each.size - 1 <= np.iinfo(dtype.name).max for each in known) else INT64
+
+
 def table_of(
-    device: Device, encoder: CommandEncoder, found: IndexedWindows, dtype: DType, written: Buffer | None
+    device: Device,
+    encoder: CommandEncoder,
+    found: IndexedWindows,
+    columns: list[Operand],
+    written: Buffer | None,
 ) -> Operand:
     """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
-    columns = [operand_of(device, each.places, each.size, dtype) for each in found.dimensions]
+    itemsize = columns[0].itemsize
     repeated = [broadcast(column.layout, found.shape) for column in columns]
     if found.rank == 1 and repeated[0] is not None and columns[0].buffer is not written:
         as_table = reshaped(repeated[0], (found.count, 1))
         if as_table is not None:
             return columns[0]._replace(layout=as_table)
     table = Layout.packed((*found.shape, found.rank))
-    made = Operand(device.create_buffer(table.size * dtype.itemsize), table, dtype.itemsize, fresh=True)
+    made = Operand(device.create_buffer(table.size * itemsize), table, itemsize, fresh=True)
     whole = [range(size) for size in found.shape]
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # their shapes made that of all
@@ -102,14 +139,39 @@ def table_of(
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
-def operand_of(device: Device, places: Any, size: int, dtype: DType) -> Operand:
-    """Places along a dimension on the GPU."""
-    if isinstance(places, Elsewhere):
-        operand: Operand = places.holder.operand
-        return operand
-    if size > 2 ** (8 * dtype.itemsize - (dtype.kind == "i")):
-        raise TypeError(
-            f"tensors of indices have dtype {dtype}, which does not count the {size} places that an array "
-            "beside them indexes: make them of a wider one"
-        )
-    return uploaded(device, places.astype(dtype))
+def operand_of(device: Device, places: Any, dtype: DType) -> Operand:
+    """Places along a dimension on the GPU, in a dtype."""
+    if not isinstance(places, Elsewhere):
+        return uploaded(device, places.astype(dtype))
+    indices: Placed = places.holder
+    return indices.operand if indices.dtype == dtype else as_int64(indices).operand
+
+
+def as_int64(indices: Placed) -> Placed:
+    """Integers as int64, without arithmetic; those of uint64 that are too large become some that are large.
+
+    A number is the value of its highest byte, of which a table has all 256, and the bytes below that.
+    """
+    device, dtype = indices.device, indices.dtype
+    values = np.arange(256, dtype=np.uint8).view(f"{dtype.kind}1").astype(np.int64)
+    if dtype == np.uint64:
+        values = np.minimum(values, 127)
+    table = uploaded(device, values << 8 * (dtype.itemsize - 1))
+    result = Placed(device, device.create_buffer(8 * indices.size), INT64, Layout.packed(indices.shape))
+    whole = [range(size) for size in indices.shape]
+    low = range(dtype.itemsize - 1)
+    given, made = bytes_of(indices), bytes_of(result)
+    highest = Placed(device, indices.buffer, UINT8, given.layout.select([*whole, dtype.itemsize - 1]))
+    selection = any_index((256,), Elsewhere(highest.shape, highest))
+    assert isinstance(selection, AdvancedSelection)
+    gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
+    source, target = (each._replace(layout=each.layout.select([*whole, low])) for each in (given, made))
+    run_copy(device, source, target)
+    return result
+
+
+def bytes_of(tensor: Placed) -> Operand:
+    """The bytes of each element, in a dimension of their own, the last."""
+    layout, width = tensor.layout, tensor.dtype.itemsize
+    strides = [*(stride * width for stride in layout.strides), 1]
+    return Operand(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)

@@ -142,7 +142,9 @@ def check_destination(tensor: Placed) -> None:
 
 
 def check_of_numbers(value: object) -> None:
-    """Refuse a nested sequence of tensors, which NumPy would read back without a word."""
+    """Refuse a tensor, or a nested sequence of tensors, which NumPy would read back without a word."""
+    if isinstance(value, Placed):
+        raise TypeError("a tensor, where numbers of the host are needed: item() or numpy() reads it back")
     if isinstance(value, list | tuple):
         for item in value:
             if isinstance(item, Placed):

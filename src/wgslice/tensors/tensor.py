@@ -21,8 +21,7 @@ from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import reshaped
 from wgslice.tensors.absent import INSTEAD, refused, remedy_of
-from wgslice.tensors.gathering import gather
-from wgslice.tensors.indices import selected
+from wgslice.tensors.indices import gather, selected
 from wgslice.tensors.namespaced import Namespaced
 from wgslice.tensors.placed import check_writeable, viewed
 from wgslice.tensors.portable import Portable
@@ -81,8 +80,9 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
 
         Integers, slices, `...` and None make a view. Arrays or lists of integers and masks copy, as they do
         in NumPy, into a packed tensor with a buffer of its own, by one submission that is not waited for.
-        Tensors of bools are read back. Of tensors of integers nothing is known before the GPU reads them: an
-        index outside of its dimension, also a negative one, is taken as the nearest inside.
+        Tensors of bools are read back. Tensors of integers are not: negative ones count from the end, and an
+        index that is out of range reads the nearest element. With WGSLICE_CHECK_INDICES=1 in the environment
+        they are read back, and an index out of range is an IndexError.
         """
         if is_plain(key):
             return viewed(self, self.layout.select(basic_index(self.shape, key).items))
@@ -107,9 +107,10 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
         """Write a tensor, an array or a scalar into a part, broadcast as NumPy does.
 
         What is no tensor is cast as NumPy does too; a tensor has the same dtype, and if it lies in the same
-        buffer, is read before anything is written. Of elements for the same place the last one stays. Where
-        indices are a tensor, what is for a place outside of a dimension, also a negative one, is dropped. The
-        work is submitted, not waited for.
+        buffer, is read before anything is written. Of elements for the same place the last one stays. Of
+        indices in a tensor negative ones count from the end, and what is for one that is out of range is
+        dropped, or refused before anything is written if WGSLICE_CHECK_INDICES=1. The work is submitted, not
+        waited for.
         """
         with named("assignment"):
             check_writeable(self)

@@ -8,10 +8,11 @@ from typing import Any, Literal, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, integers
+from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, int64_of, integers
 from wgslice.dtypes import DType
-from wgslice.errors import WindowError
+from wgslice.errors import WindowError, named
 from wgslice.plans.windows_steps import DROPPED, Windows
+from wgslice.tensors.placed import check_of_numbers
 from wgslice.tensors.writing import as_assigned
 
 __all__ = [
@@ -35,6 +36,8 @@ INSERTING = {**EXTRACTING, "drop": 'outside="drop" drops the elements outside'}
 
 def repeated_bytes(fill: Any, dtype: DType) -> bytes:
     """A scalar as 16 bytes of elements."""
+    with named("fill"):
+        check_of_numbers(fill)
     if isinstance(fill, str | bytes):
         raise TypeError(f"fill = {fill!r}: must be a number, which is taken for all that lies outside")
     if np.ndim(fill) != 0:
@@ -151,14 +154,14 @@ def bounded_offsets(
 
 def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Integers in an array; unsigned ones that need 64 bits as the nearest that do not."""
+    with named(name):
+        check_of_numbers(values)
     array = np.asarray(values)
     if array.size == 0 and array.dtype == np.float64:
         array = array.astype(np.int64)  # an empty list says nothing of its dtype
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} have dtype {array.dtype}: must be integers")
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
-    return array.astype(np.int64)
+    return int64_of(array)
 
 
 def checked_window(
