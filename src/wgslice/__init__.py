@@ -23,7 +23,6 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
 from wgslice.gpu.shared_devices import default_device
-from wgslice.numpy_functions.dispatch import pointer
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
@@ -48,6 +47,8 @@ __version__ = VERSION
 if not TYPE_CHECKING:  # which would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
+        from wgslice.numpy_functions.dispatch import pointer  # loads what an import can do without
+
         known = pointer(name)
         said = f"module 'wgslice' has no attribute {name!r}{f': {known}' if known else ''}"
         raise AttributeError(said, name=name)
