@@ -325,6 +325,7 @@ def test_data_types(dtype: str) -> None:
         except TypeError:
             continue  # left open, NumPy's then
         assert xp.result_type(ours, getattr(xp, other)) == expected._np_dtype
+        assert xp.result_type(ours, getattr(np, other.replace("bool", "bool_"))(1)) == expected._np_dtype
         assert xp.can_cast(ours, getattr(xp, other)) is (expected._np_dtype == np.dtype(other))
     assert xp.result_type(ours, 1 if dtype != "bool" else True) == ours
 
@@ -357,6 +358,32 @@ def test_repeat_takes_bools_and_refuses_nested_counts(device: wg.Device) -> None
         xp.repeat(x, wg.asarray([[1, 2, 3], [3, 4, 5]], device=device))
 
 
+@given(data=st.data())
+def test_where_is_numpys(device: wg.Device, data: st.DataObject) -> None:
+    """Of tensors that broadcast, of a number in either place, and of a tensor of rank 0."""
+    shape = data.draw(shapes())
+    x = data.draw(pairs(device, shape))
+    less = tuple(data.draw(st.sampled_from([1, size])) for size in shape)
+    y = data.draw(pairs(device, less, x.array.dtype.name, 101))
+    mask = np.asarray(np.arange(np.prod(less, dtype=int)).reshape(less) * 7 % 5 < 3)
+    condition = wg.asarray(mask, device=device)
+    number = x.array.dtype.type(1)
+    others = [y, (wg.asarray(number, device=device), number), (number.item(), number)]
+    for ours, theirs in others:
+        check_same(xp.where(condition, x.tensor, ours).numpy(), np.where(mask, x.array, theirs))
+        check_same(xp.where(condition, ours, x.tensor).numpy(), np.where(mask, theirs, x.array))
+
+
+@given(data=st.data())
+def test_sliding_windows_are_numpys(device: wg.Device, data: st.DataObject) -> None:
+    x = data.draw(pairs(device, shapes(least=1, most=4, smallest=1), "int16"))
+    axes = data.draw(st.lists(axis_of(x.array.ndim), min_size=1, unique_by=lambda axis: axis % x.array.ndim))
+    windows = [data.draw(st.integers(1, x.array.shape[axis])) for axis in axes]
+    found = xp.lib.stride_tricks.sliding_window_view(x.tensor, windows, axes)
+    assert shares(found, x.tensor)
+    check_same(found.numpy(), np.lib.stride_tricks.sliding_window_view(x.array, windows, tuple(axes)).copy())
+
+
 REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.finfo(xp.int8), TypeError, "finfo: dtype int8: must be a floating-point one"),
     (lambda: xp.iinfo(xp.float32), TypeError, "iinfo: dtype float32: must be an integer one"),
@@ -372,6 +399,33 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.permute_dims([[1]], (0, 1)), TypeError, "permute_dims: x is of type list"),
     (lambda: xp.reshape([1], (1,)), TypeError, "reshape: x is of type list"),
     (lambda: xp.astype([1], xp.int8), TypeError, "astype: x is of type list"),
+    (lambda: xp.where([True], 1, 2), TypeError, "where: condition is of type list"),
+    (
+        lambda: xp.where(xp.ones(2), xp.ones(2), 2),
+        TypeError,
+        "where: condition has dtype float64: must be bool",
+    ),
+    (lambda: xp.where(xp.ones(2, dtype="bool"), 1, 2), TypeError, "where: x1 or x2 must be a Tensor"),
+    (
+        lambda: xp.where(xp.ones(2, dtype="bool"), xp.ones(2), xp.ones(2, dtype="int8")),
+        TypeError,
+        "where: x1 has dtype float64, x2 int8: must be equal",
+    ),
+    (
+        lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones(2), 3),
+        ValueError,
+        r"sliding_window_view: window_shape = \(3,\): must be 1 to 2, the size, along axis 0",
+    ),
+    (
+        lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones(2), (1, 1)),
+        ValueError,
+        "sliding_window_view: window_shape has 2 sizes, for 1 axes",
+    ),
+    (
+        lambda: xp.lib.stride_tricks.sliding_window_view(xp.ones((1,) * 5), (1,) * 5),
+        ValueError,
+        "sliding_window_view: the result would have rank 10: at most 8",
+    ),
 ]
 
 

@@ -42,6 +42,11 @@ def check(found: Any, expected: Any) -> None:
     assert found.as_numpy().identical(expected)
 
 
+def some_of(x: Any) -> Any:
+    """A mask, which NumPy has computed."""
+    return xr.DataArray(np.arange(x.size).reshape(x.shape) * 7 % 5 < 3, dims=x.dims)
+
+
 MOVES: dict[str, Move] = {
     "isel slices": lambda x: x.isel(z=slice(None, None, -2), y=slice(1, None), x=0),
     "isel integers": lambda x: x.isel(z=0, y=-1),
@@ -71,6 +76,14 @@ MOVES: dict[str, Move] = {
     "broadcast": lambda x: x.isel(y=0).broadcast_like(x),
     "reindex": lambda x: x.reindex(z=[0, 0]),
     "construct": lambda x: x.coarsen(z=1).construct(z=("a", "b")),
+    "windows": lambda x: x.rolling(y=3).construct("w", fill_value=0),
+    "windows in two dimensions": lambda x: x.rolling(z=2, x=3, center=True).construct(
+        z="v", x="w", stride=2, fill_value=0
+    ),
+    "where": lambda x: x.where(some_of(x), x.roll(z=1, x=1)),
+    "where along a dimension": lambda x: x.where(some_of(x).isel(z=0, x=0), x[::-1].drop_vars("z").data),
+    "where a number": lambda x: x.where(some_of(x), x.dtype.type(1)),
+    "where, the function": lambda x: xr.where(some_of(x), x.dtype.type(1), x),
     "deep copy": lambda x: x.copy(deep=True),
     "pickle": lambda x: pickle.loads(pickle.dumps(x)),
     "chunks": lambda x: x.chunk(z=1).isel(y=slice(None, None, -1)).compute(scheduler="synchronous"),
@@ -91,6 +104,9 @@ def test_floats_have_missing_values_of_their_own(device: wg.Device) -> None:
         x, expected = both(numbered((3, 4, 2), dtype))
         check(x.shift(z=1), expected.shift(z=1))
         check(x.pad(y=(1, 0)), expected.pad(y=(1, 0)))
+        check(x.where(some_of(x)), expected.where(some_of(expected)))
+        check(x.where(x.y > 0.5, drop=True), expected.where(expected.y > 0.5, drop=True))
+        check(x.rolling(y=2).construct("w"), expected.rolling(y=2).construct("w"))
 
 
 def test_parts_are_assigned(device: wg.Device) -> None:
@@ -109,6 +125,8 @@ def test_what_needs_numbers_is_refused(device: wg.Device) -> None:
         (lambda: x + 1): r"Tensor \+ int: .*nothing is computed",
         (lambda: x.sum()): r"sum: .*nothing is computed",
         (lambda: x.isnull().any()): r"any: .*nothing is computed",
+        (lambda: x.where(some_of(x))): r"astype: int16 to float\d+: numbers would have to be computed",
+        (lambda: x.where(some_of(x), 1)): r"astype: int\d+ to int\d+: numbers would have to be computed",
         (lambda: x.shift(z=1)): r"astype: int16 to float\d+: numbers would have to be computed",
         (lambda: x.reindex(z=[0, 5])): r"logical_not: .*nothing is computed",
         (lambda: x.isel(z=xr.DataArray([0, 1], dims="p"), y=xr.DataArray([0, 1], dims="p"))): "Vectorized",

@@ -9,6 +9,7 @@ tensors need one dtype. What computes raises a ComputationRefused by its name; t
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from wgslice.array_api.creation import (
@@ -50,7 +51,7 @@ from wgslice.array_api.data_types import (
     uint32,
     uint64,
 )
-from wgslice.array_api.indexing import take, take_along_axis
+from wgslice.array_api.indexing import take, take_along_axis, where
 from wgslice.array_api.info import namespace_info as __array_namespace_info__
 from wgslice.array_api.manipulation import (
     broadcast_arrays,
@@ -78,6 +79,8 @@ __array_api_version__ = VERSIONS[-1]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "lib":  # not of the standard: xarray looks there for sliding windows
+        return import_module("wgslice.array_api.lib")
     if name in REFUSED:
         return refusing(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -146,6 +149,7 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "where",
     "zeros",
     "zeros_like",
 ]

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.uploading import asarray
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -50,9 +51,14 @@ class IntegerInfo:
 
 
 def astype(
-    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: Device | str | None = None
+    x: Tensor | NDArray[Any], dtype: DTypeLike, /, *, copy: bool = True, device: Device | str | None = None
 ) -> Tensor:
-    """A packed copy, or `x` itself where `copy` is False; ComputationRefused for a dtype not its own."""
+    """A packed copy, or `x` itself where `copy` is False; ComputationRefused for a dtype not its own.
+
+    Not of the standard: an array of NumPy's is converted by NumPy and uploaded, as xarray does it with masks.
+    """
+    if isinstance(x, np.ndarray):
+        return asarray(x.astype(dtype), device=device)
     with named("astype"):
         check_tensor("x", x)
     own = x.astype(dtype, copy=False)
@@ -107,16 +113,18 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
 def result_type(*arrays_and_dtypes: Tensor | DTypeLike | complex) -> DType:
     """The type that these become together, by NumPy's rules; Python's numbers adapt to the others."""
     with named("result_type"):
-        strong = [each for each in arrays_and_dtypes if not isinstance(each, int | float | complex)]
-        if not strong:
+        if all(map(is_pythons, arrays_and_dtypes)):
             raise ValueError("name at least one tensor or dtype")
-        given = [
-            each if isinstance(each, int | float | complex) else dtype_of(each) for each in arrays_and_dtypes
-        ]
+        given: list[Any] = [each if is_pythons(each) else dtype_of(each) for each in arrays_and_dtypes]
         found: DType = np.result_type(*given)
         return found
 
 
-def dtype_of(given: DTypeLike | Tensor) -> DType:
-    """A tensor's type, or a type itself."""
+def is_pythons(value: object) -> bool:
+    """Whether a number has no dtype; some of NumPy's numbers are Python's floats and complex ones too."""
+    return isinstance(value, int | float | complex) and not isinstance(value, np.generic)
+
+
+def dtype_of(given: Any) -> DType:
+    """The type of a tensor or of one of NumPy's numbers, or a type itself."""
     return given.dtype if isinstance(given, Tensor) else element_dtype(given)

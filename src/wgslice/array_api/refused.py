@@ -21,7 +21,7 @@ REFUSED = (
     "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
     "trunc",
     "matmul", "tensordot", "vecdot",
-    "argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where",
+    "argmax", "argmin", "count_nonzero", "nonzero", "searchsorted",
     "isin", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "argsort", "sort",
     "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",

@@ -84,7 +84,7 @@ INSTEAD = {
     "setfield": "x.view(dtype)[...] = value, of the same width",
     "setflags": "x.copy(), which is written alone",
     "shares_memory": "np.may_share_memory(x, y)",
-    "sliding_window_view": "wg.extract_windows(x, offsets, sizes)",
+    "sliding_window_view": "wgslice.array_api.lib.stride_tricks.sliding_window_view(x, window_shape)",
     "take": "wg.take(x, indices, axis)",
     "tobytes": "x.numpy().tobytes()",
     "tofile": "x.numpy().tofile(file)",
@@ -93,7 +93,7 @@ INSTEAD = {
     "tri": "wg.asarray(np.tri(n))",
     "tril_indices_from": "np.tril_indices(*x.shape)",
     "triu_indices_from": "np.triu_indices(*x.shape)",
-    "where": "z = y.copy(); z[mask] = x[mask]",
+    "where": "wgslice.array_api.where(mask, x, y)",
 }
 
 
