@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from helpers import ADAPTERS, adapter_id, on_one_adapter
+from trying import trying
 
 import wgslice as wg
 from wgslice.cli import main
@@ -16,6 +17,7 @@ from wgslice.doctor.quirks import QUIRKS, quirks_of
 from wgslice.doctor.report import TESTED_SHARE, Report, examine
 from wgslice.doctor.selftest import KernelTest
 from wgslice.gpu.adapter import Adapter
+from wgslice.plans.kernels import Kernel
 
 KEYS = {
     "": [
@@ -43,7 +45,8 @@ KEYS = {
 @pytest.fixture(scope="module", params=ADAPTERS, ids=adapter_id)
 def report(request: pytest.FixtureRequest) -> Report:
     shown: list[tuple[float, str]] = []
-    found = examine(request.param, lambda *what: shown.append(what))
+    with trying({Kernel.SLICE1, Kernel.EXTRACT_WINDOWS}):
+        found = examine(request.param, lambda *what: shown.append(what))
     (begun, first), *tested = shown
     assert (begun, first) == (0, "device")
     assert sorted(kernel for _, kernel in tested) == sorted(test.kernel for test in found.tested.kernels)
@@ -129,6 +132,7 @@ def test_an_adapter_that_is_missing_is_one_line(capsys: pytest.CaptureFixture[st
     assert len(shown.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 @on_one_adapter
 def test_the_command_says_nothing_on_stderr(device: wg.Device) -> None:
     command = [sys.executable, "-m", "wgslice.cli", "doctor", "--json", "--adapter", str(device.adapter)]
@@ -137,6 +141,7 @@ def test_the_command_says_nothing_on_stderr(device: wg.Device) -> None:
     shown = json.loads(done.stdout)
     assert shown["passed"]
     assert shown["adapter"]["name"] == device.adapter.name
+    assert len(shown["kernels"]) == len(Kernel)
     assert shown["notes"] == []
 
 

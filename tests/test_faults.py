@@ -268,6 +268,7 @@ for attempt in range(3):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory so")
 def test_exhausted_memory_leaves_the_device_usable(device: wg.Device) -> None:
     if not (device.adapter.software and device.adapter.backend == "Vulkan"):

@@ -195,9 +195,9 @@ def test_the_bootstrap_needs_the_standard_library_only() -> None:
 def test_rooms_stay_small() -> None:
     for name, path in modules().items():
         text = path.read_text("utf-8")
-        assert len(text.splitlines()) <= 300, f"{name} has {len(text.splitlines())} lines"
+        assert len(text.splitlines()) <= 400, f"{name} has {len(text.splitlines())} lines"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())
                 length = (node.end_lineno or 0) - node.lineno + 1 - docstring
-                assert length <= 45, f"{name}.{node.name} has {length} lines without its docstring"
+                assert length <= 60, f"{name}.{node.name} has {length} lines without its docstring"

@@ -42,16 +42,16 @@ def test_a_vector_of_a_billion_bytes(device: wg.Device) -> None:
 
 
 def test_elements_further_apart_than_a_binding(device: wg.Device) -> None:
-    """A window of a few elements over 300 MiB, forwards and backwards, read and written."""
-    need_memory(device, 300 * 2**20, 10**9)
-    x = np.arange(75 * 2**20, dtype=np.uint32).reshape(75, 2**20)
+    """A window of a few elements over 160 MiB, forwards and backwards, read and written."""
+    need_memory(device, 160 * 2**20, 6 * 10**8)
+    x = np.arange(40 * 2**20, dtype=np.uint32).reshape(40, 2**20)
     t = wg.asarray(x, device=device)
-    for key in (np.s_[::37, 5:9], np.s_[::-37, 9:5:-1], np.s_[74::-74, :: 2**19]):
+    for key in (np.s_[::39, 5:9], np.s_[::-39, 9:5:-1], np.s_[39::-39, :: 2**19]):
         assert np.array_equal(t[key].numpy(), x[key])
     out = wg.zeros(x.shape, np.uint32, device=device)
-    wg.slice1(t, (0, 5), (75, 4), (-37, 1), out=out[::37, 7:11])
+    wg.slice1(t, (0, 5), (40, 4), (-39, 1), out=out[::39, 7:11])
     expected = np.zeros_like(x)
-    expected[::37, 7:11] = x[::-37, 5:9]
+    expected[::39, 7:11] = x[::-39, 5:9]
     assert np.array_equal(out.numpy(), expected)
 
 

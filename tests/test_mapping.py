@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -10,24 +11,26 @@ import pytest
 from costing import favouring
 from helpers import GUARD, Bytes, random_bytes, whole_words
 from numbered import numbered_module
-from running import run_on_gpu, run_side_by_side, side_by_side
+from running import run_side_by_side, side_by_side
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
 from test_extract_windows import offset_table
 from test_kernels import CONDITIONS, conditions
 
 import wgslice as wg
+from wgslice.doctor.pipelines import with_few_pipelines
+from wgslice.doctor.trials import Trial
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
-from wgslice.plans.steps import OnGrid, Span, dispatch_of
+from wgslice.plans.steps import Dispatch, OnGrid, Span, dispatch_of
 from wgslice.plans.windows_steps import WindowDispatch
 from wgslice.shaders.memory import Writes
 from wgslice.shaders.twins import trace
 from wgslice.shaders.windows_twins import trace_windows
 
-pytestmark = pytest.mark.slow
+MOST_PIPELINES = 6  # of a kernel, beside those that every constant needs
 
 
 def writers(writes: Writes) -> dict[int, set[int]]:
@@ -53,6 +56,33 @@ def check_writers(step: OnGrid, writes: Writes, before: Bytes, after: Bytes) -> 
     assert np.array_equal(units[unchanged], before.view("<u4").reshape(-1, words)[unchanged])
 
 
+def no_change(_: Bytes, before: Bytes) -> Bytes:
+    """What a trial is to write, which only self-tests ask."""
+    return before
+
+
+def check_mapping(
+    device: wg.Device, trials: list[Trial], written: Callable[[Trial, Bytes, Bytes], Writes]
+) -> None:
+    """Run all trials of as few pipelines as have every constant, most of their pairs among them."""
+    taken = with_few_pipelines(trials, MOST_PIPELINES)
+    sides = [
+        (random_bytes(trial.source_nbytes, number), random_bytes(trial.target_nbytes, number + 1000))
+        for number, trial in enumerate(taken)
+    ]
+    tables = [() if trial.table is None else (trial.table,) for trial in taken]
+    after = run_side_by_side(
+        device, [(trial.plan, *both, *table) for trial, both, table in zip(taken, sides, tables, strict=True)]
+    )
+    _, places = side_by_side(device, [target for _, target in sides])
+    seen = 0
+    for trial, (source, target), place in zip(taken, sides, places, strict=True):
+        writes = written(trial, source, target)
+        check_writers(trial.step, writes, target, after[place:][: target.size])
+        seen += writes.units.size
+    assert seen >= 20
+
+
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
 def test_invocations_write_what_the_twin_says(
@@ -61,24 +91,23 @@ def test_invocations_write_what_the_twin_says(
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     limits = replace(device.limits, profile=profile)
-    runs, steps = [], []
-    for number, (width, source_layout, target_layout, paired) in enumerate(conditions(kernel)):
+    forced = []
+    for width, source_layout, target_layout, paired in conditions(kernel):
         if kernel is Kernel.SLICE1 and width < 4:
             continue  # bits of words, which hold no number
-        source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
-        target = random_bytes((whole_words(target_layout.stop * width) + GUARD) // 16 * 16, number + 1000)
-        bindings = Span(0, source.size // 16 * 16), Span(0, target.size)
+        bindings = (
+            Span(0, (whole_words(source_layout.stop * width) + GUARD) // 16 * 16),
+            Span(0, (whole_words(target_layout.stop * width) + GUARD) // 16 * 16),
+        )
         step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced", paired)
-        steps.append(step)
-        runs.append((Plan(0, width, width, source_layout, target_layout, (step,)), source, target))
-    after = run_side_by_side(device, runs)
-    _, places = side_by_side(device, [target for _, _, target in runs])
-    seen = 0
-    for step, (_, source, target), place in zip(steps, runs, places, strict=True):
-        writes = trace(step, source, target).writes
-        check_writers(step, writes, target, after[place:][: target.size])
-        seen += writes.units.size
-    assert seen >= 20
+        plan = Plan(0, width, width, source_layout, target_layout, (step,))
+        forced.append(Trial(plan, "", bindings[0].nbytes + 4, bindings[1].nbytes, no_change))
+
+    def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
+        assert isinstance(trial.step, Dispatch)
+        return trace(trial.step, source, target).writes
+
+    check_mapping(device, forced, written)
 
 
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
@@ -89,16 +118,18 @@ def test_invocations_write_of_windows_what_the_twin_says(
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
     monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
     limits = replace(device.limits, profile=favouring(profile, kernel))
-    seen = 0
+    cases = {}
     for case in islice(window_conditions(kernel, profile), 0, None, 5):
         if kernel is Kernel.EXTRACT_WINDOWS and case.width < 4:
             continue  # bits of words, which hold no number
-        (step,) = case.plan(limits).steps
+        source_nbytes, target_nbytes = (side.size for side in case.buffers())
+        table = offset_table(case.offsets)
+        cases[Trial(case.plan(limits), "", source_nbytes, target_nbytes, no_change, table)] = case
+
+    def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
+        (step,) = trial.plan.steps
         assert isinstance(step, WindowDispatch)
-        source, target = case.buffers()
-        after = run_on_gpu(device, case.plan(limits), source, target, offset_table(case.offsets))
         assert step.target_binding.offset_nbytes == 0
-        writes = trace_windows(step, source, target, case.offsets).writes
-        check_writers(step, writes, target, after)
-        seen += writes.units.size
-    assert seen >= 20
+        return trace_windows(step, source, target, cases[trial].offsets).writes
+
+    check_mapping(device, list(cases), written)

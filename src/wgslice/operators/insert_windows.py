@@ -217,5 +217,7 @@ def check_order(x: object, offsets: object, windows: object) -> None:
 
 def shape_of(value: object) -> tuple[int, ...]:
     """The shape of a tensor or an array_like."""
+    if isinstance(value, Tensor):
+        return value.shape
     check_of_numbers(value)
-    return value.shape if isinstance(value, Tensor) else np.shape(cast("Any", value))
+    return np.shape(cast("Any", value))
