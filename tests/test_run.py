@@ -52,7 +52,7 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "docs", "wheel", "bench"))
+    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "docs", "wheel", "mutants", "bench"))
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
         assert done.returncode == 2
@@ -67,6 +67,17 @@ def test_the_benchmark_says_its_own_options(
         [sys.executable, "-m", "bench", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert "--rivals" in helped.stdout, helped.stderr
+
+
+def test_mutants_get_the_arguments_of_the_default_tier(
+    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(run_script, monkeypatch, "mutants", "widening", "--check") == 0
+    assert commands == [["install", "test"], [f"--tier=-m '{UNMARKED}'", "widening", "--check"]]
+    helped = subprocess.run(
+        [sys.executable, "tests/mutate.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "--tier" in helped.stdout
 
 
 def test_the_wheel_that_is_tested_is_the_one_that_was_built(
