@@ -19,17 +19,21 @@ import time
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+import pytest
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "mutants.toml"
 RESULTS = ROOT / "out" / "mutants.json"
 LEAST_FOUND = 0.95
 JOBS = min(os.cpu_count() or 1, 8)  # as many processes as `run test` starts
-NAMED_TIMEOUT_S, TIER_TIMEOUT_S = 300, 1200  # a mutant that hangs is found
+TIER_TIMEOUT_S = 1200
 
 
 class Mutant(NamedTuple):
@@ -98,48 +102,64 @@ def copy_project(folder: Path, mutant: Mutant | None = None) -> None:
     shutil.copytree(folder / "wgsl", folder / "package" / "wgslice" / "wgsl")
 
 
+def pytest_configure() -> None:
+    """Let property tests stop at the first failure, as a pytest plugin: to shrink it takes minutes."""
+    phases = (Phase.explicit, Phase.generate)
+    settings.register_profile("mutants", settings(), phases=phases, report_multiple_bugs=False)
+    settings.load_profile("mutants")
+
+
 def environment(folder: Path) -> dict[str, str]:
     """The environment in which a copy is imported before what is installed, and tested on one adapter."""
     adapter = os.environ.get("WGSLICE_TEST_ADAPTERS", "").partition(";")[0]
     return {
         **os.environ,
-        "PYTHONPATH": str(folder / "package"),
+        "PYTHONPATH": os.pathsep.join([str(folder / "package"), str(folder / "tests")]),
         "WGSLICE_TEST_ADAPTERS": adapter,
         "CI": "true",  # property tests draw the same examples each time
     }
 
 
 def failure(folder: Path, arguments: Sequence[str], jobs: int, timeout_s: float) -> str:
-    """Run pytest in a copy until a test fails; return that test, or nothing where all pass."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", str(jobs), "-p", "no:cacheprovider"]
-    try:
-        done = subprocess.run(
-            [*command, *arguments],
-            cwd=folder,
-            env=environment(folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"timeout of {timeout_s:g} s"
+    """Run pytest in a copy until a test fails; return that test, or nothing where all pass.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    command = [sys.executable, "-m", "pytest", "-p", Path(__file__).stem, "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-x", "-q", "-n", str(jobs), *arguments],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=timeout_s,
+        check=False,
+    )
     if done.returncode == 0:
         return ""
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
-    return failed[1] if failed else f"pytest exited with {done.returncode}: {done.stdout[-500:]}"
+    if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise ValueError(f"pytest {shlex.join(arguments)} has no tests")
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - [A-Za-z].*)?$", done.stdout, re.MULTILINE)
+    return failed[1] if failed else f"exit status {done.returncode}: {done.stdout[-500:]}"
 
 
-def judge(mutant: Mutant, copies: Path, tier: Sequence[str]) -> Verdict:
-    """Run the tests that a mutant names, and the default tier if it survives them."""
+def judge(mutant: Mutant, copies: Path, tier: Sequence[str], timeout_s: float) -> Verdict:
+    """Run the tests that a mutant names, and the default tier if it survives them.
+
+    `timeout_s` is more than they take, so that only a mutant that hangs exceeds it.
+    """
     folder, start = copies / mutant.name, time.monotonic()
     copy_project(folder, mutant)
-    found_by = failure(folder, mutant.tests, 0, NAMED_TIMEOUT_S)
+    try:
+        found_by = failure(folder, mutant.tests, 0, timeout_s)
+    except subprocess.TimeoutExpired:
+        found_by = f"no end within {timeout_s:.0f} s"
     survived = not found_by
     if survived:
-        found_by = failure(folder, tier, 0, TIER_TIMEOUT_S)
+        with suppress(subprocess.TimeoutExpired):  # a slow machine is not a failure
+            found_by = failure(folder, tier, 0, TIER_TIMEOUT_S)
     shutil.rmtree(folder)
     verdict = Verdict(mutant, found_by, survived, time.monotonic() - start)
     where = f"{'default tier: ' if survived else ''}{found_by}" if found_by else "SURVIVED"
@@ -186,15 +206,20 @@ def main() -> int:
         print("\n".join(wrong) or f"{len(mutants)} mutants fit the code")
         return int(bool(wrong))
     with TemporaryDirectory(prefix="wgslice-mutants-") as copies:
-        unchanged = Path(copies) / "unchanged"
+        unchanged, start = Path(copies) / "unchanged", time.monotonic()
         copy_project(unchanged)
         files = sorted({file for mutant in mutants for file in mutant.tests})
         failed = failure(unchanged, files, JOBS, TIER_TIMEOUT_S)
         if failed:
             sys.exit(f"run: a test fails without any mutant: {failed}")
+        run = partial(
+            judge,
+            copies=Path(copies),
+            tier=shlex.split(options.tier),
+            timeout_s=2 * JOBS * (time.monotonic() - start) + 60,
+        )
         with ThreadPoolExecutor(JOBS) as pool:
-            tier = shlex.split(options.tier)
-            verdicts = list(pool.map(partial(judge, copies=Path(copies), tier=tier), mutants))
+            verdicts = list(pool.map(run, mutants))
     return report(verdicts)
 
 
