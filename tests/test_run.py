@@ -71,7 +71,8 @@ def test_the_bootstrap_names_its_verbs() -> None:
     shown = subprocess.run(
         [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True, check=True
     )
-    assert all(verb in shown.stdout for verb in ("demo", "test", "lint", "docs", "wheel", "bench", "lock"))
+    verbs = ("demo", "test", "lint", "docs", "wheel", "bench", "mutants", "lock")
+    assert all(verb in shown.stdout for verb in verbs)
     for arguments in ([], ["polish"], ["demo", "--fast"]):
         done = subprocess.run([sys.executable, ROOT / "run", *arguments], capture_output=True, check=False)
         assert done.returncode == 2
@@ -86,6 +87,17 @@ def test_the_benchmark_says_its_own_options(
         [sys.executable, "-m", "bench", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert "--rivals" in helped.stdout, helped.stderr
+
+
+def test_mutants_get_their_arguments(
+    run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(run_script, monkeypatch, "mutants", "widening", "--check") == 0
+    assert commands == [["install", "test"], ["widening", "--check"]]
+    helped = subprocess.run(
+        [sys.executable, "tests/mutate.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "--check" in helped.stdout
 
 
 def test_the_wheel_that_is_tested_is_the_one_that_was_built(

@@ -1,0 +1,85 @@
+"""The list of mutants fits the code, and a mutant in a copy of the project is what the tests would import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import mutate
+import pytest
+from mutate import Mutant
+
+PARTS = [
+    *("kernels", "uniforms", "coalescing", "widening", "splitting", "bounds of windows", "alignment"),
+    *("overlap", "advanced indexing", "recording", "streaming", "ONNX rules"),
+]
+VERSION = Mutant(
+    name="version",
+    part="packaging",
+    rule="The package has the version of the project.",
+    file="src/wgslice/version.py",
+    old='VERSION = "',
+    new='VERSION = "mutated ',
+    tests=["tests/test_project.py"],
+)
+
+
+def test_every_mutant_applies_to_one_place() -> None:
+    assert mutate.misfits(mutate.read_mutants()) == []
+
+
+def test_each_part_has_five_mutants_or_more() -> None:
+    mutants = mutate.read_mutants()
+    counted = Counter(mutant.part for mutant in mutants)
+    assert list(counted) == PARTS
+    assert min(counted.values()) >= 5
+    assert len(mutants) >= 60
+    assert len({mutant.name for mutant in mutants}) == len(mutants)
+    assert all(mutant.rule.endswith(".") for mutant in mutants)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"old": "VERSION = '"}, "has 0 places"),
+        ({"old": "VERSION"}, "has 2 places"),
+        ({"file": "src/wgslice/moved.py"}, "has 0 places"),
+        ({"new": 'VERSION = "'}, "changes nothing"),
+        ({"new": 'VERSION == ("'}, "does not compile"),
+        ({"tests": ["tests/test_moved.py"]}, "test files are missing"),
+        ({"tests": []}, "test files are missing"),
+    ],
+)
+def test_a_mutant_that_no_longer_fits_is_named(change: dict[str, object], message: str) -> None:
+    (misfit,) = mutate.misfits([VERSION._replace(**change)])  # type: ignore[arg-type]  # of any field
+    assert misfit.startswith("version: ")
+    assert message in misfit
+
+
+def test_a_mutated_copy_is_imported_from_the_copy(tmp_path: Path) -> None:
+    before = (mutate.ROOT / VERSION.file).read_bytes()
+    copy = tmp_path / "copy"
+    mutate.copy_project(copy, VERSION)
+    code = "import wgslice, wgslice.wgsl; print(wgslice.__version__, wgslice.wgsl.__file__, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=mutate.environment(copy), capture_output=True, text=True, check=True
+    )
+    version, kernels = done.stdout.splitlines()
+    assert version.startswith("mutated ")
+    assert Path(kernels).is_relative_to(copy)
+    assert (mutate.ROOT / VERSION.file).read_bytes() == before
+
+
+@pytest.mark.parametrize("found", [95, 94])
+def test_fewer_than_95_percent_found_fail_the_run(
+    found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutate, "RESULTS", tmp_path / "out" / "mutants.json")
+    verdicts = [mutate.Verdict(VERSION, "a test" * (number < found), False, 1) for number in range(100)]
+    assert mutate.report(verdicts) == (found < 95)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1] == f"{found} of 100 mutants found"
+    assert len(printed) == 1 + 100 - found
+    assert f'"found": {found}' in mutate.RESULTS.read_text("utf-8")
