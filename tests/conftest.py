@@ -47,30 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(tier)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests with the fixture `device` on the adapters of the tier."""
-    marks = list(metafunc.definition.iter_markers())
-    parametrized = any(mark.name == "parametrize" and mark.args[0] == "device" for mark in marks)
-    if "device" not in metafunc.fixturenames or parametrized:
-        return
-    first_only = metafunc.config.getoption("--tier") == "default" and not any(
-        mark.name == "every_adapter" for mark in marks
-    )
-    adapters = ADAPTERS[:1] if first_only else ADAPTERS
-    metafunc.parametrize("device", adapters, indirect=True, ids=adapter_id, scope="session")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests of the other tiers out of the default one."""
-    if config.getoption("--tier") != "default":
-        return
-    left_out = {"slow", *LARGE_PACKAGES}
-    selected = [item for item in items if left_out.isdisjoint(mark.name for mark in item.iter_markers())]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(selected)])
-    items[:] = selected
+    if config.getoption("--tier") == "default":
+        config.hook.pytest_deselected(items=[item for item in items if not in_default_tier(item)])
+        items[:] = filter(in_default_tier, items)
 
 
-@pytest.fixture(scope="session")
+def in_default_tier(item: pytest.Item) -> bool:
+    """Whether a test runs after each change: on the first adapter alone, unless it is marked for each."""
+    marks = {mark.name for mark in item.iter_markers()}
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    on_another = any(isinstance(value, str) and value in ADAPTERS[1:] for value in parameters)
+    return marks.isdisjoint({"slow", *LARGE_PACKAGES}) and ("every_adapter" in marks or not on_another)
+
+
+@pytest.fixture(scope="session", params=ADAPTERS, ids=adapter_id)
 def device(request: pytest.FixtureRequest) -> wg.Device:
     return wg.Device.request(request.param)
 
