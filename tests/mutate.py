@@ -148,12 +148,14 @@ def failure(folder: Path, arguments: Sequence[str], jobs: int, timeout_s: float)
 def judge(mutant: Mutant, copies: Path, tier: Sequence[str], timeout_s: float) -> Verdict:
     """Run the tests that a mutant names, and the default tier if it survives them.
 
-    `timeout_s` is more than they take, so that only a mutant that hangs exceeds it.
+    `tier` are the arguments with which pytest runs the default tier. Of the named files too they leave out
+    tests that need more packages. `timeout_s` is more than these files take, so that only a mutant that hangs
+    exceeds it.
     """
     folder, start = copies / mutant.name, time.monotonic()
     copy_project(folder, mutant)
     try:
-        found_by = failure(folder, mutant.tests, 0, timeout_s)
+        found_by = failure(folder, [*tier, *mutant.tests], 0, timeout_s)
     except subprocess.TimeoutExpired:
         found_by = f"no end within {timeout_s:.0f} s"
     survived = not found_by
@@ -209,13 +211,14 @@ def main() -> int:
         unchanged, start = Path(copies) / "unchanged", time.monotonic()
         copy_project(unchanged)
         files = sorted({file for mutant in mutants for file in mutant.tests})
-        failed = failure(unchanged, files, JOBS, TIER_TIMEOUT_S)
+        tier = shlex.split(options.tier)
+        failed = failure(unchanged, [*tier, *files], JOBS, TIER_TIMEOUT_S)
         if failed:
             sys.exit(f"run: a test fails without any mutant: {failed}")
         run = partial(
             judge,
             copies=Path(copies),
-            tier=shlex.split(options.tier),
+            tier=tier,
             timeout_s=2 * JOBS * (time.monotonic() - start) + 60,
         )
         with ThreadPoolExecutor(JOBS) as pool:
