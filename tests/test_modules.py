@@ -9,14 +9,14 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from clamped import check_clamped, clamp, clamped_module, storage_arrays, uses
+from reference.plans import copy_kernels
+from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders.modules import kernel_module, shared_files
-from wgslice.shaders.twins import twins
 from wgslice.shaders.uniforms import copy_dtype
 from wgslice.shaders.window_uniforms import windows_dtype
-from wgslice.shaders.windows_twins import window_twins
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -42,19 +42,19 @@ def declared(text: str) -> list[str]:
     )
 
 
-def test_enum_files_entry_points_and_twins_have_one_name() -> None:
+def test_enum_files_entry_points_and_references_have_one_name() -> None:
     names = {kernel.value for kernel in Kernel}
     assert set(KERNELS) == names
     assert not any("@compute" in text for text in SHARED.values())
     assert not set(KERNELS) & set(SHARED)
-    all_twins = {**twins, **window_twins}
-    assert {twin.__name__ for twin in all_twins.values()} == names
-    assert {*CONDITIONS, *window_twins} == set(Kernel)
+    implementations = {**copy_kernels, **window_kernels}
+    assert {function.__name__ for function in implementations.values()} == names
+    assert {*CONDITIONS, *window_kernels} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
         assert ENTRY_POINT.findall(TEXTS[kernel.value]) == [kernel.value]
         assert ENTRY_POINT.findall(kernel_module(kernel)) == [kernel.value]
-        assert all_twins[kernel].__name__ == kernel.value
+        assert implementations[kernel].__name__ == kernel.value
 
 
 def test_every_shared_file_is_shared() -> None:

@@ -21,6 +21,7 @@ from helpers import (
     on_one_adapter,
     random_bytes,
 )
+from reference.plans import run_plan
 from trying import trying
 
 import wgslice as wg
@@ -39,7 +40,6 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import OnGrid
 from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.twins import run_plan
 
 
 class Fault(NamedTuple):
@@ -318,7 +318,7 @@ def trials_of(profile: Profile) -> dict[Kernel, list[Trial]]:
 
 
 @PROFILES
-def test_trials_are_what_twins_do(profile: Profile) -> None:
+def test_trials_expect_what_reference_implementations_write(profile: Profile) -> None:
     """So that a trial that fails is the kernel's fault, and no other kernel's."""
     for trials in trials_of(profile).values():
         changed = 0

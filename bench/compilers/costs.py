@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from reference.plans import trace
+from reference.windows import trace_windows
 
 from bench.compilers.accesses import WAVES, moved_nbytes, sampled
 from bench.compilers.drivers import available, compile_folder
@@ -24,8 +26,6 @@ from bench.compilers.variants import Variant, variant_of
 from wgslice.plans.costs import Work
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.twins import trace
-from wgslice.shaders.windows_twins import trace_windows
 from wgslice.tuning.measure import work_of
 from wgslice.tuning.probes import probes
 

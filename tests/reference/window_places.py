@@ -6,24 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.memory import Flags, Words
+from reference.pieces import divide, invocation_numbers
 
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.memory import Flags, Words
-from wgslice.shaders.pieces import divide, invocation_numbers
-
-__all__ = [
-    "Elements",
-    "Offsets",
-    "Picks",
-    "Tables",
-    "are_backwards",
-    "are_last",
-    "find_elements",
-    "find_indices",
-    "find_offsets",
-    "find_picks",
-    "find_window_places",
-]
 
 Offsets = NDArray[np.int32]  # (windows, rank)
 

@@ -1,18 +1,15 @@
-"""The twin of `window_rows`."""
+"""The reference implementation of `window_rows`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-
-from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import WindowDispatch, WindowRowsDispatch
-from wgslice.shaders.blocks import mask, mask_from, mask_of, merge_edge
-from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes
-from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, taken
-from wgslice.shaders.window_blocks import RowSources, blocks_of_rows
-from wgslice.shaders.window_places import (
+from reference.blocks import mask, mask_from, mask_of, merge_edge
+from reference.memory import Bytes, Flags, Observed, Words, Writes
+from reference.pieces import divide, find_edges, find_extents, find_pieces, taken
+from reference.window_blocks import RowSources, blocks_of_rows
+from reference.window_places import (
     Offsets,
     Tables,
     are_backwards,
@@ -21,7 +18,8 @@ from wgslice.shaders.window_places import (
     find_window_places,
 )
 
-__all__ = ["window_rows"]
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.windows_steps import WindowDispatch, WindowRowsDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 
@@ -82,7 +80,7 @@ def row_blocks(
 def window_rows(
     block: np.void, step: WindowRowsDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/window_rows.wgsl`."""
+    """Mirrors `wgsl/window_rows.wgsl`."""
     count = int(block["count"] * block["window_size"])
     pieces = find_pieces(block, step.share, count)
     rows = find_rows(block, step, tables.offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))

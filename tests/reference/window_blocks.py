@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from reference.blocks import block_after, block_at, join, turn
+from reference.memory import Bytes, Flags, Observed, Words
 
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.windows_steps import RowsDispatch
-from wgslice.shaders.blocks import block_after, block_at, join, turn
-from wgslice.shaders.memory import Bytes, Flags, Observed, Words
-
-__all__ = ["RowSources", "blocks_of_rows"]
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 

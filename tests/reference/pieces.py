@@ -9,24 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from reference.memory import Flags, Words
 
 from wgslice.plans.dealing import Share
-from wgslice.shaders.memory import Flags, Words
-
-__all__ = [
-    "Edge",
-    "Extents",
-    "Pieces",
-    "TileNumbers",
-    "divide",
-    "find_edges",
-    "find_extents",
-    "find_pieces",
-    "find_places",
-    "find_tile_numbers",
-    "invocation_numbers",
-    "taken",
-]
 
 
 class Pieces(NamedTuple):
