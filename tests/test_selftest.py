@@ -105,8 +105,8 @@ FAULTS = {
         Fault(
             Kernel.PAIR_GRID,
             "swapped strides",
-            "let target_row = copy.target_strides[before / 4u][before % 4u];",
-            "let target_row = copy.source_strides[before / 4u][before % 4u];",
+            "let target_row = target_stride_of(before);",
+            "let target_row = source_stride_of(before);",
         ),
         Fault(
             Kernel.TILES,
@@ -126,14 +126,14 @@ FAULTS = {
         Fault(
             Kernel.SLICE1,
             "swapped strides",
-            "source_element += c * copy.source_strides[i][j];",
-            "source_element += c * copy.target_strides[i][j];",
+            "source_element += c * source_stride_of(d - 1u);",
+            "source_element += c * target_stride_of(d - 1u);",
         ),
         Fault(
             Kernel.EXTRACT_WINDOWS,
             "one index beyond",
-            "index - copy.begins[i][j] < copy.extents[i][j]",
-            "index - copy.begins[i][j] <= copy.extents[i][j]",
+            "index - begin_of(d) < extent_of(d)",
+            "index - begin_of(d) <= extent_of(d)",
         ),
         Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(

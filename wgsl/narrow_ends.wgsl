@@ -8,6 +8,8 @@
 
 override element_nbytes: u32; // bytes an element: 1 or 2
 
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
 @compute @workgroup_size(workgroup_size)
 fn narrow_ends(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);

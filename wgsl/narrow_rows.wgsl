@@ -10,6 +10,8 @@
 
 override element_nbytes: u32; // bytes an element: 1 or 2
 
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
 // Words inside a row, put together element by element.
 fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
     let lanes = elements_per_word();

@@ -83,16 +83,16 @@ fn pixels(own: Invocation) {
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let place = find_place(piece.row, before);
-    let size_nbytes = copy.sizes[before / 4u][before % 4u] * channels * element_nbytes;
+    let size_nbytes = size_of(before) * channels * element_nbytes;
     let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
     let first_block = extent.whole_unit + piece.number * select(group_blocks, 1u, apart);
     let element = (first_block * 16u - extent.start) / element_nbytes; // of the row, or, apart, of a plane
     let pixel = select(element / channels, element, apart);
     let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
     for (var part = 0u; part < parts; part++) {
-        read_part(part, (first + part * copy.source_strides[last / 4u][last % 4u]) * element_nbytes);
+        read_part(part, (first + part * source_stride_of(last)) * element_nbytes);
     }
-    let plane_blocks = copy.target_strides[last / 4u][last % 4u] * element_nbytes / 16u;
+    let plane_blocks = target_stride_of(last) * element_nbytes / 16u;
     var near = read_group_block(0u);
     for (var k = 0u; k < group_blocks; k++) {
         var block = near;

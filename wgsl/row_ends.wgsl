@@ -24,7 +24,7 @@ fn row_ends(own: Invocation) {
     let next = find_place(piece.row + 1u, last);
     let from_next = mask_from(next.target_element * copy.element_nbytes, block);
     let following = select(vec4(0u), from_next, piece.row + 1u < copy.count);
-    let distance = u32(abs(bitcast<i32>(copy.source_strides[last / 4u][last % 4u])));
+    let distance = u32(abs(bitcast<i32>(source_stride_of(last))));
     // Reads beyond a row are masked out.
     let own_block = read_block(find_source(place, block, distance), distance);
     var next_block = vec4(0u);

@@ -5,6 +5,8 @@
 
 override element_nbytes: u32; // bytes an element: 4 or 8
 
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
 // An element, its second word 0 where it has none.
 fn read_element(source_element: u32) -> vec2<u32> {
     if (element_nbytes == 4u) {

@@ -19,11 +19,11 @@ fn shifted_grid(own: Invocation) {
     let tile = find_tile(group);
     let row = tile.row + lane_row(own.lane);
     let column = tile.column + lane_column(own.lane);
-    if (row >= copy.sizes[before / 4u][before % 4u]) {
+    if (row >= size_of(before)) {
         return;
     }
-    let place = Place(tile.place.source_element + row * copy.source_strides[before / 4u][before % 4u],
-                      tile.place.target_element + row * copy.target_strides[before / 4u][before % 4u]);
+    let place = Place(tile.place.source_element + row * source_stride_of(before),
+                      tile.place.target_element + row * target_stride_of(before));
     let extent = find_row_extent(place);
     let blocks = extent.stop_unit - extent.whole_unit;
     let lowest = find_source(place, extent.whole_unit, distance); // byte, of the row's first whole block

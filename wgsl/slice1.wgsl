@@ -23,6 +23,10 @@ override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
+fn size_of(d: u32) -> u32 { return copy.sizes[d / 4u][d % 4u]; }
+fn source_stride_of(d: u32) -> u32 { return copy.source_strides[d / 4u][d % 4u]; }
+fn target_stride_of(d: u32) -> u32 { return copy.target_strides[d / 4u][d % 4u]; }
+
 fn copy_words(source_element: u32, target_element: u32) {
     let words_per_element = element_nbytes / 4u;
     for (var i = 0u; i < words_per_element; i++) {
@@ -54,12 +58,10 @@ fn slice1(@builtin(workgroup_id) group: vec3<u32>,
     var source_element = copy.source_offset;
     var target_element = copy.target_offset;
     for (var d = copy.rank; d > 0u; d--) {
-        let i = (d - 1u) / 4u;
-        let j = (d - 1u) % 4u;
-        let c = rest % copy.sizes[i][j];
-        rest /= copy.sizes[i][j];
-        source_element += c * copy.source_strides[i][j];
-        target_element += c * copy.target_strides[i][j];
+        let c = rest % size_of(d - 1u);
+        rest /= size_of(d - 1u);
+        source_element += c * source_stride_of(d - 1u);
+        target_element += c * target_stride_of(d - 1u);
     }
     if (element_nbytes >= 4u) {
         copy_words(source_element, target_element);

@@ -13,9 +13,9 @@ fn wide_rows(own: Invocation) {
         return;
     }
     let last = copy.rank - 1u;
-    let size = copy.sizes[last / 4u][last % 4u];
-    let source_stride = copy.source_strides[last / 4u][last % 4u];
-    let target_stride = copy.target_strides[last / 4u][last % 4u];
+    let size = size_of(last);
+    let source_stride = source_stride_of(last);
+    let target_stride = target_stride_of(last);
     let place = find_place(piece.row, last);
     let first = first_unit(piece, 0u, size);
     for (var k = 0u; k < each; k++) {

@@ -62,7 +62,7 @@ fn turned_halves(column: u32, word: u32) -> vec2<u32> {
 // Source elements down the columns, from the first row to the last.
 fn rows_spanned() -> u32 {
     let before = copy.rank - 2u;
-    return (copy.sizes[before / 4u][before % 4u] - 1u) * row_step + 1u;
+    return (size_of(before) - 1u) * row_step + 1u;
 }
 
 struct Corner {
@@ -73,7 +73,7 @@ struct Corner {
 fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
     let before = copy.rank - 2u;
     if (corner.row + below < rows_spanned() && corner.row % row_step == 0u && below % row_step == 0u) {
-        let ahead = below / row_step * copy.target_strides[before / 4u][before % 4u];
+        let ahead = below / row_step * target_stride_of(before);
         target_vectors[(corner.target_element + ahead) / elements_per_vector()] = vector;
     }
 }
@@ -110,22 +110,22 @@ fn write_cell(corner: Corner, column: u32, word: u32) {
 fn wide_tiles(own: Invocation) {
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
-    let columns = copy.sizes[last / 4u][last % 4u];
+    let columns = size_of(last);
     let rows = rows_spanned();
     let number = find_tile_number(min(group_number(own.group, own.groups), copy.count - 1u));
     let first_column = number.column * side;
     let first_row = number.row * side;
     let place = find_place(number.plane, before);
-    let source_first = place.source_element + first_row + first_column * copy.source_strides[last / 4u][last % 4u];
+    let source_first = place.source_element + first_row + first_column * source_stride_of(last);
     let target_first = place.target_element + first_column
-        + first_row / row_step * copy.target_strides[before / 4u][before % 4u];
+        + first_row / row_step * target_stride_of(before);
     // Counts of turns that do not depend on the lane, so that compilers unroll them.
     for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
         let k = turn * workgroup_size + own.lane;
         let column = k / vectors_per_side();
         let vector = k % vectors_per_side();
         if (first_column + column < columns && first_row + vector * elements_per_vector() < rows) {
-            let element = source_first + column * copy.source_strides[last / 4u][last % 4u];
+            let element = source_first + column * source_stride_of(last);
             tile[held_at(column, vector)] = source_vectors[element / elements_per_vector() + vector];
         }
     }
@@ -137,7 +137,7 @@ fn wide_tiles(own: Invocation) {
         let column = k % vectors_per_side() * elements_per_vector();
         let row = k / vectors_per_side() * rows_apart;
         if (first_column + column < columns && (row_step == 1u || row < side)) {
-            let element = target_first + column + row / row_step * copy.target_strides[before / 4u][before % 4u];
+            let element = target_first + column + row / row_step * target_stride_of(before);
             write_cell(Corner(element, first_row + row), column, row / rows_each);
         }
     }

@@ -33,11 +33,11 @@ fn find_row(number: u32) -> Row {
     let high = select(0u, copy.row_nbytes, place.inside || !filled);
     var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high);
     let offset = find_offset(pick, last);
-    let index_nbytes = copy.tensor_strides[last / 4u][last % 4u];
+    let index_nbytes = tensor_stride_of(last);
     row.source += bitcast<u32>(offset) * index_nbytes;
     if (filled) {
-        let size = bitcast<i32>(copy.sizes[last / 4u][last % 4u]);
-        let extent = bitcast<i32>(copy.extents[last / 4u][last % 4u]);
+        let size = bitcast<i32>(size_of(last));
+        let extent = bitcast<i32>(extent_of(last));
         let before = u32(clamp(-offset, 0, size)); // indices that lie before the input
         let after = u32(clamp(offset - extent + size, 0, size));
         row.low = select(before, after, row.backwards) * index_nbytes;

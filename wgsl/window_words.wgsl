@@ -9,6 +9,8 @@
 
 override element_nbytes: u32; // bytes an element: 1 or 2
 
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
 // The last two dimensions of windows, of which an index makes a row.
 struct Pair {
     sizes: vec2<u32>,   // indices of a window
@@ -34,10 +36,10 @@ struct Cursor {
 fn find_pair() -> Pair {
     let x = copy.rank - 2u;
     let y = copy.rank - 1u;
-    return Pair(vec2(copy.sizes[x / 4u][x % 4u], copy.sizes[y / 4u][y % 4u]),
-                vec2(copy.steps[x / 4u][x % 4u], copy.steps[y / 4u][y % 4u]),
-                vec2(copy.extents[x / 4u][x % 4u], copy.extents[y / 4u][y % 4u]),
-                vec2(copy.tensor_strides[x / 4u][x % 4u], copy.tensor_strides[y / 4u][y % 4u]));
+    return Pair(vec2(size_of(x), size_of(y)),
+                vec2(step_of(x), step_of(y)),
+                vec2(extent_of(x), extent_of(y)),
+                vec2(tensor_stride_of(x), tensor_stride_of(y)));
 }
 
 // The row that has an element of the dispatch.
@@ -55,7 +57,7 @@ fn find_pair_row(element: u32, pair: Pair) -> PairRow {
 
 fn find_cursor(row: PairRow, pair: Pair, element: u32) -> Cursor {
     let x = copy.rank - 2u;
-    let c = divide(element - row.start, copy.multipliers[x / 4u][x % 4u], copy.shifts[x / 4u][x % 4u]);
+    let c = divide_by(element - row.start, x);
     let rest = element - row.start - c * pair.sizes.y;
     return Cursor(row.firsts + vec2(c, rest) * row.steps, pair.sizes.y - rest);
 }

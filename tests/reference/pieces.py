@@ -1,7 +1,7 @@
 """The mapping from invocations to rows, pieces and ends of rows, as the kernels' shared files have it.
 
-These are `division`, `pieces`, `places`, `tile_numbers`, `extents` and `edges` of `wgsl/shared/`. Everything
-is an array over invocations, or over what they write. Numbers are uint32 and wrap around.
+These mirror `common`, `copy` and `pieces` of `wgsl/shared/`. Everything is an array over invocations, or
+over what they write. Numbers are uint32 and wrap around.
 """
 
 from __future__ import annotations

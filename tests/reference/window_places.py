@@ -1,4 +1,4 @@
-"""Where windows lie, as the kernels' shared files have it: `windows` and `window_places` of `wgsl/`."""
+"""Where windows lie: mirrors `windows` of `wgsl/shared/`."""
 
 from __future__ import annotations
 

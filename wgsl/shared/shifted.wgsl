@@ -6,7 +6,7 @@ override way: i32; // 1 where all rows go forwards, -1 where they go backwards, 
 
 fn is_forwards() -> bool {
     let last = copy.rank - 1u;
-    return way > 0 || (way == 0 && bitcast<i32>(copy.source_strides[last / 4u][last % 4u]) > 0);
+    return way > 0 || (way == 0 && bitcast<i32>(source_stride_of(last)) > 0);
 }
 
 // Elements in the order in which the row reads them.
@@ -20,7 +20,7 @@ fn in_order(block: vec4<u32>) -> vec4<u32> {
 // Where a row begins and ends, in bytes and blocks of the target.
 fn find_row_extent(place: Place) -> Extent {
     let last = copy.rank - 1u;
-    let size_nbytes = copy.sizes[last / 4u][last % 4u] * copy.element_nbytes;
+    let size_nbytes = size_of(last) * copy.element_nbytes;
     return find_extent(place.target_element * copy.element_nbytes, size_nbytes, 16u);
 }
 

@@ -9,12 +9,12 @@ fn copy_tile(group: u32, lane: u32) {
     }
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
-    let columns = copy.sizes[last / 4u][last % 4u];
-    let rows = copy.sizes[before / 4u][before % 4u];
-    let source_column = copy.source_strides[last / 4u][last % 4u];
-    let source_row = copy.source_strides[before / 4u][before % 4u];
-    let target_column = copy.target_strides[last / 4u][last % 4u];
-    let target_row = copy.target_strides[before / 4u][before % 4u];
+    let columns = size_of(last);
+    let rows = size_of(before);
+    let source_column = source_stride_of(last);
+    let source_row = source_stride_of(before);
+    let target_column = target_stride_of(last);
+    let target_row = target_stride_of(before);
     let tile = find_tile(group);
     let column = lane_column(lane);
     let row = lane_row(lane);

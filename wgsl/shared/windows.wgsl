@@ -55,6 +55,19 @@ override offset_signed: bool; // whether offsets are signed
 @group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> offset_words: array<u32>;
 
+fn step_of(d: u32) -> u32 { return copy.steps[d / 4u][d % 4u]; }
+fn first_of(d: u32) -> u32 { return copy.firsts[d / 4u][d % 4u]; }
+fn last_of(d: u32) -> u32 { return copy.lasts[d / 4u][d % 4u]; }
+fn lowest_of(d: u32) -> i32 { return bitcast<i32>(copy.lowests[d / 4u][d % 4u]); }
+fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.highests[d / 4u][d % 4u]); }
+fn wrap_of(d: u32) -> i32 { return i32(copy.wraps[d / 4u][d % 4u]); }
+fn begin_of(d: u32) -> u32 { return copy.begins[d / 4u][d % 4u]; }
+fn extent_of(d: u32) -> u32 { return copy.extents[d / 4u][d % 4u]; }
+fn inner_of(d: u32) -> u32 { return copy.inner[d / 4u][d % 4u]; }
+fn tensor_stride_of(d: u32) -> u32 { return copy.tensor_strides[d / 4u][d % 4u]; }
+fn batch_stride_of(d: u32) -> u32 { return copy.batch_strides[d / 4u][d % 4u]; }
+fn claim_stride_of(d: u32) -> u32 { return copy.claim_strides[d / 4u][d % 4u]; }
+
 struct Pick {
     number: u32, // windows before it, of all that there are
     flips: u32,  // bit d: dimension d goes backwards
@@ -92,16 +105,61 @@ fn read_offset(index: u32) -> i32 {
 // Where a window begins in dimension d, in the tensor's indices, or the nearest place from which it reads the same.
 // A negative index counts from the dimension's end, once; a negative position lies before its start.
 fn find_offset(pick: Pick, d: u32) -> i32 {
-    let lowest = bitcast<i32>(copy.lowests[d / 4u][d % 4u]);
-    let highest = bitcast<i32>(copy.highests[d / 4u][d % 4u]);
     let offset = read_offset(pick.number * copy.columns + d);
-    let wrap = i32(copy.wraps[d / 4u][d % 4u]);
-    return clamp(offset + select(0, wrap, offset < 0), lowest, highest);
+    return clamp(offset + select(0, wrap_of(d), offset < 0), lowest_of(d), highest_of(d));
 }
 
 // The index of the tensor that a window's c-th of dimension d is; outside of the tensor it is its extent or greater.
 fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
-    let ahead = copy.steps[d / 4u][d % 4u] * (copy.firsts[d / 4u][d % 4u] + c);
-    let last = copy.lasts[d / 4u][d % 4u];
-    return bitcast<u32>(find_offset(pick, d)) + select(ahead, last - ahead, is_backwards(pick, d));
+    let ahead = step_of(d) * (first_of(d) + c);
+    return bitcast<u32>(find_offset(pick, d)) + select(ahead, last_of(d) - ahead, is_backwards(pick, d));
+}
+
+struct Element {
+    window: u32,  // windows before its own, of all that there are
+    tensor: u32,  // elements, from the start of the binding
+    batch: u32,   // elements, from the start of the binding
+    claim: u32,   // claims before that of its index
+    inside: bool, // whether the tensor has it, among the indices that are in use
+}
+
+fn find_element(invocation: u32) -> Element {
+    let pick = find_pick(invocation / copy.window_size);
+    var rest = invocation % copy.window_size;
+    let batch = copy.batch_offset + pick.number * copy.window_stride;
+    var found = Element(pick.number, copy.tensor_offset, batch, copy.claim_offset, true);
+    for (var d = 0u; d < copy.rank; d++) {
+        let c = rest / inner_of(d);
+        rest %= inner_of(d);
+        let index = find_index(pick, d, c);
+        found.inside = found.inside && index - begin_of(d) < extent_of(d);
+        found.tensor += index * tensor_stride_of(d);
+        found.batch += c * batch_stride_of(d);
+        found.claim += index * claim_stride_of(d);
+    }
+    return found;
+}
+
+// A place in the dimensions before those of a row.
+struct WindowPlace {
+    tensor: u32,  // elements or bytes before it, as the dispatch counts, modulo 2^32
+    batch: u32,   // likewise, from the first of its window
+    claim: u32,   // claims before that of its index
+    inside: bool, // whether the tensor has it, among the indices that are in use
+    rest: u32,    // of the index, in the dimensions of a row
+}
+
+// The place of an index into a window, over its first dimensions.
+fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
+    var place = WindowPlace(copy.tensor_offset, 0u, copy.claim_offset, true, index);
+    for (var d = 0u; d < dimensions; d++) {
+        let c = divide_by(place.rest, d);
+        place.rest -= c * inner_of(d);
+        let index = find_index(pick, d, c);
+        place.tensor += index * tensor_stride_of(d);
+        place.batch += c * batch_stride_of(d);
+        place.claim += index * claim_stride_of(d);
+        place.inside = place.inside && index - begin_of(d) < extent_of(d);
+    }
+    return place;
 }

@@ -1,4 +1,16 @@
-// tensor_rows: where rows of windows go that are inserted into a tensor.
+// insertions: which elements and rows of windows are written into a tensor, and where.
+
+override contested: bool; // whether windows may overlap
+
+@group(0) @binding(5) var<storage, read> winners: array<u32>; // the greatest claim on each index
+
+// Whether a window is the last one that has the index of a claim.
+fn wins(claim: u32, window: u32) -> bool {
+    if (contested) {
+        return winners[claim] == copy.claim_base + window;
+    }
+    return true;
+}
 
 struct TensorRow {
     source: u32,     // bytes before its lowest one in the batch, from the start of the binding, modulo 2^32
@@ -15,14 +27,14 @@ fn find_tensor_row(number: u32, unit_nbytes: u32) -> TensorRow {
     let last = copy.rank - 1u;
     let place = find_window_place(pick, rest, last);
     let first = bitcast<u32>(find_offset(pick, last));
-    let offset = bitcast<i32>(first - copy.begins[last / 4u][last % 4u]); // among the indices in use
-    let size = bitcast<i32>(copy.sizes[last / 4u][last % 4u]);
+    let offset = bitcast<i32>(first - begin_of(last)); // among the indices in use
+    let size = bitcast<i32>(size_of(last));
     let before = clamp(-offset, 0, size); // indices of it before those in use
-    let stop = clamp(bitcast<i32>(copy.extents[last / 4u][last % 4u]) - offset, before, size);
-    let index_nbytes = copy.tensor_strides[last / 4u][last % 4u];
+    let stop = clamp(bitcast<i32>(extent_of(last)) - offset, before, size);
+    let index_nbytes = tensor_stride_of(last);
     let start = place.tensor + first * index_nbytes;
     let low = start + bitcast<u32>(before) * index_nbytes;
-    let written = place.inside && wins(place.claim + first * copy.claim_strides[last / 4u][last % 4u], pick.number);
+    let written = place.inside && wins(place.claim + first * claim_stride_of(last), pick.number);
     let nbytes = select(0u, bitcast<u32>(stop - before) * index_nbytes, written);
     let source = copy.batch_offset + pick.number * copy.window_stride + place.batch;
     let extent = find_extent(select(0u, low, nbytes > 0u), nbytes, unit_nbytes);
