@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from costing import favouring
 from helpers import check_same
+from reference.plans import run_plan
 
 import wgslice as wg
 from wgslice.layout import Layout
@@ -28,7 +29,6 @@ from wgslice.plans.shipped import shipped
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.ways import Way
 from wgslice.plans.windows_steps import WindowDispatch, Windows
-from wgslice.shaders.twins import run_plan
 from wgslice.tensors.windows_arguments import inserted_windows
 from wgslice.tuning.probes import probes
 from wgslice.tuning.window_probes import WindowProbe, window_probes
@@ -375,7 +375,7 @@ def test_each_class_of_work_has_one_probe() -> None:
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("probe", list(window_probes()), ids=lambda probe: probe.work)
 def test_a_probe_is_of_its_work_and_copies_what_it_says(probe: WindowProbe, profile: Profile) -> None:
-    """Its windows by its twin, against the bytes of the tensor or of the batch."""
+    """Its windows by reference implementations, against the bytes of the tensor or of the batch."""
     limits = Limits(2**30, 32, 2**16, profile)
     for step in steps_of(probe, limits):
         assert step.work == probe.work

@@ -1,14 +1,12 @@
-"""The twins of `slice1`, `rows`, `wide_rows`, `narrow_rows`, `narrow_ends`, `narrow_runs` and `tiles`."""
+"""Reference implementations of `slice1`, `rows`, `wide_rows`, the three `narrow_` kernels and `tiles`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-
-from wgslice.plans.steps import Dispatch
-from wgslice.shaders.memory import Array, Observed, Words, Writes
-from wgslice.shaders.pieces import (
+from reference.memory import Array, Observed, Words, Writes
+from reference.pieces import (
     Edge,
     divide,
     find_edges,
@@ -19,19 +17,7 @@ from wgslice.shaders.pieces import (
     taken,
 )
 
-__all__ = [
-    "WORD_NBYTES",
-    "Copied",
-    "elements_of",
-    "narrow_ends",
-    "narrow_rows",
-    "narrow_runs",
-    "rows",
-    "slice1",
-    "tiles",
-    "wide_rows",
-    "write_elements",
-]
+from wgslice.plans.steps import Dispatch
 
 WORD_NBYTES = 4
 
@@ -52,7 +38,7 @@ def write_elements(source: Observed, copied: Copied, nbytes: int, unit_nbytes: i
 
 
 def slice1(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/slice1.wgsl`."""
+    """Mirrors `wgsl/slice1.wgsl`."""
     invocation = invocation_numbers(step.share)
     own = rest = invocation[invocation < block["count"]]
     source_elements = np.full_like(rest, block["source_offset"])
@@ -85,12 +71,12 @@ def ahead(block: np.void, step: Dispatch, strides: str, c: Words) -> Words:
 
 
 def rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/rows.wgsl`."""
+    """Mirrors `wgsl/rows.wgsl`."""
     return copy_rows(block, step, source, WORD_NBYTES)
 
 
 def wide_rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/wide_rows.wgsl`."""
+    """Mirrors `wgsl/wide_rows.wgsl`."""
     return copy_rows(block, step, source, step.width_nbytes)
 
 
@@ -108,7 +94,7 @@ def copy_rows(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int
 
 
 def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Twin of `wgsl/narrow_rows.wgsl`."""
+    """Mirrors `wgsl/narrow_rows.wgsl`."""
     lanes = WORD_NBYTES // step.width_nbytes
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
@@ -131,7 +117,7 @@ def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observ
 
 
 def narrow_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Twin of `wgsl/narrow_ends.wgsl`."""
+    """Mirrors `wgsl/narrow_ends.wgsl`."""
     lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
@@ -177,7 +163,7 @@ def elements_of(word: Words, lanes: int) -> Words:
 
 
 def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Twin of `wgsl/narrow_runs.wgsl`."""
+    """Mirrors `wgsl/narrow_runs.wgsl`."""
     share, lanes = step.share, WORD_NBYTES // step.width_nbytes
     invocation = invocation_numbers(share)
     group, lane = np.divmod(invocation, np.uint32(share.workgroup_size))
@@ -209,7 +195,7 @@ def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observ
 
 
 def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/tiles.wgsl`."""
+    """Mirrors `wgsl/tiles.wgsl`."""
     side = np.uint32(step.share.each)
     last = int(block["rank"]) - 1
     rows, columns = block["sizes"][last - 1], block["sizes"][last]

@@ -1,4 +1,4 @@
-"""What the twins read and write: memory in units, and the one place where a dispatch's writes meet."""
+"""Memory that reference implementations read and write, and the check that no two invocations disagree."""
 
 from __future__ import annotations
 
@@ -9,20 +9,6 @@ from numpy.typing import NDArray
 
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.steps import Span
-
-__all__ = [
-    "Accesses",
-    "Array",
-    "Bytes",
-    "Flags",
-    "Observed",
-    "Trace",
-    "TwoWritersError",
-    "Words",
-    "Writes",
-    "bound",
-    "store",
-]
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint32]  # or numbers that wrap around as the kernels' do

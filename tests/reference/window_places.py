@@ -1,4 +1,4 @@
-"""Where windows lie, as the kernels' shared files have it: `windows` and `window_places` of `wgsl/`."""
+"""Where windows lie: mirrors `windows` of `wgsl/shared/`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.memory import Flags, Words
+from reference.pieces import divide, invocation_numbers
 
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.memory import Flags, Words
-from wgslice.shaders.pieces import divide, invocation_numbers
-
-__all__ = [
-    "Elements",
-    "Offsets",
-    "Picks",
-    "Tables",
-    "are_backwards",
-    "are_last",
-    "find_elements",
-    "find_indices",
-    "find_offsets",
-    "find_picks",
-    "find_window_places",
-]
 
 Offsets = NDArray[np.int32]  # (windows, rank)
 

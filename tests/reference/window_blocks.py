@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from reference.blocks import block_after, block_at, join, turn
+from reference.memory import Bytes, Flags, Observed, Words
 
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.windows_steps import RowsDispatch
-from wgslice.shaders.blocks import block_after, block_at, join, turn
-from wgslice.shaders.memory import Bytes, Flags, Observed, Words
-
-__all__ = ["RowSources", "blocks_of_rows"]
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 
@@ -31,7 +29,7 @@ def gather_channels(
     channels, width = np.uint32(step.channels), np.uint32(step.element_nbytes)
     group = channels * width
     phase = (position + NBYTES * group) // width % channels
-    backwards = rows.source + block["row_nbytes"] - position - NBYTES - (group - width)
+    backwards = rows.source + block["row_bytes"] - position - NBYTES - (group - width)
     first = np.where(rows.backwards, backwards, rows.source + position)
     count = 2 + (step.channels > 1) + (2 * (group - width) > NBYTES)  # blocks that the kernel loads
     loaded = np.stack([block_after(memory, first, n, rows.invocation) for n in range(count)])

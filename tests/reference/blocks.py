@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from reference.memory import Bytes, Flags, Observed, Words
+from reference.pieces import Extents
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.shaders.memory import Bytes, Flags, Observed, Words
-from wgslice.shaders.pieces import Extents
-
-__all__ = [
-    "block_after",
-    "block_at",
-    "halve",
-    "join",
-    "mask",
-    "mask_from",
-    "mask_of",
-    "merge_edge",
-    "turn",
-]
 
 MOST_BLOCKS_MASK = np.uint32(0x0FFFFFFF)  # of the blocks that 32 bits reach
 BYTE = np.arange(WIDEST_NBYTES, dtype=np.uint32)

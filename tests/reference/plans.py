@@ -1,6 +1,6 @@
-"""A plan run on NumPy, kernel for kernel: each twin computes what the kernel of its name computes.
+"""Run a plan in NumPy: the function that has a kernel's name mirrors that kernel.
 
-A twin maps invocations to what they write, from memory as it was before the dispatch; `store` writes it.
+It maps invocations to their writes, from memory as it was before the dispatch; `store` performs them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-
-from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import PATTERN_NBYTES
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.block_twins import pixels, shifted_rows
-from wgslice.shaders.copy_twins import narrow_ends, narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
-from wgslice.shaders.grid_twins import (
+from reference.block_kernels import pixels, shifted_rows
+from reference.elements import narrow_ends, narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
+from reference.grids import (
     pair_grid,
     row_ends,
     shifted_grid,
@@ -25,11 +19,15 @@ from wgslice.shaders.grid_twins import (
     wide_tiles,
     word_grid,
 )
-from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store
-from wgslice.shaders.uniforms import copy_dtype, uniform_block
-from wgslice.shaders.windows_twins import run_windows
+from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.windows import run_windows
 
-__all__ = ["run_plan", "trace", "twins"]
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import PATTERN_NBYTES
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.shaders.uniforms import copy_dtype, uniform_block
 
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
@@ -64,11 +62,11 @@ def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
     """Map the invocations of one kernel to what they load and store; nothing is written."""
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
-    writes = twins[step.kernel](block, step, read, kept)
+    writes = copy_kernels[step.kernel](block, step, read, kept)
     return Trace(writes, read.loads, kept.loads)
 
 
-twins: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
+copy_kernels: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
     Kernel.SLICE1: slice1,
     Kernel.ROWS: rows,
     Kernel.WIDE_ROWS: wide_rows,

@@ -1,4 +1,4 @@
-"""The twins of what copies windows in elements and words, and of all kernels of windows by their names."""
+"""Reference implementations of window kernels by elements and words; all window kernels by name."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
+from reference.inserting import insert_rows, insert_words
+from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.pieces import divide, invocation_numbers
+from reference.window_places import Tables, are_last, find_elements, find_picks, find_window_places
+from reference.window_rows import window_rows
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
-from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
-from wgslice.shaders.insert_twins import insert_rows, insert_words
-from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store
-from wgslice.shaders.pieces import divide, invocation_numbers
-from wgslice.shaders.window_places import Tables, are_last, find_elements, find_picks, find_window_places
-from wgslice.shaders.window_row_twins import window_rows
 from wgslice.shaders.window_uniforms import window_block, windows_dtype
-
-__all__ = ["run_windows", "trace_windows", "window_twins"]
 
 
 def run_windows(
@@ -47,14 +45,14 @@ def trace_windows(
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
     tables = Tables(fitting, None if claims is None else claims.view(np.uint32))
-    writes = window_twins[step.kernel](block, step, read, kept, tables)
+    writes = window_kernels[step.kernel](block, step, read, kept, tables)
     return Trace(writes, read.loads, kept.loads)
 
 
 def extract_windows(
     block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/extract_windows.wgsl`."""
+    """Mirrors `wgsl/extract_windows.wgsl`."""
     found = find_elements(block, step, tables.offsets)
     found = found.of(~found.inside | (found.tensor < block["segment"]))
     nbytes = step.element_nbytes
@@ -69,7 +67,7 @@ def extract_windows(
 def insert_windows(
     block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/insert_windows.wgsl`."""
+    """Mirrors `wgsl/insert_windows.wgsl`."""
     found = find_elements(block, step, tables.offsets)
     found = found.of(found.inside & are_last(block, step, tables, found.claim, found.window))
     copied = Copied(found.batch, found.tensor, found.invocation)
@@ -79,7 +77,7 @@ def insert_windows(
 def claim_windows(
     block: np.void, step: WindowDispatch, _source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
+    """Mirrors `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
     found = find_elements(block, step, tables.offsets)
     found = found.of(found.inside)
     claim = np.asarray(block["claim_base"] + found.window)
@@ -94,7 +92,7 @@ def claim_windows(
 def window_words(
     block: np.void, step: ElementsDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/window_words.wgsl`."""
+    """Mirrors `wgsl/window_words.wgsl`."""
     nbytes = step.element_nbytes
     lanes = WORD_NBYTES // nbytes
     start = np.uint32((step.batch_offset + step.first * step.window_stride) % 2**32)
@@ -118,9 +116,9 @@ def window_words(
     return Writes(WORD_NBYTES, word, values, own)
 
 
-Twin = Callable[[np.void, Any, Observed, Observed, Tables], Writes]  # of its kernel's dispatch
+Implementation = Callable[[np.void, Any, Observed, Observed, Tables], Writes]
 
-window_twins: dict[Kernel, Twin] = {
+window_kernels: dict[Kernel, Implementation] = {
     Kernel.EXTRACT_WINDOWS: extract_windows,
     Kernel.WINDOW_ROWS: window_rows,
     Kernel.WINDOW_WORDS: window_words,

@@ -1,4 +1,4 @@
-"""The twins of `shifted_rows` and `pixels`, which copy in blocks of 16 bytes."""
+"""Reference implementations of `shifted_rows` and `pixels`, which copy in blocks of 16 bytes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.pixels import Pixels, pixels_of
-from wgslice.plans.steps import Dispatch
-from wgslice.shaders.blocks import (
+from reference.blocks import (
     block_after,
     block_at,
     halve,
@@ -21,8 +17,8 @@ from wgslice.shaders.blocks import (
     merge_edge,
     turn,
 )
-from wgslice.shaders.memory import Bytes, Observed, Words, Writes
-from wgslice.shaders.pieces import (
+from reference.memory import Bytes, Observed, Words, Writes
+from reference.pieces import (
     Edge,
     Extents,
     Pieces,
@@ -33,7 +29,9 @@ from wgslice.shaders.pieces import (
     taken,
 )
 
-__all__ = ["edge_blocks", "find_row_edges", "find_sources", "pixels", "read_blocks", "shifted_rows"]
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.pixels import Pixels, pixels_of
+from wgslice.plans.steps import Dispatch
 
 
 def source_step(step: Dispatch) -> int:
@@ -91,7 +89,7 @@ def read_neighbours(step: Dispatch, memory: Observed, source: Words) -> Bytes:
 
 
 def shifted_rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/shifted_rows.wgsl`."""
+    """Mirrors `wgsl/shifted_rows.wgsl`."""
     share, last, width = step.share, int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, share, int(block["count"]))
     places = find_places(block, pieces.row, last)
@@ -136,7 +134,7 @@ def edge_blocks(block: np.void, step: Dispatch, memories: tuple[Observed, Observ
 
 
 def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/pixels.wgsl`."""
+    """Mirrors `wgsl/pixels.wgsl`."""
     row = pixels_of(step.source, step.target, step.width_nbytes)
     width, before = np.uint32(step.width_nbytes), int(block["rank"]) - 2
     pieces = find_pieces(block, step.share, int(block["count"]))

@@ -1,18 +1,15 @@
-"""The twins of `insert_rows` and `insert_words`."""
+"""Reference implementations of `insert_rows` and `insert_words`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-
-from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
-from wgslice.shaders.copy_twins import WORD_NBYTES
-from wgslice.shaders.memory import Flags, Observed, Words, Writes
-from wgslice.shaders.pieces import Extents, Pieces, divide, find_extents, find_pieces, taken
-from wgslice.shaders.window_blocks import RowSources, blocks_of_rows
-from wgslice.shaders.window_places import (
+from reference.elements import WORD_NBYTES
+from reference.memory import Flags, Observed, Words, Writes
+from reference.pieces import Extents, Pieces, divide, find_extents, find_pieces, taken
+from reference.window_blocks import RowSources, blocks_of_rows
+from reference.window_places import (
     Tables,
     are_backwards,
     are_last,
@@ -21,7 +18,8 @@ from wgslice.shaders.window_places import (
     find_window_places,
 )
 
-__all__ = ["insert_rows", "insert_words"]
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 
@@ -75,7 +73,7 @@ def units_of(step: InsertRowsDispatch, pieces: Pieces, extents: Extents) -> tupl
 def insert_rows(
     block: np.void, step: InsertRowsDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/insert_rows.wgsl`."""
+    """Mirrors `wgsl/insert_rows.wgsl`."""
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
     rows = find_tensor_rows(block, step, tables, pieces.row)
     owner, unit = units_of(step, pieces, rows.extents)
@@ -87,7 +85,7 @@ def insert_rows(
 def insert_words(
     block: np.void, step: InsertWordsDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
-    """Twin of `wgsl/insert_words.wgsl`; of the words that rows share it lists the bytes of each."""
+    """Mirrors `wgsl/insert_words.wgsl`; of the words that rows share it lists the bytes of each."""
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
     rows = find_tensor_rows(block, step, tables, pieces.row)
     start, stop = rows.extents.start, rows.extents.stop
@@ -104,7 +102,7 @@ def insert_words(
     byte, owner = byte[mine], owner[mine]
     position = byte - rows.start[owner]
     group = np.uint32(step.channels * step.element_nbytes)
-    reversed_ = block["row_nbytes"] - position - group + np.uint32(2) * (position % group)
+    reversed_ = block["row_bytes"] - position - group + np.uint32(2) * (position % group)
     ahead = np.where(rows.backwards[owner] & step.mirrored, reversed_, position)
     values = source.elements(rows.source[owner] + ahead, 1, owner)
     return Writes(1, byte, values, owner)

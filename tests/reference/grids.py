@@ -1,18 +1,14 @@
-"""The twins of the kernels that tile planes, and of `row_ends`, which completes one of them."""
+"""Reference implementations of the kernels that tile planes, and of `row_ends`, which completes one."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-
-from wgslice.plans.dealing import Share
-from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.steps import Dispatch
-from wgslice.shaders.block_twins import edge_blocks, find_row_edges, find_sources, read_blocks
-from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, write_elements
-from wgslice.shaders.memory import Flags, Observed, Words, Writes
-from wgslice.shaders.pieces import (
+from reference.block_kernels import edge_blocks, find_row_edges, find_sources, read_blocks
+from reference.elements import WORD_NBYTES, Copied, write_elements
+from reference.memory import Flags, Observed, Words, Writes
+from reference.pieces import (
     Edge,
     find_extents,
     find_pieces,
@@ -21,7 +17,9 @@ from wgslice.shaders.pieces import (
     invocation_numbers,
 )
 
-__all__ = ["pair_grid", "row_ends", "shifted_grid", "wide_grid", "wide_tiles", "word_grid"]
+from wgslice.plans.dealing import Share
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.steps import Dispatch
 
 
 class Lanes(NamedTuple):
@@ -40,9 +38,9 @@ def find_lanes(block: np.void, share: Share) -> Lanes:
     invocation = invocation_numbers(share).reshape(-1, share.workgroup_size)[: int(block["count"])]
     number = find_tile_numbers(block, invocation[:, 0] // np.uint32(share.workgroup_size))
     lane = np.arange(share.workgroup_size, dtype=np.uint32)
-    below = np.uint32(share.workgroup_size) >> block["lane_shift"]
+    below = np.uint32(share.workgroup_size) >> block["across_shift"]
     each = np.uint32(share.each)
-    tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["lane_shift"])
+    tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["across_shift"])
     tile_rows = max(block["ahead_rows"] * each, below)
     column, row = number.column * tile_columns, number.row * tile_rows
     source_element, target_element = find_places(block, number.plane, int(block["rank"]) - 2)
@@ -50,8 +48,8 @@ def find_lanes(block: np.void, share: Share) -> Lanes:
         invocation,
         source_element[:, None] + np.zeros_like(lane),
         target_element[:, None] + np.zeros_like(lane),
-        column[:, None] + (lane & ((np.uint32(1) << block["lane_shift"]) - np.uint32(1))),
-        row[:, None] + (lane >> block["lane_shift"]),
+        column[:, None] + (lane & ((np.uint32(1) << block["across_shift"]) - np.uint32(1))),
+        row[:, None] + (lane >> block["across_shift"]),
     )
 
 
@@ -77,22 +75,22 @@ def copy_units(block: np.void, step: Dispatch, source: Observed, unit_nbytes: in
 
 
 def word_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/word_grid.wgsl`."""
+    """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WORD_NBYTES)
 
 
 def pair_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/pair_grid.wgsl`."""
+    """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WORD_NBYTES)
 
 
 def wide_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/wide_grid.wgsl`."""
+    """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WIDEST_NBYTES)
 
 
 def shifted_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/shifted_grid.wgsl`."""
+    """Mirrors `wgsl/shifted_grid.wgsl`."""
     lanes = find_lanes(block, step.share)
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     exists = lanes.row < block["sizes"][last - 1]
@@ -110,7 +108,7 @@ def shifted_grid(block: np.void, step: Dispatch, source: Observed, _target: Obse
 
 
 def row_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Twin of `wgsl/row_ends.wgsl`."""
+    """Mirrors `wgsl/row_ends.wgsl`."""
     last, width = int(block["rank"]) - 1, np.uint32(step.width_nbytes)
     pieces = find_pieces(block, step.share, int(block["count"]))
     _, target_element = find_places(block, pieces.row, last)
@@ -129,7 +127,7 @@ class Vectors(NamedTuple):
 
 
 def wide_tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Twin of `wgsl/wide_tiles.wgsl`."""
+    """Mirrors `wgsl/wide_tiles.wgsl`."""
     side, lanes = step.share.each, WIDEST_NBYTES // step.width_nbytes  # elements: of a tile, of a vector
     every, first = np.arange(side, dtype=np.uint32), np.arange(0, side, lanes, dtype=np.uint32)
     vectors = np.arange(side // lanes, dtype=np.uint32)

@@ -1,7 +1,7 @@
 """The mapping from invocations to rows, pieces and ends of rows, as the kernels' shared files have it.
 
-These are `division`, `pieces`, `places`, `tile_numbers`, `extents` and `edges` of `wgsl/shared/`. Everything
-is an array over invocations, or over what they write. Numbers are uint32 and wrap around.
+These mirror `common`, `copy` and `pieces` of `wgsl/shared/`. Everything is an array over invocations, or
+over what they write. Numbers are uint32 and wrap around.
 """
 
 from __future__ import annotations
@@ -9,24 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from reference.memory import Flags, Words
 
 from wgslice.plans.dealing import Share
-from wgslice.shaders.memory import Flags, Words
-
-__all__ = [
-    "Edge",
-    "Extents",
-    "Pieces",
-    "TileNumbers",
-    "divide",
-    "find_edges",
-    "find_extents",
-    "find_pieces",
-    "find_places",
-    "find_tile_numbers",
-    "invocation_numbers",
-    "taken",
-]
 
 
 class Pieces(NamedTuple):

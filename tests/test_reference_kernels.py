@@ -1,4 +1,4 @@
-"""The twins themselves: they see two writers of one unit, and cover the invocations that repeat work."""
+"""The reference implementations refuse two writers of one unit, and cover invocations that repeat work."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from helpers import GUARD, Bytes, check_bytes, copied, random_bytes, whole_words
+from reference import pieces
+from reference.memory import TwoWritersError, Writes, bound, store
+from reference.plans import run_plan, trace
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
 from test_extract_windows import photographs
@@ -19,9 +22,6 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
-from wgslice.shaders import pieces
-from wgslice.shaders.memory import TwoWritersError, Writes, bound, store
-from wgslice.shaders.twins import run_plan, trace
 
 LIMITS = Limits(2**27, 32, 65535, CPU)
 NOBODY = np.zeros(1, np.uint32)
@@ -83,7 +83,7 @@ def test_a_write_outside_of_the_binding_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
-def test_a_twin_reads_the_target_as_it_was_and_leaves_it(kernel: Kernel) -> None:
+def test_implementation_leaves_the_target_unchanged(kernel: Kernel) -> None:
     for width, source_layout, target_layout, paired in islice(conditions(kernel), 0, None, 7):
         plan, source, target = forced(kernel, width, source_layout, target_layout, paired=paired)
         before = target.copy()
@@ -147,8 +147,8 @@ def own_both(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_edges(share: Any, pieces_: Any, extents: Any, places_per_unit: int, shared: Any) -> Any:
         return pieces.find_edges(share, pieces_, extents, places_per_unit, np.zeros_like(shared))
 
-    for module in ("copy_twins", "block_twins", "window_row_twins"):
-        monkeypatch.setattr(f"wgslice.shaders.{module}.find_edges", find_edges)
+    for module in ("elements", "block_kernels", "window_rows"):
+        monkeypatch.setattr(f"reference.{module}.find_edges", find_edges)
 
 
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
@@ -189,9 +189,7 @@ def test_a_wrong_stride_that_makes_rows_meet_is_refused(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("kernel", WINDOW_CONDITIONS, ids=lambda kernel: kernel.value)
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
-def test_the_twins_of_windows_at_the_edges_of_their_kernels_conditions(
-    kernel: Kernel, profile: Profile
-) -> None:
+def test_window_kernels_at_the_edges_of_their_conditions(kernel: Kernel, profile: Profile) -> None:
     for case in window_conditions(kernel, profile):
         plan = case.plan(replace(LIMITS, profile=profile))
         source, target = case.buffers()
