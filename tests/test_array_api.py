@@ -19,7 +19,7 @@ from moving import Pair, axis_of, numbered, pairs, shapes, shares
 import wgslice as wg
 from wgslice import array_api
 from wgslice.array_api.refused import REFUSED
-from wgslice.tensors.absent import INSTEAD, REMEDY
+from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 xp: Any = array_api
 strict: Any = array_api_strict

@@ -14,6 +14,7 @@ from helpers import check_same
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.operators.windows_arguments import inserted_windows
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.choosing import Choice
 from wgslice.plans.costs import Costs, Work
@@ -29,7 +30,6 @@ from wgslice.plans.terms import Table, Terms
 from wgslice.plans.ways import Way
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
-from wgslice.tensors.windows_arguments import inserted_windows
 from wgslice.tuning.probes import probes
 from wgslice.tuning.window_probes import WindowProbe, window_probes
 

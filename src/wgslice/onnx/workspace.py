@@ -26,8 +26,8 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
 from wgslice.rearrange import repeated
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = ["Workspace"]
 

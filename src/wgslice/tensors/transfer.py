@@ -1,4 +1,4 @@
-"""Writing into tensors: elements of another tensor, an array from memory, or one element everywhere."""
+"""Elements between tensors and the host: read back, and written from a tensor, an array or one element."""
 
 from __future__ import annotations
 
@@ -10,15 +10,31 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.recording import Operand, run_copy
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.recording import Operand, record, run_copy
+from wgslice.gpu.transfer import download, upload
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
-from wgslice.plans.copy import fills, pattern_size
+from wgslice.plans.copy import fills, pattern_size, plan_copy
 from wgslice.rearrange import broadcast, without_leading_ones
 from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, check_tensor, uploaded
 
-__all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "write"]
+__all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "read_into", "write"]
+
+
+def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
+    """Read back; a view that is not packed is copied on the GPU first, in the same submission."""
+    device = tensor.device
+    if tensor.is_packed and tensor.buffer.usage & BufferUsage.COPY_SRC:
+        check_usable(device, tensor.buffer)
+        check_alive(device, tensor.buffer)
+        download(device, tensor.buffer, tensor.offset, data)
+        return
+    packed = Operand(
+        device.create_buffer(tensor.nbytes), Layout.packed(tensor.shape), tensor.dtype.itemsize, fresh=True
+    )
+    encoder = device.create_encoder()
+    record(device, encoder, plan_copy, tensor.operand, packed)
+    download(device, packed.buffer, 0, data, encoder)
 
 
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
