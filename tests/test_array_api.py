@@ -288,7 +288,7 @@ def test_tensors_move_between_devices(device: wg.Device) -> None:
 
 
 def test_inspection(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
     info, strictly = xp.__array_namespace_info__(), strict.__array_namespace_info__()
     assert info.default_device() is device
     assert info.devices() == (device,)

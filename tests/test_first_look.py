@@ -29,7 +29,7 @@ X = np.arange(600 * 1000, dtype=np.uint32).reshape(600, 1000)  # 2.4 MB
 def looking(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
     """A device of its own on the adapter, without word that shipped figures are wanted."""
     monkeypatch.delenv("WGSLICE_PROFILE")
-    monkeypatch.setattr("wgslice.gpu.profile.find", lambda *_: None)
+    monkeypatch.setattr("wgslice.gpu.limits.find", lambda *_: None)
     fresh = wg.Device.request(device.adapter)
     if not fresh.adapter.software:
         pytest.skip("GPUs are not looked at")

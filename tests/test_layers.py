@@ -6,6 +6,8 @@ import ast
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -211,3 +213,33 @@ def test_files_and_functions_stay_small() -> None:
                 docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())
                 length = (node.end_lineno or 0) - node.lineno + 1 - docstring
                 assert length <= 60, f"{name}.{node.name} has {length} lines without its docstring"
+
+
+# Private interfaces of other packages: the one file that uses them, the version that it was written for, and
+# what it uses. Where a version is another one, read that file again.
+PRIVATE = {
+    "wgpu": ("gpu.native", "0.32.", "wgpu.backends.wgpu_native._api:libf"),
+    "zarr": ("zarr.ndbuffer", "3.1.", "zarr.core.buffer.core:NDBuffer"),
+    "pygfx": ("pygfx", "0.17.", "pygfx.renderers.wgpu.engine.update:ensure_wgpu_object"),
+}
+
+
+@pytest.mark.parametrize("package", ["wgpu", "zarr", pytest.param("pygfx", marks=pytest.mark.pygfx)])
+def test_private_interfaces_are_those_of_the_version_they_were_read_in(package: str) -> None:
+    user, known, used = PRIVATE[package]
+    assert version(package).startswith(known)
+    module, name = used.split(":")
+    assert hasattr(import_module(module), name)
+    private = (f"{package}.core", f"{package}.backends", f"{package}.renderers")
+    users = [name for name, path in modules().items() if any(i.startswith(private) for i in imports(path))]
+    assert users == [user]
+
+
+def test_private_attributes_of_other_packages_objects_are_used_in_one_file() -> None:
+    names = {"_internal", "_poll_wait", "_thread_event", "_device"}  # of wgpu's objects
+    users = set()
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in names and name.startswith("gpu"):
+                users.add(name)
+    assert users == {"gpu.native"}

@@ -26,6 +26,7 @@ from helpers import (
 import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.gpu.recording import Recorder
+from wgslice.gpu.transfer import keep_staging, take_staging
 from wgslice.layout import Layout
 from wgslice.operators import compiled, planned
 from wgslice.plans import aside, copy, slice_grad, terms
@@ -360,7 +361,7 @@ def test_asking_for_a_device_and_waiting_make_no_buffer(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     with monkeypatch.context() as patch:
         import wgpu.backends.wgpu_native as native
 
@@ -506,12 +507,12 @@ def test_pipelines_of_living_plans_are_not_compiled_again(
 
 
 def test_few_staging_buffers_are_kept(device: wg.Device) -> None:
-    staging = wg.Device.request(device.adapter).staging
-    taken = [staging.take() for _ in range(MOST_STAGING + 1)]
+    fresh = wg.Device.request(device.adapter)
+    taken = [take_staging(fresh) for _ in range(MOST_STAGING + 1)]
     for buffer in taken:
-        staging.give_back(buffer)
-    assert staging.kept == taken[:MOST_STAGING]
-    assert staging.take() is taken[MOST_STAGING - 1]
+        keep_staging(fresh, buffer)
+    assert fresh.staging == taken[:MOST_STAGING]
+    assert take_staging(fresh) is taken[MOST_STAGING - 1]
 
 
 def test_threads_compile_and_slice_together(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,10 +21,8 @@ from wgslice.errors import (
     OutOfDeviceMemory,
     WindowError,
 )
-from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device
-from wgslice.gpu.process import adapters
-from wgslice.gpu.shared_devices import default_device
+from wgslice.gpu.adapter import Adapter, adapters
+from wgslice.gpu.device import Device, default_device
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows

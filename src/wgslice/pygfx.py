@@ -21,7 +21,7 @@ from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.usages import BufferUsage, TextureUsage
+from wgslice.gpu.protocols import BufferUsage, TextureUsage
 from wgslice.tensors.creation import empty, from_buffer
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import copyto

@@ -11,8 +11,7 @@ from numpy.typing import DTypeLike
 from wgslice.arrays import broadcasting, filling, triangles
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.tensors import creation
 from wgslice.tensors.tensor import Tensor
 

@@ -10,9 +10,8 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.first_look import planned_after_a_look
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.pipelines import Bound, Command, Place
-from wgslice.gpu.protocols import BindGroup, Buffer, CommandEncoder, ComputePass
+from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.gpu.translation import translated_errors
-from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
-from wgslice.gpu.usages import BufferUsage
+from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.protocols import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.descriptor import Descriptor

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
-from wgslice.gpu.usages import BufferUsage
+from wgslice.gpu.protocols import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
 from wgslice.operators.tensor_desc import TensorDesc

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.readback import Readback
 from wgslice.gpu.recording import Operand, run_copy
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
 from wgslice.streaming.block import Block
 from wgslice.streaming.limits import block_nbytes

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from wgslice.arguments import checked_offset, checked_shape, integers
 from wgslice.dtypes import DType, element_dtype, native_array
 from wgslice.errors import ComputationRefused, named
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
-from wgslice.gpu.shared_devices import checked_device
 from wgslice.layout import Layout
 from wgslice.tensors.interchange import imported
 from wgslice.tensors.placed import check_of_numbers

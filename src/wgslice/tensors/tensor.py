@@ -18,9 +18,8 @@ from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import ComputationRefused, named
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import run_copy
-from wgslice.gpu.shared_devices import checked_device
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.protocols import BufferUsage
 from wgslice.gpu.recording import Operand, record, run_copy
 from wgslice.gpu.transfer import download, upload
-from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.copy import fills, pattern_size, plan_copy
 from wgslice.rearrange import broadcast, without_leading_ones

@@ -16,8 +16,7 @@ from zarr.registry import register_ndbuffer
 from wgslice.arguments import MAX_RANK, checked_shape
 from wgslice.dtypes import DType, native_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
 from wgslice.zarr.landing import Landing
