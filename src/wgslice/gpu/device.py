@@ -21,7 +21,6 @@ from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
 from wgslice.gpu.waiting import wait_done
-from wgslice.plans.costs import Figure
 from wgslice.plans.profiles import PATTERN_NBYTES, Limits
 
 __all__ = ["WRAPPED", "Device"]
@@ -70,7 +69,6 @@ class Device:
             profile=profile_for(self.adapter),
         )
         self.limits_lock = Lock()
-        self.untried = set(Figure)  # what nobody has looked at yet on this machine
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
