@@ -28,7 +28,6 @@ from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.waiting import wait_done
-from wgslice.plans.costs import Figure
 from wgslice.plans.profiles import PATTERN_NBYTES, Limits
 
 __all__ = ["WRAPPED", "Device", "checked_device", "default_device", "named_device"]
@@ -77,7 +76,6 @@ class Device:
             profile=profile_for(self.adapter),
         )
         self.limits_lock = Lock()
-        self.untried = set(Figure)  # what nobody has looked at yet on this machine
         self.staging: list[Buffer] = []  # unmapped buffers that readback goes through, kept to be used again
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:

@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.first_look import planned_after_a_look
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.pipelines import Bound, Command, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
@@ -16,7 +15,6 @@ from wgslice.layout import Layout
 from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory
 from wgslice.plans.terms import Table, Terms, seat
 
@@ -230,16 +228,13 @@ def place(
         in_output = offsets.buffer is target.buffer
         table = Table(held.layout, offsets.itemsize, copy_from, held.room_nbytes, in_output)
 
-    def plan_for(limits: Limits) -> Plan:
-        terms = Terms(
-            limits,
-            bool(source.buffer.usage & BufferUsage.COPY_SRC),
-            bool(target.buffer.usage & BufferUsage.COPY_DST),
-            read.room_nbytes,
-            written.room_nbytes,
-            source.buffer is target.buffer,
-            table,
-        )
-        return planning(planner, read.layout, written.layout, itemsize, terms)
-
-    return Placed(planned_after_a_look(device, plan_for), places)
+    terms = Terms(
+        limits,
+        bool(source.buffer.usage & BufferUsage.COPY_SRC),
+        bool(target.buffer.usage & BufferUsage.COPY_DST),
+        read.room_nbytes,
+        written.room_nbytes,
+        source.buffer is target.buffer,
+        table,
+    )
+    return Placed(planning(planner, read.layout, written.layout, itemsize, terms), places)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.first_look import planned_after_a_look
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.pipelines import Command
 from wgslice.gpu.protocols import Buffer, CommandEncoder
@@ -208,5 +207,5 @@ class CompiledOperator:
 
     def _make_way(self, seating: Seating) -> Way:
         """Plan, and make pipelines, so that no recording waits for them."""
-        plan = planned_after_a_look(self.device, partial(self._planned.plan, seating))
+        plan = self._planned.plan(seating, self.device.limits)
         return Way(plan, self.device.pipelines.prepare(plan))
