@@ -13,8 +13,8 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
+from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.descriptor import Descriptor
-from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
 from wgslice.plans.aside import plan_anew
@@ -196,14 +196,14 @@ def insert_windows(
         on_gpu = None
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)
-            on_gpu = offsets.operand
+            on_gpu = offsets.bound_layout
             sides = given.shape, x.shape
             boxes = inserted_on_gpu(offsets.shape, offsets.dtype, *sides, strides, outside)
         else:
             boxes = inserted_windows(offsets, given.shape, x.shape, strides, outside)
-        source = given.operand if isinstance(given, Tensor) else uploaded(x.device, given)
+        source = given.bound_layout if isinstance(given, Tensor) else uploaded(x.device, given)
         planner = insert_windows_planner(insertion_of(boxes, x.shape, overlap))
-        run(x.device, planner, source, x.operand, on_gpu, planning=plan_anew)
+        run(x.device, planner, source, x.bound_layout, on_gpu, planning=plan_anew)
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:

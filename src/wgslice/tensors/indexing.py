@@ -16,7 +16,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import Operand, record, run_copy
+from wgslice.gpu.recording import BoundLayout, record, run_copy
 from wgslice.layout import Layout
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.copy import plan_copy
@@ -68,10 +68,10 @@ def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
         return
     found = indexed_windows(selection, x.layout, result.layout, reads=True)
     assert found is not None  # the dimensions of a packed tensor merge
-    source = x.operand._replace(layout=found.tensor)
-    target = result.operand._replace(fresh=True)
+    source = x.bound_layout._replace(layout=found.tensor)
+    target = result.bound_layout._replace(fresh=True)
 
-    def sides(numbers: range) -> tuple[Operand, Operand]:
+    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
         return source, target._replace(layout=found.elements_of(numbers))
 
     run_windows(x.device, found, extract_windows_planner, sides)
@@ -81,7 +81,7 @@ def run_windows(
     device: Device,
     found: IndexedWindows,
     planner_for: Callable[[Windows], Planner],
-    sides: Callable[[range], tuple[Operand, Operand]],
+    sides: Callable[[range], tuple[BoundLayout, BoundLayout]],
     written: Buffer | None = None,
 ) -> None:
     """Copy windows in one submission, without waiting for it; `sides` gives source and target of some.
@@ -122,9 +122,9 @@ def table_of(
     device: Device,
     encoder: CommandEncoder,
     found: IndexedWindows,
-    columns: list[Operand],
+    columns: list[BoundLayout],
     written: Buffer | None,
-) -> Operand:
+) -> BoundLayout:
     """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
     itemsize = columns[0].itemsize
     repeated = [broadcast(column.layout, found.shape) for column in columns]
@@ -132,22 +132,21 @@ def table_of(
         as_table = reshaped(repeated[0], (found.count, 1))
         if as_table is not None:
             return columns[0]._replace(layout=as_table)
-    table = Layout.packed((*found.shape, found.rank))
-    made = Operand(device.create_buffer(table.size * itemsize), table, itemsize, fresh=True)
+    made = BoundLayout.packed(device, (*found.shape, found.rank), itemsize)
     whole = [range(size) for size in found.shape]
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # their shapes made that of all
-        target = made._replace(layout=table.select([*whole, number]))
+        target = made._replace(layout=made.layout.select([*whole, number]))
         record(device, encoder, plan_copy, column._replace(layout=layout), target)
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
-def operand_of(device: Device, places: Any, dtype: DType) -> Operand:
+def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
     """Places along a dimension on the GPU, in a dtype."""
     if not isinstance(places, Elsewhere):
         return uploaded(device, places.astype(dtype))
     indices: Placed = places.holder
-    return indices.operand if indices.dtype == dtype else as_int64(indices).operand
+    return indices.bound_layout if indices.dtype == dtype else as_int64(indices).bound_layout
 
 
 def as_int64(indices: Placed) -> Placed:
@@ -173,11 +172,11 @@ def as_int64(indices: Placed) -> Placed:
     return result
 
 
-def bytes_of(tensor: Placed) -> Operand:
+def bytes_of(tensor: Placed) -> BoundLayout:
     """The bytes of each element, in a dimension of their own, the last."""
     layout, width = tensor.layout, tensor.dtype.itemsize
     strides = [*(stride * width for stride in layout.strides), 1]
-    return Operand(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
+    return BoundLayout(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
 
 
 def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any]) -> None:
@@ -189,10 +188,10 @@ def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any
     check_same_dtype(value.dtype, x.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     layout = assigned(given, selection)
-    check_sides(x, value)
     if layout.size == 0:
+        check_sides(x, value)
         return
-    source = value.operand if isinstance(value, Placed) else uploaded(x.device, value)
+    source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
     source = source._replace(layout=layout)
     found = indexed_windows(selection, x.layout, layout, reads=False)
     if found is None or source.buffer is x.buffer:
@@ -225,22 +224,21 @@ def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
     )
 
 
-def scatter_windows(x: Placed, source: Operand, found: IndexedWindows) -> None:
+def scatter_windows(x: Placed, source: BoundLayout, found: IndexedWindows) -> None:
     """Write windows of a source into a tensor."""
-    target = x.operand._replace(layout=found.tensor)
+    target = x.bound_layout._replace(layout=found.tensor)
 
     def planner_for(windows: Windows) -> Planner:
         return insert_windows_planner(found.insertion(windows))
 
-    def sides(numbers: range) -> tuple[Operand, Operand]:
+    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
         return source._replace(layout=found.elements_of(numbers)), target
 
     run_windows(x.device, found, planner_for, sides, x.buffer)
 
 
-def packed(x: Placed, source: Operand) -> Operand:
+def packed(x: Placed, source: BoundLayout) -> BoundLayout:
     """A source that is copied on the GPU, with each of its elements."""
-    layout = Layout.packed(source.layout.sizes)
-    made = Operand(x.device.create_buffer(layout.size * source.itemsize), layout, source.itemsize, fresh=True)
+    made = BoundLayout.packed(x.device, source.layout.sizes, source.itemsize)
     run_copy(x.device, source, made)
     return made

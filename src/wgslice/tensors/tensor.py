@@ -555,7 +555,7 @@ class Tensor(Uncomputed, Placed):
 def packed_copy(tensor: Tensor) -> Tensor:
     """A tensor's elements, copied on the GPU into a buffer of their own."""
     copied = allocate(tensor.shape, tensor.dtype, tensor.device)
-    run_copy(tensor.device, tensor.operand, copied.operand._replace(fresh=True))
+    run_copy(tensor.device, tensor.bound_layout, copied.bound_layout._replace(fresh=True))
     return copied
 
 
