@@ -11,9 +11,8 @@ from numpy.typing import DTypeLike
 from wgslice.arrays import broadcasting, filling, triangles
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
-from wgslice.tensors import creation, uploading
+from wgslice.gpu.device import Device, checked_device
+from wgslice.tensors import creation
 from wgslice.tensors.tensor import Tensor
 
 __all__ = [
@@ -53,7 +52,7 @@ def asarray(
     where `copy` is False and elements would have to go to another device.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
-    return uploading.asarray(obj, device=device, dtype=kind, copy=copy)
+    return creation.asarray(obj, device=device, dtype=kind, copy=copy)
 
 
 def arange(
@@ -84,7 +83,7 @@ def linspace(
     """So many evenly spaced numbers, computed on the host and uploaded."""
     with named("linspace"):
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
-    return uploading.asarray(array, device=device)
+    return creation.asarray(array, device=device)
 
 
 def eye(
@@ -167,7 +166,7 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
             return x.copy() if copy else x
         if copy is False:
             raise BufferError("elements cannot go to a device without a copy: leave copy=False out")
-    return uploading.from_dlpack(x, device)
+    return creation.from_dlpack(x, device)
 
 
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:

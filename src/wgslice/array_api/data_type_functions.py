@@ -11,9 +11,9 @@ from numpy.typing import DTypeLike, NDArray
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 

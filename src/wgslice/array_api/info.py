@@ -11,8 +11,7 @@ from wgslice.array_api.creation import DEFAULTS
 from wgslice.array_api.data_type_functions import isdtype
 from wgslice.array_api.data_types import DTYPES
 from wgslice.dtypes import DType
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device, default_device
+from wgslice.gpu.device import Device, checked_device, default_device
 
 __all__ = ["Info", "namespace_info"]
 

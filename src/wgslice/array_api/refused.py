@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from wgslice.tensors.absent import refused
+from wgslice.tensors.uncomputed import refused
 
 __all__ = ["REFUSED", "refusing"]
 

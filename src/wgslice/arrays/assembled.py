@@ -69,6 +69,6 @@ def assembled(x: Tensor, stages: Iterable[Stage]) -> Tensor:
 
 def submit(device: Device, sides: Iterable[tuple[Tensor, Tensor]]) -> None:
     """Copy one after the other, in one submission, where there is something to write."""
-    operands = [(source.operand, target.operand) for source, target in sides if target.size]
+    operands = [(source.bound_layout, target.bound_layout) for source, target in sides if target.size]
     if operands:
         run_copies(device, operands)

@@ -16,10 +16,10 @@ from wgslice.plans.assembling import stages
 from wgslice.plans.borders import border_parts
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.segments import MODES, padded
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
-from wgslice.tensors.writing import as_assigned
+from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["pad"]
 

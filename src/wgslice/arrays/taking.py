@@ -12,7 +12,7 @@ from wgslice.arrays.assembled import check_readable
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.rearrange import reshaped
-from wgslice.tensors.indices import indices_held
+from wgslice.tensors.indexing import indices_held
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy, viewed
 

@@ -11,9 +11,17 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.gpu.protocols import BindGroup, BindGroupLayout, Buffer, GPUDevice, Pipeline, ShaderModule
+from wgslice.gpu.protocols import (
+    COMPUTE_STAGE,
+    BindGroup,
+    BindGroupLayout,
+    Buffer,
+    BufferUsage,
+    GPUDevice,
+    Pipeline,
+    ShaderModule,
+)
 from wgslice.gpu.translation import translated_errors
-from wgslice.gpu.usages import COMPUTE_STAGE, BufferUsage
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS

@@ -12,8 +12,8 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.numpy_functions import describing, joining, likes, moving, splitting, uploading, viewing
 from wgslice.numpy_functions.renamed import RENAMED
-from wgslice.tensors.absent import INSTEAD, refused, remedy_of
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
 __all__ = ["FUNCTIONS", "LIKE", "call_function", "pointer"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from wgslice.arrays import concat
 from wgslice.numpy_functions.options import check_dtype, check_unused
 from wgslice.numpy_functions.viewing import atleast_1d, atleast_2d, atleast_3d
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = ["column_stack", "concatenate", "dstack", "hstack", "stack", "vstack"]
 

@@ -8,7 +8,7 @@ from wgslice.arguments import check_row_major
 from wgslice.arrays import padding, taking
 from wgslice.errors import ComputationRefused
 from wgslice.numpy_functions.options import check_unused
-from wgslice.tensors import writing
+from wgslice.tensors import transfer
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
@@ -35,7 +35,7 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
         raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
     if where is not True:
         raise TypeError(f"where is of type {type(where).__name__}: must be left out; dst[mask] = src does it")
-    writing.copyto(dst, src)
+    transfer.copyto(dst, src)
 
 
 def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from wgslice.arguments import check_row_major
 from wgslice.gpu.device import Device
-from wgslice.tensors import uploading
+from wgslice.tensors import creation
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["array", "asanyarray", "asarray", "ascontiguousarray"]
@@ -25,7 +25,7 @@ def asarray(
 ) -> Tensor:
     """Upload what is no tensor; a tensor of the device as it is."""
     check_row_major(order, np.shape(a) if order in ("F", "f") else ())
-    return uploading.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
+    return creation.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
 
 
 asanyarray = asarray

@@ -13,7 +13,7 @@ from wgslice.plans.assembling import stages
 from wgslice.plans.borders import border_parts
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.segments import padded
-from wgslice.tensors.writing import as_assigned
+from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["pad"]
 

@@ -19,8 +19,8 @@ from wgslice.onnx.memory import MemoryUse
 from wgslice.onnx.names import Names
 from wgslice.onnx.values import Nested, Value, each
 from wgslice.onnx.workspace import Workspace
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = ["Program"]
 

@@ -1,4 +1,4 @@
-"""Tensors as indices, and the one submission that copies the windows that indices name."""
+"""Advanced indexing: tensors as indices, and the one submission that gathers or scatters what they name."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, any_index
 from wgslice.dialects.selection import Selection
-from wgslice.dtypes import DType
+from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import Operand, record, run_copy
+from wgslice.gpu.recording import BoundLayout, record, run_copy
 from wgslice.layout import Layout
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
+from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.plans.plan import Planner
 from wgslice.plans.windows_steps import Windows
-from wgslice.rearrange import broadcast, reshaped
-from wgslice.tensors.placed import Placed, check_of_numbers, uploaded
+from wgslice.rearrange import broadcast, reshaped, without_leading_ones
+from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, uploaded
+from wgslice.tensors.transfer import check_sides
 
-__all__ = ["gather", "indices_held", "run_windows", "selected"]
+__all__ = ["gather", "indices_held", "run_windows", "scatter", "selected"]
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
@@ -65,10 +68,10 @@ def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
         return
     found = indexed_windows(selection, x.layout, result.layout, reads=True)
     assert found is not None  # the dimensions of a packed tensor merge
-    source = x.operand._replace(layout=found.tensor)
-    target = result.operand._replace(fresh=True)
+    source = x.bound_layout._replace(layout=found.tensor)
+    target = result.bound_layout._replace(fresh=True)
 
-    def sides(numbers: range) -> tuple[Operand, Operand]:
+    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
         return source, target._replace(layout=found.elements_of(numbers))
 
     run_windows(x.device, found, extract_windows_planner, sides)
@@ -78,7 +81,7 @@ def run_windows(
     device: Device,
     found: IndexedWindows,
     planner_for: Callable[[Windows], Planner],
-    sides: Callable[[range], tuple[Operand, Operand]],
+    sides: Callable[[range], tuple[BoundLayout, BoundLayout]],
     written: Buffer | None = None,
 ) -> None:
     """Copy windows in one submission, without waiting for it; `sides` gives source and target of some.
@@ -119,9 +122,9 @@ def table_of(
     device: Device,
     encoder: CommandEncoder,
     found: IndexedWindows,
-    columns: list[Operand],
+    columns: list[BoundLayout],
     written: Buffer | None,
-) -> Operand:
+) -> BoundLayout:
     """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
     itemsize = columns[0].itemsize
     repeated = [broadcast(column.layout, found.shape) for column in columns]
@@ -129,22 +132,21 @@ def table_of(
         as_table = reshaped(repeated[0], (found.count, 1))
         if as_table is not None:
             return columns[0]._replace(layout=as_table)
-    table = Layout.packed((*found.shape, found.rank))
-    made = Operand(device.create_buffer(table.size * itemsize), table, itemsize, fresh=True)
+    made = BoundLayout.packed(device, (*found.shape, found.rank), itemsize)
     whole = [range(size) for size in found.shape]
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # their shapes made that of all
-        target = made._replace(layout=table.select([*whole, number]))
+        target = made._replace(layout=made.layout.select([*whole, number]))
         record(device, encoder, plan_copy, column._replace(layout=layout), target)
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
-def operand_of(device: Device, places: Any, dtype: DType) -> Operand:
+def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
     """Places along a dimension on the GPU, in a dtype."""
     if not isinstance(places, Elsewhere):
         return uploaded(device, places.astype(dtype))
     indices: Placed = places.holder
-    return indices.operand if indices.dtype == dtype else as_int64(indices).operand
+    return indices.bound_layout if indices.dtype == dtype else as_int64(indices).bound_layout
 
 
 def as_int64(indices: Placed) -> Placed:
@@ -170,8 +172,73 @@ def as_int64(indices: Placed) -> Placed:
     return result
 
 
-def bytes_of(tensor: Placed) -> Operand:
+def bytes_of(tensor: Placed) -> BoundLayout:
     """The bytes of each element, in a dimension of their own, the last."""
     layout, width = tensor.layout, tensor.dtype.itemsize
     strides = [*(stride * width for stride in layout.strides), 1]
-    return Operand(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
+    return BoundLayout(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
+
+
+def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any]) -> None:
+    """Broadcast a tensor or an array of the tensor's dtype to what a selection takes of it, as NumPy assigns.
+
+    Of elements for the same place the last one is written. No wait for the GPU.
+    """
+    check_destination(x)
+    check_same_dtype(value.dtype, x.dtype)
+    given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
+    layout = assigned(given, selection)
+    if layout.size == 0:
+        check_sides(x, value)
+        return
+    source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
+    source = source._replace(layout=layout)
+    found = indexed_windows(selection, x.layout, layout, reads=False)
+    if found is None or source.buffer is x.buffer:
+        source = packed(x, source)
+        found = indexed_windows(selection, x.layout, source.layout, reads=False)
+        assert found is not None  # the dimensions of a packed tensor merge
+    scatter_windows(x, source, found)
+
+
+def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
+    """A value's layout, broadcast to what a selection takes; in NumPy's words refused where it does not."""
+    shape = selection.shape
+    if selection.is_mask and given.rank > 1:
+        raise TypeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
+            f"{given.rank} dimensions"
+        )
+    layout = broadcast(without_leading_ones(given, len(shape)), shape)
+    if layout is not None:
+        return layout
+    if selection.is_mask:
+        raise ValueError(
+            f"NumPy boolean array indexing assignment cannot assign {given.size} input values to the "
+            f"{shape[0]} output values where the mask is true"
+        )
+    value, result = (str(sizes).replace(" ", "") for sizes in (given.sizes, shape))
+    raise ValueError(
+        f"shape mismatch: value array of shape {value} could not be broadcast to indexing result of shape "
+        f"{result}"
+    )
+
+
+def scatter_windows(x: Placed, source: BoundLayout, found: IndexedWindows) -> None:
+    """Write windows of a source into a tensor."""
+    target = x.bound_layout._replace(layout=found.tensor)
+
+    def planner_for(windows: Windows) -> Planner:
+        return insert_windows_planner(found.insertion(windows))
+
+    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
+        return source._replace(layout=found.elements_of(numbers)), target
+
+    run_windows(x.device, found, planner_for, sides, x.buffer)
+
+
+def packed(x: Placed, source: BoundLayout) -> BoundLayout:
+    """A source that is copied on the GPU, with each of its elements."""
+    made = BoundLayout.packed(x.device, source.layout.sizes, source.itemsize)
+    run_copy(x.device, source, made)
+    return made

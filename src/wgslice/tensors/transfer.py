@@ -1,4 +1,4 @@
-"""Writing into tensors: elements of another tensor, an array from memory, or one element everywhere."""
+"""Elements between tensors and the host: read back, and written from a tensor, an array or one element."""
 
 from __future__ import annotations
 
@@ -10,15 +10,29 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.recording import Operand, run_copy
-from wgslice.gpu.transfer import upload
-from wgslice.gpu.usages import BufferUsage
+from wgslice.gpu.protocols import BufferUsage
+from wgslice.gpu.recording import BoundLayout, record, run_copy
+from wgslice.gpu.transfer import download, upload
 from wgslice.layout import Layout
-from wgslice.plans.copy import fills, pattern_size
+from wgslice.plans.copy import fills, pattern_size, plan_copy
 from wgslice.rearrange import broadcast, without_leading_ones
 from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, check_tensor, uploaded
 
-__all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "write"]
+__all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "read_into", "write"]
+
+
+def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
+    """Read back; a view that is not packed is copied on the GPU first, in the same submission."""
+    device = tensor.device
+    if tensor.is_packed and tensor.buffer.usage & BufferUsage.COPY_SRC:
+        check_usable(device, tensor.buffer)
+        check_alive(device, tensor.buffer)
+        download(device, tensor.buffer, tensor.offset, data)
+        return
+    packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
+    encoder = device.create_encoder()
+    record(device, encoder, plan_copy, tensor.bound_layout, packed)
+    download(device, packed.buffer, 0, data, encoder)
 
 
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
@@ -89,11 +103,10 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
         raise ValueError(
             f"could not broadcast input array from shape {given.sizes} into shape {target.shape}"
         )
-    check_sides(target, value)
     if target.size == 0:
-        return
-    if isinstance(value, Placed):
-        run_copy(target.device, value.operand._replace(layout=source), target.operand)
+        check_sides(target, value)
+    elif isinstance(value, Placed):
+        run_copy(target.device, value.bound_layout._replace(layout=source), target.bound_layout)
     elif value.size == 1:
         fill(target, value.reshape(1))
     else:
@@ -101,9 +114,10 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
 
 
 def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
-    """Refuse buffers that cannot be written and read."""
-    check_usable(target.device, target.buffer)
-    check_alive(target.device, target.buffer)
+    """Refuse buffers that cannot be written and read, where no recording does so."""
+    with named("output"):
+        check_usable(target.device, target.buffer)
+        check_alive(target.device, target.buffer)
     if isinstance(value, Placed):
         with named("input"):
             check_usable(target.device, value.buffer)
@@ -115,9 +129,10 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
     whole = target.offset % 4 == 0 and array.nbytes % 4 == 0
     data = array.reshape(-1).view(np.uint8)
     if straight and whole and target.buffer.usage & BufferUsage.COPY_DST:
+        check_sides(target, array)
         upload(target.device, target.buffer, data, target.offset)
         return
-    run_copy(target.device, uploaded(target.device, array)._replace(layout=source), target.operand)
+    run_copy(target.device, uploaded(target.device, array)._replace(layout=source), target.bound_layout)
 
 
 def fill(target: Placed, element: NDArray[Any]) -> None:
@@ -127,5 +142,5 @@ def fill(target: Placed, element: NDArray[Any]) -> None:
     buffer = target.device.create_buffer(repeated.nbytes)
     upload(target.device, buffer, repeated.view(np.uint8))
     for source, piece in pieces:
-        repeats = Operand(buffer, source, element.itemsize, fresh=True)
-        run_copy(target.device, repeats, target.operand._replace(layout=piece))
+        repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
+        run_copy(target.device, repeats, target.bound_layout._replace(layout=piece))

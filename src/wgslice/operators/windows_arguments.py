@@ -13,7 +13,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.plans.windows_steps import DROPPED, Windows
 from wgslice.tensors.placed import check_of_numbers
-from wgslice.tensors.writing import as_assigned
+from wgslice.tensors.transfer import as_assigned
 
 __all__ = [
     "Outside",

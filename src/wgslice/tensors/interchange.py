@@ -1,4 +1,4 @@
-"""DLPack through CPU memory: how other libraries take arrays and give theirs."""
+"""How others take tensors: DLPack through CPU memory, and modules of upper layers that protocols lead to."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CPU_DEVICE", "exported", "imported"]
+__all__ = ["CPU_DEVICE", "exported", "imported", "register", "upper_module"]
 
 CPU_DEVICE = (1, 0)  # DLPack's kDLCPU, and its number
 REMEDY = "view() it as integers of the same width, which can be viewed back at the other end"
+
+
+upper_modules: dict[str, Callable[[], Any]] = {}
+
+
+def register(**modules: Callable[[], Any]) -> None:
+    """Name what loads modules of upper layers: `array_api`, and `numpy_functions`."""
+    upper_modules.update(modules)
+
+
+def upper_module(name: str) -> Any:
+    """Load a module that an upper layer has registered."""
+    return upper_modules[name]()
 
 
 def exported(
