@@ -24,9 +24,9 @@ FLOORS = [
     ["gpu"],
     ["tensors"],
     ["operators"],
-    ["arrays"],
+    ["numpy_protocol"],
     [
-        *("onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"),
+        *("onnx", "directml", "pygfx", "tuning", "doctor", "array_api"),
         *("streaming", "zarr"),
     ],
     ["cli", "demo"],  # use the public names of the package too

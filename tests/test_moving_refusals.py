@@ -11,8 +11,9 @@ import pytest
 from numpy.exceptions import AxisError
 
 import wgslice as wg
-from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
+from wgslice import array_api
 from wgslice.layout import Layout
+from wgslice.numpy_protocol import joining, moving, taking, views
 
 
 def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
@@ -21,7 +22,7 @@ def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
     return wg.Tensor(nowhere, nowhere, np.dtype(dtype), Layout.packed(shape))
 
 
-MODULES = axes, broadcasting, concat, filling, taking, triangles, wg
+MODULES = array_api, joining, moving, taking, views, wg
 F: Any = SimpleNamespace(**{name: getattr(module, name) for module in MODULES for name in module.__all__})
 
 X = tensor((2, 3))
@@ -178,4 +179,4 @@ def test_constants_that_a_dtype_does_not_hold_are_refused() -> None:
     with pytest.raises(OverflowError, match="pad: Python integer 70000 out of bounds for int16"):
         wg.pad(X, 1, constant_values=70000)
     with pytest.raises(OverflowError, match="full: Python integer 300 out of bounds for uint8"):
-        filling.full(3, 300, np.uint8)
+        wg.full(3, 300, np.uint8)

@@ -35,7 +35,7 @@ class Namespaced(Placed):
         arguments: Sequence[Any],
         options: Mapping[str, Any],
     ) -> Any:
-        return import_module("wgslice.numpy_functions.dispatch").call_function(
+        return import_module("wgslice.numpy_protocol.table").call_function(
             self.device, function, types, arguments, options
         )
 
