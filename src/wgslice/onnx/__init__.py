@@ -25,9 +25,9 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.process import adapters
 from wgslice.gpu.shared_devices import default_device, named_device
 from wgslice.onnx.graph import Input
+from wgslice.onnx.known import UnsupportedOperatorError, origins_given, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 from wgslice.onnx.reader import read_graph, read_model
-from wgslice.onnx.supported import UnsupportedOperatorError, origins_given, trace
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import GPUDevice

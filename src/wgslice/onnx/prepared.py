@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import Graph, bind
-from wgslice.onnx.memory import MemoryUse
 from wgslice.onnx.program import Program
+from wgslice.onnx.values import MemoryUse
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Inputs", "PreparedModel", "check_no_options"]
