@@ -12,67 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from wgslice.array_api.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from wgslice.array_api.data_type_functions import astype, can_cast, finfo, iinfo, isdtype, result_type
+import wgslice.array_api.creation as creation
+import wgslice.array_api.data_type_functions as data_type_functions
+import wgslice.array_api.data_types as data_types
+import wgslice.array_api.manipulation as manipulation
+from wgslice.array_api.creation import *
+from wgslice.array_api.data_type_functions import *
 from wgslice.array_api.data_type_functions import namespace_info as __array_namespace_info__
-from wgslice.array_api.data_types import (
-    bool,
-    complex64,
-    complex128,
-    e,
-    float32,
-    float64,
-    inf,
-    int8,
-    int16,
-    int32,
-    int64,
-    nan,
-    newaxis,
-    pi,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from wgslice.array_api.manipulation import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    matrix_transpose,
-    meshgrid,
-    moveaxis,
-    permute_dims,
-    repeat,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    take,
-    take_along_axis,
-    tile,
-    tril,
-    triu,
-    unstack,
-    where,
-)
+from wgslice.array_api.data_types import *
+from wgslice.array_api.manipulation import *
 from wgslice.array_api.manipulation import lib as lib  # not of the standard: xarray looks for it here
 from wgslice.numpy_protocol.moving import pad as pad  # as well
 from wgslice.tensors.absent import refused
@@ -124,66 +72,8 @@ def __dir__() -> list[str]:
     return [*__all__, "__all__", "__doc__"]  # without what it refuses
 
 
-__all__ = [
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "arange",
-    "asarray",
-    "astype",
-    "bool",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "concat",
-    "e",
-    "empty",
-    "empty_like",
-    "expand_dims",
-    "eye",
-    "finfo",
-    "flip",
-    "float32",
-    "float64",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "isdtype",
-    "linspace",
-    "matrix_transpose",
-    "meshgrid",
-    "moveaxis",
-    "nan",
-    "newaxis",
-    "ones",
-    "ones_like",
-    "permute_dims",
-    "pi",
-    "repeat",
-    "reshape",
-    "result_type",
-    "roll",
-    "squeeze",
-    "stack",
-    "take",
-    "take_along_axis",
-    "tile",
-    "tril",
-    "triu",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unstack",
-    "where",
-    "zeros",
-    "zeros_like",
-]
+__all__ = ["__array_api_version__", "__array_namespace_info__"]
+__all__ += creation.__all__
+__all__ += data_type_functions.__all__
+__all__ += data_types.__all__
+__all__ += manipulation.__all__

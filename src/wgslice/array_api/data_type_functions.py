@@ -19,15 +19,11 @@ from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray
 
 __all__ = [
-    "DEFAULTS",
-    "Info",
     "astype",
     "can_cast",
-    "default_dtype",
     "finfo",
     "iinfo",
     "isdtype",
-    "namespace_info",
     "result_type",
 ]
 

@@ -31,7 +31,6 @@ __all__ = [
     "concat",
     "expand_dims",
     "flip",
-    "lib",
     "matrix_transpose",
     "meshgrid",
     "moveaxis",
