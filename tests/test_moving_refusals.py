@@ -13,7 +13,7 @@ from numpy.exceptions import AxisError
 import wgslice as wg
 from wgslice import array_api
 from wgslice.layout import Layout
-from wgslice.numpy_protocol import joining, moving, taking, views
+from wgslice.numpy_protocol import taking, views
 
 
 def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
@@ -22,7 +22,7 @@ def tensor(shape: tuple[int, ...], dtype: str = "int16") -> wg.Tensor:
     return wg.Tensor(nowhere, nowhere, np.dtype(dtype), Layout.packed(shape))
 
 
-MODULES = array_api, joining, moving, taking, views, wg
+MODULES = array_api, taking, views, wg
 F: Any = SimpleNamespace(**{name: getattr(module, name) for module in MODULES for name in module.__all__})
 
 X = tensor((2, 3))
@@ -70,7 +70,7 @@ TYPES = [
     (lambda: F.repeat(X, tensor((6,), "int64")), "repeat: repeats is a Tensor: .* repeats.numpy()"),
     (lambda: F.take(X, [0.5]), "take: indices have dtype float64: must be integers"),
     (lambda: F.take(X, tensor((2,), "bool")), "take: indices have dtype bool: must be integers"),
-    (lambda: F.tril(X, 0.5), "tril: k = 0.5: must be an integer"),
+    (lambda: F.tril(X, k=0.5), "tril: k = 0.5: must be an integer"),
     (lambda: F.permute(X), r"permute: axes are named nowhere: name them once, as in permute\(x, axes\)"),
     (lambda: F.permute(X, 1, 0, axes=(1, 0)), "permute: axes are named twice"),
     (lambda: F.reverse(X, 0, axis=1), "reverse: axes = 0 and axis = 1: name the dimensions once"),
