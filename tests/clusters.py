@@ -19,7 +19,7 @@ LIMIT_MIB = 640  # of each worker, of which some 300 are Python, Dask and the dr
 LOCAL = {"host": "127.0.0.1", "dashboard_address": ":0"}  # any free port
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # idle workers take time from other tests
 def cluster() -> Iterator[Client]:
     """Two processes of one thread, on an adapter each where there are two to test on."""
     workers = {

@@ -148,7 +148,7 @@ def failure(folder: Path, arguments: Sequence[str], jobs: int, timeout_s: float)
 def judge(mutant: Mutant, copies: Path, timeout_s: float) -> Verdict:
     """Run the tests that a mutant names, and the default tier if it survives them.
 
-    `timeout_s` is more than they take, so that only a mutant that hangs exceeds it.
+    `timeout_s` is more than these files take, so that only a mutant that hangs exceeds it.
     """
     folder, start = copies / mutant.name, time.monotonic()
     copy_project(folder, mutant)

@@ -315,6 +315,7 @@ with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as p
 
 
 @on_the_cluster
+@pytest.mark.slow
 @on_one_adapter
 def test_each_worker_has_the_device_that_its_variable_names(device: wg.Device, cluster: Client) -> None:
     names = cluster.run(lambda: str(wg.default_device().adapter)).values()

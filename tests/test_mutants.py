@@ -72,6 +72,23 @@ def test_a_mutated_copy_is_imported_from_the_copy(tmp_path: Path) -> None:
     assert (mutate.ROOT / VERSION.file).read_bytes() == before
 
 
+@pytest.mark.parametrize("finds", ["named", "tier", ""])
+def test_the_default_tier_runs_for_survivors_alone(
+    finds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def failure(folder: Path, arguments: list[str], jobs: int, timeout_s: float) -> str:
+        ran.append(arguments)
+        return "a test" if finds == ("named" if arguments else "tier") else ""
+
+    monkeypatch.setattr(mutate, "failure", failure)
+    monkeypatch.setattr(mutate, "copy_project", lambda folder, mutant: folder.mkdir())
+    verdict = mutate.judge(VERSION, tmp_path, 60)
+    assert ran == [VERSION.tests, []][: 1 if finds == "named" else 2]
+    assert (verdict.found_by, verdict.tier) == ("a test" if finds else "", finds != "named")
+
+
 @pytest.mark.parametrize("found", [95, 94])
 def test_fewer_than_95_percent_found_fail_the_run(
     found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -72,6 +72,7 @@ def test_the_picture_shows_the_plan_and_the_kernels_of_its_page() -> None:
     assert [kernel.value for kernel in Kernel if f"`{kernel.value}`" not in page] == []
 
 
+@on_one_adapter
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=of_page)
 def test_a_pages_python_runs(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: Path
@@ -187,11 +188,14 @@ def test_the_pages_own_commands_run(
         assert main(command) == 0
 
 
+OWN_OPTIONS = {"bench": ["-m", "bench"], "mutants": ["tests/mutate.py"]}  # verbs that pass options on
+
+
 def test_every_other_command_is_one_that_is_tested() -> None:
     """The verbs of `run`, each with an option that it knows, and what installs."""
     helped: dict[str, str] = {}
-    for verb in ("demo", "test", "lint", "bench", "docs", "wheel"):
-        module = ["-m", "bench"] if verb == "bench" else ["run", verb]
+    for verb in ("demo", "test", "lint", "bench", "docs", "wheel", "mutants", "lock"):
+        module = OWN_OPTIONS.get(verb, ["run", verb])
         shown = subprocess.run(
             [sys.executable, *module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
         )

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from costing import ENDS, preferring
-from helpers import WIDTHS
+from helpers import WIDTHS, elements_of
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
-from wgslice.layout import Layout
+from wgslice.layout import Layout, coalesce
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.dealing import Share, deal_row
 from wgslice.plans.grids import GRIDS, UNIT_GRIDS, Tiling
@@ -24,6 +24,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
 from wgslice.plans.terms import Terms, rebase, span_of
+from wgslice.plans.widening import widen
 from wgslice.shaders.uniforms import override_constants
 
 BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS
@@ -76,6 +77,34 @@ def test_widening_needs_contiguous_runs_on_both_sides() -> None:
     assert plan(Layout.of((4, 4), (8, 1)), Layout.of((4, 4), (8, 2))).width_nbytes == 4
     assert plan(Layout.of((4, 4), (8, 1)), Layout.of((4, 4), (6, 1))).width_nbytes == 8
     assert plan(Layout.of((4, 4), (-8, 1), 24)).width_nbytes == 16
+
+
+@st.composite
+def sides_of_rows(draw: st.DrawFn) -> tuple[Layout, Layout]:
+    """Both sides of a copy of contiguous rows, of which a number of elements divides most of what counts."""
+    unit, few = draw(st.sampled_from([1, 2, 4, 8])), st.integers(0, 3)
+    rows, run = draw(st.integers(2, 3)), unit * draw(st.integers(1, 4)) + draw(st.sampled_from([0, 0, 0, 1]))
+    sides = []
+    for _ in range(2):
+        stride = run + unit * draw(few) + draw(st.sampled_from([0, 0, 0, 1]))
+        offset = unit * draw(few) + draw(st.sampled_from([0, 0, 0, 1]))
+        sides.append(Layout.of((rows, run), (stride, 1), offset))
+    source, target = sides
+    flipped = source.select([range(rows - 1, -1, -1), range(run)])
+    return draw(st.sampled_from([source, flipped])), target
+
+
+@given(sides_of_rows(), st.sampled_from(WIDTHS))
+def test_a_widened_copy_moves_the_same_bytes(sides: tuple[Layout, Layout], itemsize: int) -> None:
+    def pairs(source: Layout, target: Layout, width: int) -> list[tuple[int, int]]:
+        """Each byte of the source, and where it goes."""
+        both = (
+            (elements_of(side)[:, None] * width + np.arange(width)).ravel().tolist()
+            for side in (source, target)
+        )
+        return sorted(zip(*both, strict=True))
+
+    assert pairs(*widen(*coalesce(*sides), itemsize)) == pairs(*sides, itemsize)
 
 
 def test_widened_pixels_merge_again() -> None:

@@ -161,7 +161,7 @@ if __name__ == "__main__":
 def test_a_forked_child_gets_an_error_and_no_hang(device: wg.Device) -> None:
     """Whatever it does with its parent's GPU; it ends, though Mesa's own exit handler may crash at last."""
     done = subprocess.run(
-        [sys.executable, "-c", FORKED],
+        [sys.executable, "-u", "-c", FORKED],  # unbuffered, so that the child does not print twice
         env={**os.environ, "WGSLICE_ADAPTER": str(device.adapter)},
         capture_output=True,
         text=True,

@@ -178,7 +178,7 @@ def test_what_is_no_buffer_is_refused(shared: wg.Device) -> None:
     array: Any = np.zeros(4)
     with pytest.raises(
         TypeError,
-        match=r"to_buffer: x is of type ndarray: must be a Tensor, asarray\(x, wgslice.pygfx.device",
+        match=r"to_buffer: x is of type ndarray: must be a Tensor, asarray\(x, device=wgslice.pygfx.device",
     ):
         pygfx.to_buffer(array)
 

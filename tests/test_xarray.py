@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from helpers import check_same, on_one_adapter
-from hypothesis import given
-from hypothesis import strategies as st
 from moving import numbered
 from numpy.typing import NDArray
 
@@ -91,12 +89,10 @@ MOVES: dict[str, Move] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-@given(shape=st.tuples(*[st.integers(1, 6)] * 3), dtype=st.sampled_from(DTYPES))
-def test_what_xarray_makes_of_arrays(
-    device: wg.Device, name: str, shape: tuple[int, ...], dtype: str
-) -> None:
-    x, expected = both(numbered(shape, dtype))
-    check(MOVES[name](x), MOVES[name](expected))
+def test_what_xarray_makes_of_arrays(device: wg.Device, name: str) -> None:
+    for number, shape in enumerate([(3, 4, 2), (1, 1, 1), (6, 2, 5), (2, 5, 1)]):
+        x, expected = both(numbered(shape, DTYPES[(number + len(name)) % len(DTYPES)]))
+        check(MOVES[name](x), MOVES[name](expected))
 
 
 def test_floats_have_missing_values_of_their_own(device: wg.Device) -> None:
