@@ -18,8 +18,8 @@ from hypothesis import assume
 
 import wgslice.array_api as ours
 from wgslice.arguments import MAX_RANK
+from wgslice.array_api import REFUSED
 from wgslice.array_api.data_types import DTYPES
-from wgslice.array_api.refused import REFUSED
 
 __array_api_version__ = ours.__array_api_version__
 __array_namespace_info__ = ours.__array_namespace_info__

@@ -18,7 +18,7 @@ from moving import Pair, axis_of, numbered, pairs, shapes, shares
 
 import wgslice as wg
 from wgslice import array_api
-from wgslice.array_api.refused import REFUSED
+from wgslice.array_api import REFUSED
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 xp: Any = array_api

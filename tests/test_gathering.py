@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from strategies import nested_strides
 
 import wgslice as wg
-from wgslice.arrays import filling
 from wgslice.layout import Layout
 
 
@@ -281,7 +280,7 @@ def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
         lambda: wg.extract_windows(x, [[0, 0]], (1, 2), [[one, one]]),
         lambda: wg.take(x, [one, one]),
         lambda: np.take(x, [one, one], mode="wrap"),
-        lambda: filling.full((2,), [one, one]),
+        lambda: wg.full((2,), [one, one]),
         lambda: wg.pad(x, [one, one]),
     ):
         with pytest.raises(TypeError, match="a sequence of tensors: stack puts them together"):

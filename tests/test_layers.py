@@ -26,9 +26,9 @@ LAYERS = [
     ["gpu"],
     ["tensors"],
     ["operators"],
-    ["arrays"],
+    ["numpy_protocol"],
     [
-        *("onnx", "directml", "pygfx", "tuning", "doctor", "array_api", "numpy_functions"),
+        *("onnx", "directml", "pygfx", "tuning", "doctor", "array_api"),
         *("streaming", "zarr"),
     ],
     ["cli", "demo"],  # use the public names of the package too
@@ -133,9 +133,9 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "demo": {"matplotlib"},
         "kept_costs.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
+        "onnx.graph": {"onnx"},
+        "onnx.known": {"onnx"},
         "onnx.reader": {"onnx"},
-        "onnx.reference": {"onnx"},
-        "onnx.supported": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
         "zarr": {"zarr"},

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from moving import Pair, axis_of, numbered, pairs, shapes, shares
 
 import wgslice as wg
-from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
+from wgslice import array_api as xp
+from wgslice.numpy_protocol import views
+from wgslice.numpy_protocol.taking import take_along_axis
 
 MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
 
@@ -67,7 +69,7 @@ def test_stack_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[in
     given_pairs = [data.draw(pairs(device, shape, "int16", 1 + 100 * number)) for number in range(count)]
     tensors, arrays = [pair.tensor for pair in given_pairs], [pair.array for pair in given_pairs]
     stacked = check_moved(device, lambda: wg.stack(tensors, axis), np.stack(arrays, axis))
-    for part, tensor in zip(concat.unstack(stacked, axis), tensors, strict=True):
+    for part, tensor in zip(xp.unstack(stacked, axis=axis), tensors, strict=True):
         assert shares(part, stacked)
         check_same(part.numpy(), tensor.numpy())
 
@@ -184,15 +186,15 @@ def test_pad_of_many_dimensions(device: wg.Device, mode: Any, rank: int) -> None
 def test_triangles_are_numpys(device: wg.Device, data: st.DataObject, k: int) -> None:
     sizes = st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9))
     x = data.draw(pairs(device, sizes.map(lambda drawn: drawn if drawn[0] else drawn[1:])))
-    check_moved(device, lambda: triangles.tril(x.tensor, k), np.tril(x.array, k))
-    check_moved(device, lambda: triangles.triu(x.tensor, k), np.triu(x.array, k))
+    check_moved(device, lambda: xp.tril(x.tensor, k=k), np.tril(x.array, k))
+    check_moved(device, lambda: xp.triu(x.tensor, k=k), np.triu(x.array, k))
 
 
 @pytest.mark.parametrize("k", [-300, -299, -1, 0, 1, 257, 399, 400])
 def test_large_triangles(device: wg.Device, k: int) -> None:
     array = numbered((300, 400), "float32")
-    check_moved(device, lambda: triangles.tril(wg.asarray(array, device=device), k), np.tril(array, k))
-    check_moved(device, lambda: triangles.triu(wg.asarray(array, device=device), k), np.triu(array, k))
+    check_moved(device, lambda: xp.tril(wg.asarray(array, device=device), k=k), np.tril(array, k))
+    check_moved(device, lambda: xp.triu(wg.asarray(array, device=device), k=k), np.triu(array, k))
 
 
 @given(data=st.data())
@@ -220,9 +222,9 @@ def test_take_along_axis_is_numpys(device: wg.Device, data: st.DataObject) -> No
     indices = data.draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
     places = np.array(indices, np.int64).reshape(shape)
     expected = np.take_along_axis(x.array, places, axis)
-    check_same(taking.take_along_axis(x.tensor, places, axis).numpy(), expected)
+    check_same(take_along_axis(x.tensor, places, axis).numpy(), expected)
     on_device = wg.asarray(places.astype(np.int8), device=device)
-    check_same(taking.take_along_axis(x.tensor, on_device, axis).numpy(), expected)
+    check_same(take_along_axis(x.tensor, on_device, axis).numpy(), expected)
 
 
 @given(data=st.data())
@@ -238,15 +240,15 @@ def test_views_are_views(device: wg.Device, data: st.DataObject) -> None:
         (wg.moveaxis(x.tensor, places, targets), np.moveaxis(x.array, places, targets)),
         (wg.flip(x.tensor, places), np.flip(x.array, tuple(places))),
         (wg.flip(x.tensor), np.flip(x.array)),
-        (axes.expand_dims(x.tensor, new), np.expand_dims(x.array, tuple(new))),
+        (xp.expand_dims(x.tensor, new), np.expand_dims(x.array, tuple(new))),
     ]
     if rank:
         pair = data.draw(axis_of(rank)), data.draw(axis_of(rank))
-        cases.append((axes.swapaxes(x.tensor, *pair), np.swapaxes(x.array, *pair)))
+        cases.append((views.swapaxes(x.tensor, *pair), np.swapaxes(x.array, *pair)))
     if rank > 1:
         plane: Any = data.draw(st.permutations(range(rank)))[:2]
         turns = data.draw(st.integers(-5, 5))
-        cases.append((axes.rot90(x.tensor, turns, plane), np.rot90(x.array, turns, tuple(plane))))
+        cases.append((views.rot90(x.tensor, turns, plane), np.rot90(x.array, turns, tuple(plane))))
     for view, expected in cases:
         assert shares(view, x.tensor)
         check_same(view.numpy(), expected)
@@ -263,7 +265,7 @@ def test_broadcasting_is_numpys(device: wg.Device, data: st.DataObject) -> None:
         given_pairs.append(data.draw(pairs(device, tuple(own))))
     tensors, arrays = [pair.tensor for pair in given_pairs], [pair.array for pair in given_pairs]
     for found, tensor, expected in zip(
-        broadcasting.broadcast_arrays(*tensors), tensors, np.broadcast_arrays(*arrays), strict=True
+        xp.broadcast_arrays(*tensors), tensors, np.broadcast_arrays(*arrays), strict=True
     ):
         assert shares(found, tensor)
         check_same(found.numpy(), expected)
@@ -272,7 +274,7 @@ def test_broadcasting_is_numpys(device: wg.Device, data: st.DataObject) -> None:
 @given(data=st.data(), indexing=st.sampled_from(["xy", "ij"]))
 def test_meshgrid_is_numpys(device: wg.Device, data: st.DataObject, indexing: Any) -> None:
     given_pairs = data.draw(st.lists(pairs(device, shapes(most=1)), max_size=4))
-    found = broadcasting.meshgrid(*(pair.tensor for pair in given_pairs), indexing=indexing)
+    found = views.meshgrid(*(pair.tensor for pair in given_pairs), indexing=indexing)
     expected = np.meshgrid(*(pair.array for pair in given_pairs), indexing=indexing)
     for grid, pair, array in zip(found, given_pairs, expected, strict=True):
         assert shares(grid, pair.tensor)
@@ -294,24 +296,24 @@ def test_other_spellings(device: wg.Device) -> None:
 def test_filled_tensors(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
     like = wg.asarray(np.zeros(shape, np.int16), device=device)
     for made, expected in (
-        (filling.full(shape, 1, dtype, device=device), np.full(shape, 1, dtype)),
-        (filling.full(shape, True, None, device=device), np.full(shape, True)),
-        (filling.full(shape, 2.5, None, device=device), np.full(shape, 2.5)),
-        (filling.full(shape, wg.asarray(np.int8(-3), device=device)), np.full(shape, np.int8(-3))),
-        (filling.ones(shape, dtype, device=device), np.ones(shape, dtype)),
-        (filling.ones_like(like, dtype), np.ones(shape, dtype)),
-        (filling.zeros_like(like, dtype), np.zeros(shape, dtype)),
-        (filling.full_like(like, -7), np.full(shape, -7, np.int16)),
+        (wg.full(shape, 1, dtype, device=device), np.full(shape, 1, dtype)),
+        (wg.full(shape, True, None, device=device), np.full(shape, True)),
+        (wg.full(shape, 2.5, None, device=device), np.full(shape, 2.5)),
+        (wg.full(shape, wg.asarray(np.int8(-3), device=device)), np.full(shape, np.int8(-3))),
+        (wg.ones(shape, dtype, device=device), np.ones(shape, dtype)),
+        (xp.ones_like(like, dtype=dtype), np.ones(shape, dtype)),
+        (xp.zeros_like(like, dtype=dtype), np.zeros(shape, dtype)),
+        (xp.full_like(like, -7), np.full(shape, -7, np.int16)),
     ):
         assert made.device is device
         check_same(made.numpy(), expected)
-    made = filling.empty_like(like, dtype)
+    made = xp.empty_like(like, dtype=dtype)
     assert (made.shape, made.dtype, made.device) == (shape, np.dtype(dtype), device)
 
 
 def test_an_array_fills_by_broadcasting(device: wg.Device) -> None:
     check_same(
-        filling.full((2, 3), [1, 2, 3], np.uint8, device=device).numpy(), np.full((2, 3), [1, 2, 3], np.uint8)
+        wg.full((2, 3), [1, 2, 3], np.uint8, device=device).numpy(), np.full((2, 3), [1, 2, 3], np.uint8)
     )
 
 
@@ -323,9 +325,9 @@ COPYING: dict[str, Callable[[wg.Tensor], Any]] = {
     "tile: x": lambda x: wg.tile(x, 2),
     "repeat: x": lambda x: wg.repeat(x, 2),
     "take: x": lambda x: wg.take(x, [0], 0),
-    "take_along_axis: x": lambda x: taking.take_along_axis(x, [[0]], 0),
-    "tril: x": triangles.tril,
-    "triu: x": triangles.triu,
+    "take_along_axis: x": lambda x: take_along_axis(x, [[0]], 0),
+    "tril: x": xp.tril,
+    "triu: x": xp.triu,
 }
 
 

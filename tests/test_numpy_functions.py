@@ -17,7 +17,7 @@ from moving import numbered, pairs, shapes
 import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.numpy_functions.dispatch import FUNCTIONS, LIKE
+from wgslice.numpy_protocol.table import FUNCTIONS, LIKE
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 Case = Callable[[Any], Any]

@@ -258,7 +258,7 @@ def test_runs_use_the_same_buffers_until_sizes_change(device: wg.Device) -> None
     for rows in (4, 4, 9, 4):
         x = np.random.default_rng(rows).random((rows, 5), np.float32)
         check_same(prepared.run([x])[0], x.T.reshape(-1))
-        owned.append({id(buffer) for buffer in prepared.program.kept[0].owned})
+        owned.append({id(buffer) for buffer in prepared._kept[0].owned})
     assert owned[0] == owned[1]
     assert len(owned[2]) == 2
     assert owned[2] == owned[3]

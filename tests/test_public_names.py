@@ -14,7 +14,6 @@ import pytest
 
 import wgslice as wg
 from wgslice import directml, onnx, zarr
-from wgslice.arrays import axes, broadcasting, concat, filling, taking, triangles
 
 NAMES = [
     *(
@@ -105,19 +104,6 @@ SIGNATURES = {
     wg.repeat: "(x, repeats, axis=None)",
     wg.flip: "(x, axis=None)",
     wg.moveaxis: "(x, source, destination)",
-    axes.expand_dims: "(x, axis)",
-    axes.rot90: "(x, k=1, axes=(0, 1))",
-    axes.swapaxes: "(x, axis1, axis2)",
-    broadcasting.broadcast_arrays: "(*arrays)",
-    broadcasting.meshgrid: "(*arrays, indexing='xy')",
-    concat.unstack: "(x, axis=0)",
-    filling.empty_like: "(x, dtype=None, device=None)",
-    filling.full_like: "(x, fill_value, dtype=None, device=None)",
-    filling.ones_like: "(x, dtype=None, device=None)",
-    filling.zeros_like: "(x, dtype=None, device=None)",
-    taking.take_along_axis: "(x, indices, axis=-1)",
-    triangles.tril: "(x, k=0)",
-    triangles.triu: "(x, k=0)",
     wg.stream: "(source, key, out=None, *, limit='256 MiB', progress=None, device=None)",
     wg.tile_offsets: "(shape, tile, overlap=0)",
     wg.broadcast_to: "(x, shape)",
@@ -262,17 +248,9 @@ MAIN = [
 ]
 
 
-BELOW = [  # functions that are public in their modules and in `array_api`
-    function
-    for module in (axes, broadcasting, concat, filling, taking, triangles)
-    for function in (getattr(module, name) for name in module.__all__)
-    if function.__name__ not in (*NAMES, "flattened", "taken")
-]
-
-
 @pytest.mark.parametrize(
     "documented",
-    [*(getattr(wg, name) for name in MAIN), wg.TensorDesc, zarr.enable, *BELOW],
+    [*(getattr(wg, name) for name in MAIN), wg.TensorDesc, zarr.enable],
     ids=lambda each: each.__name__,
 )
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch, documented: Any) -> None:

@@ -10,7 +10,7 @@ from helpers import check_same
 
 import wgslice as wg
 from wgslice import array_api
-from wgslice.array_api.refused import REFUSED
+from wgslice.array_api import REFUSED
 
 xp: Any = reading_back
 

@@ -4,14 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wgslice import dialects
-from wgslice.arrays.axes import flip, moveaxis
-from wgslice.arrays.concat import concat, split, stack
-from wgslice.arrays.filling import full, ones
-from wgslice.arrays.padding import pad
-from wgslice.arrays.repeating import repeat, tile
-from wgslice.arrays.shifting import roll
-from wgslice.arrays.taking import take
-from wgslice.arrays.tile_offsets import tile_offsets
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import (
     ComputationRefused,
@@ -23,6 +15,12 @@ from wgslice.errors import (
 )
 from wgslice.gpu.adapter import Adapter, adapters
 from wgslice.gpu.device import Device, default_device
+from wgslice.numpy_protocol.filling import full, ones
+from wgslice.numpy_protocol.joining import concat, stack
+from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
+from wgslice.numpy_protocol.taking import take
+from wgslice.numpy_protocol.tile_offsets import tile_offsets
+from wgslice.numpy_protocol.views import flip, moveaxis, split
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
@@ -44,14 +42,14 @@ __version__ = VERSION
 
 register(  # what tensors lead to by protocols, loaded when it is asked for
     array_api=lambda: import_module("wgslice.array_api"),
-    numpy_functions=lambda: import_module("wgslice.numpy_functions.dispatch"),
+    numpy_functions=lambda: import_module("wgslice.numpy_protocol.table"),
 )
 
 
 if not TYPE_CHECKING:  # which would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
-        from wgslice.numpy_functions.dispatch import pointer  # loads what an import can do without
+        from wgslice.numpy_protocol.table import pointer  # loads what an import can do without
 
         known = pointer(name)
         said = f"module 'wgslice' has no attribute {name!r}{f': {known}' if known else ''}"

@@ -1,17 +1,22 @@
-"""Tensors made anew: of arrays and numbers of the host, which are uploaded, and of nothing."""
+"""The standard's functions that make tensors: of arrays and numbers, which are uploaded, and of nothing.
+
+Each may raise OutOfDeviceMemory and DeviceLostError, TypeError for a dtype whose elements no tensor has, and
+NoAdapterError for a name of a device that no adapter has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from wgslice.arrays import broadcasting, filling, triangles
-from wgslice.dtypes import DType, element_dtype
+from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device, checked_device
+from wgslice.numpy_protocol import filling
+from wgslice.numpy_protocol.filling import like
 from wgslice.tensors import creation
 from wgslice.tensors.tensor import Tensor
 
@@ -25,31 +30,25 @@ __all__ = [
     "full",
     "full_like",
     "linspace",
-    "meshgrid",
     "ones",
     "ones_like",
-    "tril",
-    "triu",
     "zeros",
     "zeros_like",
 ]
 
 Shape = SupportsIndex | Iterable[SupportsIndex]
-DEFAULTS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+AnyDType = DTypeLike | None
+AnyDevice = Device | str | None
 
 
 def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
-    copy: bool | None = None,
+    obj: Any, /, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
-    """Upload numbers, nested sequences of them or an array; a tensor of the device as it is.
+    """Upload numbers, nested sequences of them or an array; a tensor of the device is returned as it is.
 
-    A tensor is copied where `copy` is True; a ComputationRefused where `dtype` is not its own, a ValueError
-    where `copy` is False and elements would have to go to another device.
+    A tensor is copied where `copy` is True. Raises ComputationRefused where `dtype` is not a tensor's own,
+    ValueError where `copy` is False and elements would have to go to another device, TypeError for text,
+    objects and sequences of tensors.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
     return creation.asarray(obj, device=device, dtype=kind, copy=copy)
@@ -61,10 +60,13 @@ def arange(
     stop: float | None = None,
     step: float = 1,
     *,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
+    dtype: AnyDType = None,
+    device: AnyDevice = None,
 ) -> Tensor:
-    """Evenly spaced numbers, computed on the host and uploaded."""
+    """Upload evenly spaced numbers, of shape `(ceil((stop - start) / step),)`, computed on the host.
+
+    Raises ValueError where `step` is 0.
+    """
     with named("arange"):
         kind = default_dtype(dtype, start, step, 0 if stop is None else stop)
     return creation.arange(start, stop, step, dtype=kind, device=device)
@@ -76,11 +78,14 @@ def linspace(
     /,
     num: int,
     *,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
+    dtype: AnyDType = None,
+    device: AnyDevice = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """So many evenly spaced numbers, computed on the host and uploaded."""
+    """Upload evenly spaced numbers, of shape `(num,)`, computed on the host.
+
+    Raises ValueError where `num` is negative.
+    """
     with named("linspace"):
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
     return creation.asarray(array, device=device)
@@ -92,10 +97,13 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
+    dtype: AnyDType = None,
+    device: AnyDevice = None,
 ) -> Tensor:
-    """Ones on a diagonal of a matrix of zeros: a write into a window."""
+    """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros.
+
+    Raises ValueError where a size is negative.
+    """
     columns = n_rows if n_cols is None else n_cols
     matrix = zeros((n_rows, columns), dtype=dtype, device=device)
     row, column = max(-k, 0), max(k, 0)
@@ -106,60 +114,58 @@ def eye(
     return matrix
 
 
-def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor to write into."""
+def empty(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of a shape to write into, float64 by default.
+
+    Raises ValueError for more than 8 sizes, a negative one, or more bytes than the device's largest buffer.
+    """
     return creation.empty(shape, dtype, device=device)
 
 
-def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor of zeros."""
+def zeros(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of zeros of a shape, float64 by default; raises as `empty`."""
     return creation.zeros(shape, dtype, device=device)
 
 
-def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor of ones."""
+def ones(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of ones of a shape, float64 by default; raises as `empty`."""
     return filling.ones(shape, dtype, device=device)
 
 
-def full(
-    shape: Shape, fill_value: Any, *, dtype: DTypeLike | None = None, device: Device | str | None = None
-) -> Tensor:
-    """A tensor of one element everywhere."""
+def full(shape: Shape, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of a shape, of one element everywhere.
+
+    Raises as `empty`, and OverflowError for an integer that the dtype does not hold.
+    """
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
     return filling.full(shape, fill_value, kind, device=device)
 
 
-def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor to write into, of another's shape."""
-    return filling.empty_like(x, dtype, device)
+def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor to write into, of the shape, dtype and device of another; raises as `empty`."""
+    return creation.empty(**like("empty_like: x", x, dtype, device))
 
 
-def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor of zeros, of another's shape."""
-    return filling.zeros_like(x, dtype, device)
+def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of zeros, of the shape, dtype and device of another; raises as `empty`."""
+    return creation.zeros(**like("zeros_like: x", x, dtype, device))
 
 
-def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor of ones, of another's shape."""
-    return filling.ones_like(x, dtype, device)
+def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of ones, of the shape, dtype and device of another; raises as `empty`."""
+    return filling.ones(**like("ones_like: x", x, dtype, device))
 
 
-def full_like(
-    x: Tensor,
-    /,
-    fill_value: Any,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
-) -> Tensor:
-    """A tensor of one element everywhere, of another's shape."""
-    return filling.full_like(x, fill_value, dtype, device)
+def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of one element, of the shape, dtype and device of another; raises as `full`."""
+    return filling.full(fill_value=fill_value, **like("full_like: x", x, dtype, device))
 
 
-def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
-    """Upload an array or tensor of another library; a tensor of the device as it is, unless `copy` is True.
+def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None) -> Tensor:
+    """Upload an array of another library; a tensor of the device is returned as it is, unless `copy` is True.
 
-    A BufferError where `copy` is False and elements would have to go to another device.
+    Raises BufferError where `copy` is False and elements would have to go to another device, or where the
+    library does not give its array.
     """
     with named("from_dlpack"):
         if isinstance(x, Tensor) and (device is None or checked_device(device) is x.device):
@@ -167,33 +173,3 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
         if copy is False:
             raise BufferError("elements cannot go to a device without a copy: leave copy=False out")
     return creation.from_dlpack(x, device)
-
-
-def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """Coordinates repeated over the grid that they span: views, of coordinates of one dtype."""
-    with named("meshgrid"):
-        dtypes = {array.dtype for array in arrays if isinstance(array, Tensor)}
-        if len(dtypes) > 1:
-            listed = " and ".join(sorted(map(str, dtypes)))
-            raise ValueError(f"arrays have dtypes {listed}: they must have one")
-    return broadcasting.meshgrid(*arrays, indexing=indexing)
-
-
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The lower triangle of matrices, and zeros above it: a packed copy."""
-    return triangles.tril(x, k)
-
-
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The upper triangle of matrices, and zeros below it: a packed copy."""
-    return triangles.triu(x, k)
-
-
-def default_dtype(dtype: DTypeLike | None, *numbers: complex) -> DType:
-    """The standard's default for the widest kind of some numbers, where no dtype is named."""
-    if dtype is not None:
-        return element_dtype(dtype)
-    for kind in (complex, float):
-        if any(isinstance(number, kind) for number in numbers):
-            return np.dtype(DEFAULTS[kind])
-    return np.dtype(DEFAULTS[int])

@@ -1,4 +1,4 @@
-"""What data types are, and become together; nothing is converted."""
+"""Functions of data types, and the standard's inspection; nothing is converted."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from wgslice.arguments import MAX_RANK
+from wgslice.array_api.data_types import DTYPES
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import Device, checked_device, default_device
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+__all__ = [
+    "astype",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+]
+
+# Of Python's numbers that are given without a data type.
+DEFAULTS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 
 KINDS = {
     "bool": "b",
@@ -53,7 +65,7 @@ class IntegerInfo:
 def astype(
     x: Tensor | NDArray[Any], dtype: DTypeLike, /, *, copy: bool = True, device: Device | str | None = None
 ) -> Tensor:
-    """A packed copy, or `x` itself where `copy` is False; ComputationRefused for a dtype not its own.
+    """Copy a tensor, or return it where `copy` is False; raises ComputationRefused for a dtype not its own.
 
     Not of the standard: an array of NumPy's is converted by NumPy and uploaded, as xarray does it with masks.
     """
@@ -67,13 +79,13 @@ def astype(
 
 
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
-    """Whether a type becomes another without loss, by NumPy's rules."""
+    """Return whether a type becomes another without loss, by NumPy's rules; raises TypeError for no type."""
     with named("can_cast"):
         return bool(np.can_cast(dtype_of(from_), element_dtype(to)))
 
 
 def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
-    """Limits of a floating-point type, as Python's numbers; a TypeError for any other type."""
+    """Return limits of a floating-point type, as Python's numbers; raises TypeError for any other type."""
     with named("finfo"):
         dtype = dtype_of(type)
         if dtype.kind not in "fc":
@@ -84,7 +96,7 @@ def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
 
 
 def iinfo(type: DTypeLike | Tensor, /) -> IntegerInfo:
-    """Limits of an integer type; a TypeError for any other type."""
+    """Return limits of an integer type; raises TypeError for any other type."""
     with named("iinfo"):
         dtype = dtype_of(type)
         if dtype.kind not in "iu":
@@ -94,7 +106,10 @@ def iinfo(type: DTypeLike | Tensor, /) -> IntegerInfo:
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> bool:
-    """Whether a type is another, of a kind such as "integral", or of any in a tuple of these."""
+    """Return whether a type is another, of a kind such as "integral", or of any in a tuple of these.
+
+    Raises ValueError for an unknown kind.
+    """
     with named("isdtype"):
         given = element_dtype(dtype)
         kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -111,7 +126,10 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
 
 
 def result_type(*arrays_and_dtypes: Tensor | DTypeLike | complex) -> DType:
-    """The type that these become together, by NumPy's rules; Python's numbers adapt to the others."""
+    """Return the type that these become together, by NumPy's rules; Python's numbers adapt to the others.
+
+    Raises ValueError where there is neither a tensor nor a type.
+    """
     with named("result_type"):
         if all(map(is_pythons, arrays_and_dtypes)):
             raise ValueError("name at least one tensor or dtype")
@@ -128,3 +146,57 @@ def is_pythons(value: object) -> bool:
 def dtype_of(given: Any) -> DType:
     """The type of a tensor or of one of NumPy's numbers, or a type itself."""
     return given.dtype if isinstance(given, Tensor) else element_dtype(given)
+
+
+def default_dtype(dtype: DTypeLike | None, *numbers: complex) -> DType:
+    """The standard's default for the widest kind of some numbers, where no dtype is named."""
+    if dtype is not None:
+        return element_dtype(dtype)
+    for kind in (complex, float):
+        if any(isinstance(number, kind) for number in numbers):
+            return np.dtype(DEFAULTS[kind])
+    return np.dtype(DEFAULTS[int])
+
+
+class Info:
+    """What `__array_namespace_info__` gives."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Masks select, `repeat` takes a tensor of counts, and a tensor has so many dimensions at most."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_RANK}
+
+    def default_device(self) -> Device:
+        """The device that is used where none is named."""
+        return default_device()
+
+    def devices(self) -> tuple[Device, ...]:
+        """The default device; `Device.request` makes others of `adapters()`."""
+        return (default_device(),)
+
+    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
+        """The types of numbers that are given without one, the same on each device."""
+        checked(device)
+        return {
+            "real floating": np.dtype(DEFAULTS[float]),
+            "complex floating": np.dtype(DEFAULTS[complex]),
+            "integral": np.dtype(DEFAULTS[int]),
+            "indexing": np.dtype(DEFAULTS[int]),
+        }
+
+    def dtypes(
+        self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
+        """The standard's types, of some kinds or all, the same on each device."""
+        checked(device)
+        return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
+
+
+def checked(device: Device | str | None) -> None:
+    """Refuse what is no device."""
+    if device is not None:
+        checked_device(device)
+
+
+def namespace_info() -> Info:
+    """What this namespace can do."""
+    return Info()

@@ -7,7 +7,6 @@ import numpy as np
 from wgslice.dtypes import DType
 
 __all__ = [
-    "DTYPES",
     "bool",
     "complex64",
     "complex128",

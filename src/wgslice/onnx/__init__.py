@@ -23,9 +23,9 @@ from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
 from wgslice.gpu.device import Device, default_device, named_device
 from wgslice.onnx.graph import Input
+from wgslice.onnx.known import UnsupportedOperatorError, origins_given, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 from wgslice.onnx.reader import read_graph, read_model
-from wgslice.onnx.supported import UnsupportedOperatorError, origins_given, trace
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import GPUDevice

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from onnx import defs, helper, numpy_helper
 
 from wgslice.errors import named
-from wgslice.onnx.graph import Graph, Input, Node
-from wgslice.onnx.reference import Reference
+from wgslice.onnx.graph import Graph, Input, Node, Reference
+from wgslice.onnx.known import STANDARD_DOMAINS, Origins, label_of, origins_given, trace
 from wgslice.onnx.rules import RULES
-from wgslice.onnx.supported import STANDARD_DOMAINS, Origins, label_of, origins_given, trace
 
 __all__ = ["read_graph", "read_model"]
 

@@ -14,11 +14,18 @@ from wgslice.dialects.onnx_tensorflow import onnx_slice
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.onnx.call import Call
-from wgslice.onnx.gathers import gather, gather_elements, reverse_sequence
-from wgslice.onnx.pads import pad
-from wgslice.onnx.repeats import constant_of_shape, tile, trilu
-from wgslice.onnx.scatters import scatter_nd
-from wgslice.onnx.values import Nested, Value, as_value
+from wgslice.onnx.copying import (
+    concat,
+    constant_of_shape,
+    gather,
+    gather_elements,
+    pad,
+    reverse_sequence,
+    scatter_nd,
+    tile,
+    trilu,
+)
+from wgslice.onnx.values import Nested, Value
 from wgslice.onnx.workspace import Workspace
 from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 
@@ -119,56 +126,10 @@ def flatten(call: Call) -> list[Value]:
     return [as_shape(call.workspace, call.x, sizes)]
 
 
-def concat(call: Call) -> list[Value]:
-    """Concat."""
-    (axis,) = distinct_axes("axis", call.attributes.get("axis", 1), call.x.ndim)
-    first = call.x.shape
-    values: list[Value] = []
-    for number, given in enumerate(call.data):
-        value = as_value(number, given)
-        if value.dtype != call.x.dtype:
-            raise TypeError(f"input {number} has dtype {value.dtype}: must be {call.x.dtype} as input 0 has")
-        others = value.shape[:axis] + value.shape[axis + 1 :]
-        if value.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
-            raise ValueError(
-                f"input {number} has sizes {value.shape}: must be {first} as input 0 has, but for axis {axis}"
-            )
-        values.append(value)
-    if len(values) == 1:
-        return values
-    sizes = [value.shape[axis] for value in values]
-    result = call.workspace.empty((*first[:axis], sum(sizes), *first[axis + 1 :]), call.x.dtype)
-    for value, part in zip(values, parts(result.layout, axis, sizes), strict=True):
-        call.workspace.copy(value, result.viewed(part))
-    return [result]
-
-
 def expand(call: Call) -> list[Value]:
     """Expand, which broadcasts both ways."""
     shape = checked_shape(call.required("shape", position=1, since=8))
     return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
-
-
-def pads(call: Call) -> list[Value]:
-    """Pad, in all of its modes."""
-    x = call.x
-    name = "paddings" if call.version == 1 else "pads"
-    amounts = call.required(name, position=1, since=11)
-    axes = call.integers("axes", position=3, since=18)
-    chosen = distinct_axes("axes", range(x.ndim) if axes is None else axes, x.ndim)
-    if len(amounts) != 2 * len(chosen):
-        raise ValueError(f"{name} = {amounts}: must be {2 * len(chosen)}, a begin and an end for each axis")
-    widths = [(0, 0)] * x.ndim
-    for number, axis in enumerate(chosen):
-        widths[axis] = amounts[number], amounts[len(chosen) + number]
-    value, given = call.attributes.get("value", 0), call.parameters.get(2)
-    if call.version >= 11 and given is not None:
-        value = given
-        if value.size != 1 or value.dtype != x.dtype:
-            raise TypeError(f"constant_value is {value.size} of dtype {value.dtype}: must be one {x.dtype}")
-        value = value.reshape(())
-    mode = call.attributes.get("mode", b"constant").decode()
-    return [pad(call.workspace, x, widths, mode, value)]
 
 
 def depth_to_space(call: Call) -> list[Value]:
@@ -234,7 +195,7 @@ RULES = {
     "Gather": Rule(gather),
     "GatherElements": Rule(gather_elements),
     "Identity": Rule(identity),
-    "Pad": Rule(pads),
+    "Pad": Rule(pad),
     "Reshape": Rule(reshape),
     "ReverseSequence": Rule(reverse_sequence),
     "ScatterND": Rule(scatter_nd, data=(0, 2)),

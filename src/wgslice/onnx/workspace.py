@@ -18,14 +18,11 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
-from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
-from wgslice.onnx.values import Nested, Value, values_of
+from wgslice.onnx.values import MemoryUse, Nested, Slot, Value, needed_nbytes, taking_turns, values_of
 from wgslice.plans.aside import planned
-from wgslice.plans.assembling import Stage
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.rearrange import repeated
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
 
@@ -47,8 +44,11 @@ class Task(NamedTuple):
 class Workspace:
     """Collects copies between values that have no buffers yet; then shares buffers out, records and submits.
 
-    A buffer is shared by values of which one is used for the last time before the other is used at all.
+    It is a sink of the layout rules. A buffer is shared by values of which one is used for the last time
+    before the other is used at all.
     """
+
+    new_is_zero = False  # since buffers are used again
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -115,25 +115,16 @@ class Workspace:
         if target.size:
             self.tasks.append(Task(self.label, planner, source, target, planning))
 
-    def copy(self, source: Value, target: Value) -> None:
-        """Collect a copy of the same dtype, repeated to the target's sizes."""
-        assert source.dtype == target.dtype
-        self.run(plan_copy, source.viewed(repeated(source.layout, target.shape)), target)
+    def copy(self, source: Value, read: Layout, target: Value, written: Layout) -> None:
+        """Collect a copy of a layout in one value to a layout in another, of the same sizes and dtype."""
+        assert (source.dtype, read.sizes) == (target.dtype, written.sizes)
+        self.run(plan_copy, source.viewed(read), target.viewed(written))
 
     def packed(self, x: Value) -> Value:
         """A packed copy."""
         copied = self.empty(x.shape, x.dtype)
-        self.copy(x, copied)
+        self.copy(x, x.layout, copied, copied.layout)
         return copied
-
-    def assembled(self, x: Value, stages: Iterable[Stage]) -> Value:
-        """What stages of copies make of a value, each of the one before."""
-        for sizes, copies in stages:
-            result = self.empty(sizes, x.dtype)
-            for source, target in copies:
-                self.copy(x.viewed(source), result.viewed(target))
-            x = result
-        return x
 
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
@@ -149,7 +140,8 @@ class Workspace:
             for label, planner, source, target, planning in self.tasks:
                 with named(label):
                     read, written = (
-                        BoundLayout(side.buffer, side.layout, side.itemsize) for side in (source, target)
+                        BoundLayout(side.buffer, side.layout, side.dtype.itemsize)
+                        for side in (source, target)
                     )
                     recorder.copy(planner, read, written, planning=planning)
             recorder.end()

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes, int64_of
-from wgslice.arrays.assembled import check_readable
 from wgslice.errors import named
 from wgslice.layout import Layout
+from wgslice.numpy_protocol.copies import check_readable
 from wgslice.rearrange import reshaped
 from wgslice.tensors.indexing import indices_held
 from wgslice.tensors.placed import check_of_numbers, check_tensor
@@ -87,46 +87,7 @@ def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mo
 
 
 def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:
-    """Take an element for each index, along a dimension; the semantics are those of NumPy's function.
-
-    Parameters
-    ----------
-    x : Tensor
-        Of any rank; views welcome.
-    indices : array_like of int, or Tensor of integers
-        Of as many dimensions as `x`, of which each but `axis` broadcasts against that of `x`. Negative ones
-        count from the last element; out of range, those of a tensor are as for `take`.
-    axis : int or None
-        The dimension; a negative one counts from the last. With None all elements in row-major order, taken
-        by indices of one dimension.
-
-    Returns
-    -------
-    Tensor
-        Packed, in a buffer of its own, with as many elements along `axis` as there are indices. The work is
-        submitted, not waited for.
-
-    Raises
-    ------
-    TypeError
-        `x` is no tensor.
-    IndexError
-        `indices` are no integers, their sizes do not broadcast, or one of an array is out of range.
-    ValueError
-        `indices` have another number of dimensions, `axis` is out of range (`numpy.exceptions.AxisError`),
-        or a buffer is destroyed or mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
-
-    Examples
-    --------
-    >>> import numpy as np, wgslice as wg
-    >>> from wgslice.arrays.taking import take_along_axis
-    >>> x = wg.asarray(np.arange(6).reshape(2, 3))
-    >>> take_along_axis(x, [[2, 0], [1, 1]], axis=1).numpy()
-    array([[2, 0],
-           [4, 4]])
-    """
+    """Take an element for each index along a dimension, as `numpy.take_along_axis`, into a packed copy."""
     with named("take_along_axis"):
         check_tensor("x", x)
         try:

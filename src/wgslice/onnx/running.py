@@ -1,19 +1,22 @@
-"""What the names of a graph stand for while it runs: on the GPU, on the host, or on both."""
+"""One run of a graph: its values by name, and nodes that are recorded or run on the host."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.onnx.graph import Given
+from wgslice.onnx.call import Call
+from wgslice.onnx.graph import Given, Node
+from wgslice.onnx.known import FROM_SHAPES, fits_host
 from wgslice.onnx.values import Nested, Value, as_value, each
 from wgslice.onnx.workspace import Workspace
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Names"]
+__all__ = ["Names", "readable", "run_node"]
 
 
 class Names:
@@ -68,3 +71,35 @@ class Names:
 def on_device(workspace: Workspace, given: NDArray[Any] | Tensor) -> Value:
     """An array, uploaded, or a tensor as it is."""
     return Value.of(given) if isinstance(given, Tensor) else workspace.upload(given)
+
+
+def run_node(names: Names, node: Node) -> None:
+    """Run a node on the host where its elements are known there, or record it; parameters are read for it."""
+    found = run_on_host(names, node)
+    if found is not None:
+        names.arrays |= found
+        return
+    assert node.rule is not None
+    data = [names.on_gpu(name) for name in node.data]
+    parameters = {position: names.on_host(position, name) for position, name in node.parameters.items()}
+    call = Call(names.workspace, node.version, node.attributes, data, parameters, len(node.outputs))
+    for name, value in zip(node.outputs, node.rule.run(call), strict=True):
+        if name:
+            names.hold(name, value)
+
+
+def run_on_host(names: Names, node: Node) -> Mapping[str, NDArray[Any]] | None:
+    """What a node gives on the host; None where it moves elements on the GPU."""
+    if node.operator in FROM_SHAPES:
+        return node.reference.run([names.outline(0, node.inputs[0])])
+    if not node.on_host or any(name and name not in names.arrays for name in node.data):
+        return None
+    arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]
+    if node.rule is not None and not fits_host(node.operator, arrays):
+        return None
+    return node.reference.run(arrays)
+
+
+def readable(workspace: Workspace, x: Value) -> Value:
+    """A value that is read without another copy."""
+    return x if x.is_packed else workspace.packed(x)

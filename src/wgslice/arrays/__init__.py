@@ -1,1 +1,0 @@
-"""Functions that move elements as NumPy's do: views where that can be, else one submission."""

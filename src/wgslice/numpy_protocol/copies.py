@@ -1,0 +1,176 @@
+"""The layout rules by which NumPy's functions and ONNX's operators copy values into a new one.
+
+A rule hands its copies to a sink: `Copies` here for tensors, the workspace of a program for an ONNX graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.arguments import checked_shape
+from wgslice.dtypes import DType
+from wgslice.errors import named
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.recording import BoundLayout, run_copies
+from wgslice.layout import Layout
+from wgslice.plans.assembling import Stage, stages
+from wgslice.plans.borders import border_parts
+from wgslice.plans.copy import fills, pattern_size
+from wgslice.plans.segments import padded, tiled
+from wgslice.plans.triangles import lower_triangle
+from wgslice.rearrange import parts
+from wgslice.tensors.creation import asarray
+from wgslice.tensors.placed import Shaped
+from wgslice.tensors.tensor import Tensor, allocate
+
+__all__ = [
+    "Copies",
+    "Sink",
+    "check_readable",
+    "extended",
+    "joined",
+    "staged",
+    "tile",
+    "triangle",
+    "with_border",
+]
+
+V = TypeVar("V", bound=Shaped)
+
+
+class Sink(Protocol[V]):
+    """Makes values, and collects copies between them."""
+
+    new_is_zero: bool  # whether new values are zero where nothing is copied to
+
+    def empty(self, sizes: Sequence[int], dtype: DType) -> V:
+        """Make a packed value."""
+
+    def constant(self, element: NDArray[Any], count: int) -> V:
+        """Make a value of at least `count` times one element, in one dimension."""
+
+    def copy(self, source: V, read: Layout, target: V, written: Layout) -> None:
+        """Collect a copy of a layout in one value to a layout in another."""
+
+
+class Copies:
+    """Copies from tensors, on the device of the first, submitted at once where the block ends."""
+
+    new_is_zero = True
+
+    def __init__(self, sources: Mapping[str, Tensor]) -> None:
+        self.sources = sources  # by what errors call them
+        self.device = next(iter(sources.values())).device
+        self.bound_layouts: list[tuple[BoundLayout, BoundLayout]] = []
+
+    def __enter__(self) -> Copies:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if kind is None:
+            for name, source in self.sources.items():
+                check_readable(self.device, source, name)
+            if self.bound_layouts:
+                run_copies(self.device, self.bound_layouts)
+
+    def empty(self, sizes: Sequence[int], dtype: DType) -> Tensor:
+        """Make a packed tensor of zeros."""
+        return allocate(sizes, dtype, self.device)
+
+    def constant(self, element: NDArray[Any], count: int) -> Tensor:
+        """Upload an element repeated `count` times."""
+        return asarray(element.repeat(count), device=self.device)
+
+    def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
+        """Collect a copy, unless it has no elements."""
+        if written.size:
+            self.bound_layouts.append(
+                (source.bound_layout._replace(layout=read), target.bound_layout._replace(layout=written))
+            )
+
+
+def check_readable(device: Device, x: Tensor, name: str) -> None:
+    """Refuse a tensor of another device, and one whose buffer is destroyed or mapped."""
+    with named(name):
+        check_usable(device, x.buffer)
+        check_alive(device, x.buffer)
+
+
+def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
+    """Copy stage by stage, each from the result of the one before."""
+    for sizes, copies in plan:
+        result = sink.empty(sizes, x.dtype)
+        for read, written in copies:
+            sink.copy(x, read, result, written)
+        x = result
+    return x
+
+
+def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int) -> V:
+    """Copy layouts of values one behind the other; their sizes differ along the axis only."""
+    counts = [layout.sizes[axis] for layout in layouts]
+    sizes = list(layouts[0].sizes)
+    sizes[axis] = sum(counts)
+    result = sink.empty(checked_shape(sizes), values[0].dtype)
+    for value, read, written in zip(values, layouts, parts(result.layout, axis, counts), strict=True):
+        sink.copy(value, read, result, written)
+    return result
+
+
+def tile(sink: Sink[V], x: V, layout: Layout, counts: Sequence[int]) -> V:
+    """Copy a layout of a value so many times along each dimension."""
+    sizes = checked_shape([size * count for size, count in zip(layout.sizes, counts, strict=True)])
+    if 0 in sizes:
+        return sink.empty(sizes, x.dtype)
+    return staged(sink, x, stages(layout, list(map(tiled, layout.sizes, counts))))
+
+
+def extended(sink: Sink[V], x: V, layout: Layout, widths: Iterable[tuple[int, int]], mode: str) -> V:
+    """Copy a layout of a value with a border of its own elements, by one of NumPy's modes."""
+    segmented = [padded(mode, size, *width) for size, width in zip(layout.sizes, widths, strict=True)]
+    return staged(sink, x, stages(layout, segmented))
+
+
+def with_border(
+    sink: Sink[V], x: V, layout: Layout, sizes: Sequence[int], inner: Sequence[range], constants: NDArray[Any]
+) -> V:
+    """Copy a layout of a value into a box of a result, with constants `(rank, 2)` around it."""
+    result = sink.empty(sizes, x.dtype)
+    sink.copy(x, layout, result, result.layout.select(inner))
+    filling: dict[bytes, list[Layout]] = {}  # parts of the border by the bits of their constant
+    for borders, sides in zip(border_parts(sizes, inner), constants, strict=True):
+        for border, constant in zip(borders, sides, strict=True):
+            filling.setdefault(constant.tobytes(), []).append(border)
+    for bits, same in filling.items():
+        fill(sink, result, same, np.frombuffer(bits, x.dtype))
+    return result
+
+
+def triangle(sink: Sink[V], x: V, layout: Layout, k: int, *, upper: bool) -> V:
+    """Copy the upper or lower triangle of matrices up to the diagonal `k`, with zeros in the other."""
+    result = sink.empty(layout.sizes, x.dtype)
+    fill(sink, result, [result.layout], np.zeros(1, x.dtype))
+    source, target, last = layout, result.layout, k
+    if upper:  # the upper triangle is the transpose's lower
+        order = [*range(layout.rank - 2), layout.rank - 1, layout.rank - 2]
+        source, target, last = source.permuted(order), target.permuted(order), -k
+    rows, columns = source.sizes[-2:]
+    for block in lower_triangle(rows, columns, last):
+        sink.copy(x, block.of(source), result, block.of(target))
+    return result
+
+
+def fill(sink: Sink[V], result: V, unwritten: Iterable[Layout], element: NDArray[Any]) -> None:
+    """Write one element to parts of a result that nothing has been copied to."""
+    if sink.new_is_zero and not any(element.tobytes()):
+        return
+    copies = [copy for part in unwritten if part.size for copy in fills(part, result.dtype.itemsize)]
+    if copies:
+        pattern = sink.constant(element, pattern_size(copies))
+        for read, written in copies:
+            sink.copy(pattern, read, result, written)

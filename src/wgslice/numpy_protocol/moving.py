@@ -1,0 +1,334 @@
+"""NumPy's functions that copy a tensor: padded, rolled, repeated, or a triangle of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.exceptions import AxisError
+from numpy.typing import ArrayLike
+
+from wgslice.arguments import checked_shape, distinct_axes, flat_integers, integer, one_or_more
+from wgslice.errors import ComputationRefused, named
+from wgslice.layout import Layout
+from wgslice.numpy_protocol import copies as rules
+from wgslice.numpy_protocol.copies import Copies, check_readable
+from wgslice.numpy_protocol.taking import flattened
+from wgslice.plans.assembling import Stage, stages
+from wgslice.plans.segments import MODES, rolled
+from wgslice.rearrange import repeated, reshaped, unsqueezed
+from wgslice.tensors.placed import check_of_numbers, check_tensor
+from wgslice.tensors.tensor import Tensor, viewed
+from wgslice.tensors.transfer import as_assigned
+
+__all__ = ["pad", "repeat", "roll", "tile", "tril", "triu"]
+
+
+def pad(
+    x: Tensor,
+    pad_width: ArrayLike | Mapping[SupportsIndex, Any],
+    mode: str = "constant",
+    *,
+    constant_values: ArrayLike = 0,
+) -> Tensor:
+    """Put a border around a tensor; the semantics are those of `numpy.pad`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    pad_width : int, pair of int, sequence of pairs, or dict
+        How many elements come before and behind each dimension, at least 0: one number or one pair for all
+        dimensions, a pair for each, or by axis what comes around that one, and nothing around others.
+    mode : "constant", "edge", "reflect", "symmetric" or "wrap"
+        What the border consists of: `constant_values`, the nearest element, the tensor mirrored at its first
+        and last elements or behind them, or the tensor again. NumPy's other modes compute.
+    constant_values : scalar, pair, or sequence of pairs
+        For mode "constant", in the same forms but for the dict, cast as NumPy assigns them.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is one submission, not waited for.
+
+    Raises
+    ------
+    ComputationRefused
+        The mode is one of NumPy's that compute.
+    TypeError
+        `x` is no tensor, or a width no integer.
+    ValueError
+        A width is negative, there are not as many as dimensions, the mode is none of these, a dimension that
+        its own elements shall surround has none, or the buffer is destroyed or mapped.
+    OverflowError
+        A constant is a Python integer that the dtype does not hold.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(1, 4))
+    >>> wg.pad(x, (1, 2)).numpy()
+    array([0, 1, 2, 3, 0, 0])
+    >>> wg.pad(x, 2, mode="reflect").numpy()
+    array([3, 2, 1, 2, 3, 2, 1])
+    """
+    with named("pad"):
+        check_tensor("x", x)
+        if mode not in MODES and mode != "constant":
+            known = ", ".join(map(repr, ("constant", *MODES)))
+            if callable(mode) or mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
+                raise ComputationRefused(
+                    f"mode = {mode!r} computes: must be one of {known}; or pad x.numpy()"
+                )
+            raise ValueError(f"mode = {mode!r}: must be one of {known}")
+        widths = checked_widths(pad_width, x.ndim)
+        sizes = checked_shape(
+            [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
+        )
+        if mode == "constant":
+            constants = np.broadcast_to(as_assigned(constant_values, x.dtype), (x.ndim, 2))
+            inner = [range(before, before + size) for size, (before, _) in zip(x.shape, widths, strict=True)]
+            with Copies({"x": x}) as copies:
+                return rules.with_border(copies, x, x.layout, sizes, inner, constants)
+        with Copies({"x": x}) as copies:
+            return rules.extended(copies, x, x.layout, widths, mode)
+
+
+def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int) -> list[tuple[int, int]]:
+    """A pair of widths for each dimension, from any of NumPy's forms."""
+    if isinstance(pad_width, Mapping):
+        widths = np.zeros((rank, 2), np.int64)
+        axes = distinct_axes("pad_width", list(pad_width), rank)
+        for axis, width in zip(axes, pad_width.values(), strict=True):
+            widths[axis] = checked_widths(width, 1)[0]
+        return [(before, behind) for before, behind in widths.tolist()]
+    with named("pad_width"):
+        check_of_numbers(pad_width)
+    given = np.asarray(pad_width)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"pad_width = {pad_width!r}: must be integers, not {given.dtype}")
+    if given.shape not in ((), (1,), (2,), (1, 1), (1, 2), (rank, 1), (rank, 2)):
+        raise ValueError(
+            f"pad_width has shape {given.shape}: must be one number, a pair, or a pair for each of the "
+            f"{rank} dimensions"
+        )
+    if given.size and given.min() < 0:
+        raise ValueError(f"pad_width = {pad_width!r}: must not be negative; x[1:-1] crops")
+    return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
+
+
+def roll(
+    x: Tensor,
+    shift: SupportsIndex | Iterable[SupportsIndex],
+    axis: SupportsIndex | Iterable[SupportsIndex] | None = None,
+) -> Tensor:
+    """Shift elements; those that leave at one end come in at the other. The semantics are `numpy.roll`'s.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    shift : int or sequence of int
+        By how many places towards higher indices; negative ones towards lower ones.
+    axis : int or sequence of int, optional
+        The dimensions, one for each shift; one of either stands for all of the other, and shifts of one
+        dimension add up. By default all elements are shifted in row-major order, across dimensions.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is one submission, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a number is no integer.
+    ValueError
+        `shift` is text or nested, an axis is out of range (`numpy.exceptions.AxisError`), there are other
+        numbers of shifts and axes, or the buffer is destroyed or mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.roll(wg.asarray(np.arange(6).reshape(2, 3)), 1, axis=1).numpy()
+    array([[2, 0, 1],
+           [5, 3, 4]])
+    """
+    with named("roll"):
+        check_tensor("x", x)
+        shifts = flat_integers("shift", shift)
+        if axis is None:
+            found, flat = [], reshaped(x.layout, [x.size])
+            if flat is None:
+                flat = Layout.packed([x.size])
+                found = [Stage(flat.sizes, [(x.layout, Layout.packed(x.shape))])]
+            with Copies({"x": x}) as copies:
+                shifted = rules.staged(copies, x, [*found, *stages(flat, [rolled(x.size, sum(shifts))])])
+            return viewed(shifted, Layout.packed(x.shape))
+        totals = [0] * x.ndim
+        for along, places in paired(one_or_more("axis", axis), shifts):
+            if not -x.ndim <= along < x.ndim:
+                raise AxisError(along, x.ndim)
+            totals[along] += places
+        with Copies({"x": x}) as copies:
+            return rules.staged(copies, x, stages(x.layout, list(map(rolled, x.shape, totals))))
+
+
+def paired(axes: tuple[int, ...], shifts: tuple[int, ...]) -> Iterable[tuple[int, int]]:
+    """Each axis with its shift; one of either stands for all of the other."""
+    if len(axes) == 1:
+        axes *= len(shifts)
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    if len(axes) != len(shifts):
+        raise ValueError(f"shift has {len(shifts)} numbers, axis {len(axes)}: must be as many, or one")
+    return zip(axes, shifts, strict=True)
+
+
+def tile(x: Tensor, repetitions: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+    """Put copies of a tensor one behind the other; the semantics are those of `numpy.tile`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    repetitions : int or sequence of int
+        How often along each dimension, from the last one on, at least 0; once along those that it does not
+        name, and further dimensions where it names more.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is one submission, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a number is no integer.
+    ValueError
+        A number is negative, the result would have more than 8 dimensions, or the buffer is destroyed or
+        mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.tile(wg.asarray([[1, 2]]), (2, 2)).numpy()
+    array([[1, 2, 1, 2],
+           [1, 2, 1, 2]])
+    """
+    with named("tile"):
+        check_tensor("x", x)
+        counts = one_or_more("repetitions", repetitions)
+        if min(counts, default=0) < 0:
+            raise ValueError(f"repetitions = {counts}: must not be negative")
+        rank = max(x.ndim, len(counts))
+        counts = (1,) * (rank - len(counts)) + counts
+        layout = unsqueezed(x.layout, range(rank - x.ndim))
+        with Copies({"x": x}) as copies:
+            return rules.tile(copies, x, layout, counts)
+
+
+def repeat(
+    x: Tensor, repeats: SupportsIndex | Iterable[SupportsIndex], axis: SupportsIndex | None = None
+) -> Tensor:
+    """Repeat each element, beside itself; the semantics are those of `numpy.repeat`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank; views welcome.
+    repeats : int or sequence of int
+        How often, at least 0: each element along `axis`, or one number for all. Bools are 0 and 1.
+    axis : int, optional
+        The dimension that grows; a negative one counts from the last. By default all elements are taken, in
+        row-major order, and the result has one dimension.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is one submission, not waited for; a view whose elements are
+        repeated differently in row-major order, and that cannot be flattened, is copied first.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a number is no integer. A tensor is none: the size of the result depends on its
+        elements, so read it back.
+    ValueError
+        A number is negative or text, numbers are nested, there are neither one nor as many as elements along
+        `axis`, `axis` is out of range (`numpy.exceptions.AxisError`), or the buffer is destroyed or mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the result, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.repeat(wg.asarray([[1, 2], [3, 4]]), 2, axis=1).numpy()
+    array([[1, 1, 2, 2],
+           [3, 3, 4, 4]])
+    """
+    with named("repeat"):
+        check_tensor("x", x)
+        if isinstance(repeats, Tensor):
+            raise TypeError(
+                "repeats is a Tensor: the size of the result depends on its elements, so read it back first: "
+                "repeats.numpy()"
+            )
+        counts = flat_integers("repeats", repeats)
+        if min(counts, default=0) < 0:
+            raise ValueError(f"repeats = {counts}: must not be negative")
+        if axis is not None and x.ndim == 0:
+            x = x[None]  # one element in one dimension, as in NumPy
+        along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
+        size = x.size if along is None else x.shape[along]
+        if len(counts) not in (1, size):
+            raise ValueError(f"repeats has {len(counts)} numbers: must be one, or {size}, one an element")
+        if len(counts) == 1:
+            with Copies({"x": x}) as copies:
+                return evenly(copies, x, counts[0], along)
+        check_readable(x.device, x, "x")
+        indices = np.repeat(np.arange(size), counts)
+        return flattened(x)[indices] if along is None else x[(*[slice(None)] * along, indices)]
+
+
+def evenly(copies: Copies, x: Tensor, count: int, axis: int | None) -> Tensor:
+    """Each element as often: one copy of a tensor with a repeated dimension behind the one that grows."""
+    behind = x.ndim if axis is None else axis + 1
+    sizes = (*x.shape[:behind], count, *x.shape[behind:])
+    shape = [prod(sizes)] if axis is None else [*x.shape[:axis], x.shape[axis] * count, *x.shape[behind:]]
+    result = copies.empty(checked_shape(shape), x.dtype)
+    if count:
+        strides = (*x.strides[:behind], 0, *x.strides[behind:])
+        copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
+    return result
+
+
+def tril(x: Tensor, k: SupportsIndex = 0) -> Tensor:
+    """Copy the lower triangle of matrices, with zeros above the diagonal `k`, as `numpy.tril`."""
+    with named("tril"):
+        return triangle(x, k, upper=False)
+
+
+def triu(x: Tensor, k: SupportsIndex = 0) -> Tensor:
+    """Copy the upper triangle of matrices, with zeros below the diagonal `k`, as `numpy.triu`."""
+    with named("triu"):
+        return triangle(x, k, upper=True)
+
+
+def triangle(x: Tensor, k: SupportsIndex, *, upper: bool) -> Tensor:
+    """Copy a triangle of matrices; one of rank 1 is the row of a square matrix, repeated, as in NumPy."""
+    check_tensor("x", x)
+    diagonal = integer("k", k)
+    if x.ndim == 0:
+        raise ValueError("x has no dimensions: a matrix has two")
+    layout = repeated(x.layout, x.shape * 2) if x.ndim == 1 else x.layout
+    with Copies({"x": x}) as copies:
+        return rules.triangle(copies, x, layout, diagonal, upper=upper)

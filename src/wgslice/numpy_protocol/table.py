@@ -1,0 +1,362 @@
+"""NumPy's protocol for its functions: a table of those that run on tensors; all others are refused by name.
+
+A row has NumPy's name, its signature, and what runs; parameters that mean nothing on a GPU are ignored, such
+as `subok`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from wgslice.arguments import check_row_major, distinct_axes, integer, order_letter
+from wgslice.dask import register
+from wgslice.dialects.numpy_index import numpy_shape
+from wgslice.dtypes import DType
+from wgslice.errors import ComputationRefused, named
+from wgslice.gpu.device import Device
+from wgslice.numpy_protocol import joining, moving, views
+from wgslice.numpy_protocol.filling import full, like, ones
+from wgslice.numpy_protocol.taking import take_along_axis, taken
+from wgslice.rearrange import reshaped
+from wgslice.tensors import creation, transfer
+from wgslice.tensors import views as of_tensors
+from wgslice.tensors.creation import empty, zeros
+from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
+
+__all__ = ["FUNCTIONS", "LIKE", "call_function", "pointer"]
+
+
+def check_unused(**options: Any) -> None:
+    """Refuse the first option that is given, that is not None."""
+    for name, value in options.items():
+        if value is not None:
+            raise TypeError(f"{name} is of type {type(value).__name__}: must be left out for tensors")
+
+
+def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
+    """Refuse a dtype that is not the tensors' own, unless it is None."""
+    if dtype is not None and np.dtype(dtype) != tensors:
+        raise TypeError(
+            f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since nothing is converted "
+            "on a GPU; convert arrays before"
+        )
+
+
+def of_rank(name: str, x: Tensor, least: int) -> Tensor:
+    """A tensor of at least so many dimensions, or a refusal."""
+    check_tensor(name, x)
+    if x.ndim < least:
+        raise ValueError(f"{name} has shape {x.shape}: must have at least {least} dimensions")
+    return x
+
+
+def tensors_of(arrays: Iterable[Any], dtype: Any = None) -> list[Tensor]:
+    """Tensors as they are, and arrays uploaded to the device of the first tensor; all have its dtype."""
+    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in arrays]
+    first = next(each for each in given if isinstance(each, Tensor))
+    check_dtype("dtype", dtype, first.dtype)
+    for number, each in enumerate(given):
+        check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
+    return [
+        each if isinstance(each, Tensor) else creation.asarray(each, device=first.device) for each in given
+    ]
+
+
+def concatenate(
+    arrays: Iterable[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Tensor:
+    """Put arrays one behind the other."""
+    check_unused(out=out)
+    return joining.concat(tensors_of(arrays, dtype), axis)
+
+
+def stack(
+    arrays: Iterable[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Tensor:
+    """Put arrays one behind the other along a new dimension."""
+    check_unused(out=out)
+    return joining.stack(tensors_of(arrays, dtype), axis)
+
+
+def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """Put arrays beside each other, those of one dimension one behind the other."""
+    tensors = [leading(1, each) for each in tensors_of(tup, dtype)]
+    return joining.concat(tensors, 0 if tensors[0].ndim == 1 else 1)
+
+
+def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Tensor]:
+    """Cut at indices, or into so many pieces that differ by one element at most, the longer ones first."""
+    check_tensor("ary", ary)
+    if np.ndim(indices_or_sections) > 0:
+        return views.split(ary, indices_or_sections, axis)
+    (along,) = distinct_axes("axis", axis, ary.ndim)
+    sections = integer("indices_or_sections", indices_or_sections)
+    if sections < 1:
+        raise ValueError(f"indices_or_sections = {sections}: must be at least 1")
+    least, longer = divmod(ary.shape[along], sections)
+    return views.split(ary, [least * piece + min(piece, longer) for piece in range(1, sections)], along)
+
+
+def reshape(
+    a: Tensor,
+    /,
+    shape: Any = None,
+    order: str | None = "C",
+    *,
+    newshape: Any = None,
+    copy: bool | None = None,
+) -> Tensor:
+    """Give a tensor other sizes: a view where there is one, unless `copy`."""
+    check_tensor("a", a)
+    sizes = numpy_shape(newshape if shape is None else shape, a.size)
+    if order_letter(order) == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if is_column_major(a, order):
+        return reshape(a.T, sizes[::-1], copy=copy).T
+    layout = reshaped(a.layout, sizes)
+    if layout is not None and not copy:
+        return viewed(a, layout)
+    if copy is False:
+        raise ValueError(f"copy=False: with strides {a.strides} there is no view of sizes {sizes}")
+    return packed_copy(a).reshape(sizes)
+
+
+def ravel(a: Tensor, order: str | None = "C") -> Tensor:
+    """All elements in one dimension: a view where there is one."""
+    check_tensor("a", a)
+    if order_letter(order) == "K":  # the largest steps first
+        return a.transpose(sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis]))).ravel()
+    return a.T.ravel() if is_column_major(a, order) else a.ravel()
+
+
+def is_column_major(a: Tensor, order: str | None) -> bool:
+    """Whether an order other than K has the first index change fastest."""
+    letter = order_letter(order)
+    return letter == "F" or (letter == "A" and a.T.is_packed and not a.is_packed)
+
+
+def leading(rank: int, x: Tensor) -> Tensor:
+    """A tensor with further dimensions in front, where it has fewer."""
+    return x[(None,) * (rank - x.ndim)]
+
+
+def cube(x: Tensor) -> Tensor:
+    """A tensor of at least three dimensions: a row of what has one, a plane of what has two."""
+    return x[{0: (None, None, None), 1: (None, ..., None), 2: (..., None)}.get(x.ndim, ())]
+
+
+def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others: Callable[..., Any]) -> Any:
+    """A view of each tensor, and what NumPy makes of others; alone where there is one."""
+    found = tuple(view(each) if isinstance(each, Tensor) else of_others(each) for each in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+def copy(a: Tensor, order: str | None = "K", subok: bool = False) -> Tensor:
+    """Copy a tensor; packed, whatever its strides."""
+    check_tensor("a", a)
+    check_row_major(order, a.shape)
+    return a.copy()
+
+
+def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write into a tensor."""
+    if casting != "same_kind":
+        raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
+    if where is not True:
+        raise TypeError(f"where is of type {type(where).__name__}: must be left out; dst[mask] = src does it")
+    transfer.copyto(dst, src)
+
+
+PAD_OPTION = {  # NumPy's, by mode
+    "constant": "constant_values",
+    "linear_ramp": "end_values",
+    **dict.fromkeys(("reflect", "symmetric"), "reflect_type"),
+    **dict.fromkeys(("maximum", "mean", "median", "minimum"), "stat_length"),
+}
+
+
+def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -> Tensor:
+    """Put a border around a tensor, by the modes that compute nothing."""
+    unknown = options.keys() - {PAD_OPTION.get(mode)} if isinstance(mode, str) else set()
+    if unknown:
+        raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {unknown}")
+    if options.pop("reflect_type", "even") == "odd":
+        raise ComputationRefused("reflect_type = 'odd': computes; must be 'even', and x.numpy() is an array")
+    return moving.pad(array, pad_width, mode, **(options if mode == "constant" else {}))
+
+
+def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
+    """Take elements along a dimension.
+
+    Indices in a tensor are not read back: by default negative ones count from the end, and one that is out
+    of range reads the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
+    """
+    check_tensor("a", a)
+    check_unused(out=out)
+    if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
+        raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
+    return taken(a, indices, axis, mode)
+
+
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether both are tensors in one buffer whose bounds overlap."""
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.buffer is not b.buffer:
+        return False
+    (low_a, stop_a), (low_b, stop_b) = (
+        (x.layout.lowest * x.dtype.itemsize, x.layout.stop * x.dtype.itemsize) for x in (a, b)
+    )
+    return low_a < stop_b and low_b < stop_a and a.size > 0 and b.size > 0
+
+
+BY_NAME: Mapping[str, Callable[..., Any]] = {
+    "array_split": array_split,
+    "atleast_1d": lambda *arys: each_of(arys, lambda x: leading(1, x), np.atleast_1d),
+    "atleast_2d": lambda *arys: each_of(arys, lambda x: leading(2, x), np.atleast_2d),
+    "atleast_3d": lambda *arys: each_of(arys, cube, np.atleast_3d),
+    "broadcast_arrays": lambda *args, subok=False: views.broadcast_arrays(*args),
+    "broadcast_to": lambda array, shape, subok=False: of_tensors.broadcast_to(array, shape),
+    "column_stack": lambda tup: joining.concat(
+        [x if x.ndim > 1 else leading(2, x).T for x in tensors_of(tup)], 1
+    ),
+    "concatenate": concatenate,
+    "copy": copy,
+    "copyto": copyto,
+    "dsplit": lambda ary, indices_or_sections: views.split(of_rank("ary", ary, 3), indices_or_sections, 2),
+    "dstack": lambda tup: joining.concat([cube(x) for x in tensors_of(tup)], 2),
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: empty(
+        **like("prototype", prototype, dtype, device, shape, order)
+    ),
+    "expand_dims": lambda a, axis: views.expand_dims(a, axis),
+    "flip": lambda m, axis=None: views.flip(m, axis),
+    "fliplr": lambda m: views.flip(of_rank("m", m, 2), 1),
+    "flipud": lambda m: views.flip(of_rank("m", m, 1), 0),
+    "full_like": lambda a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None: full(
+        fill_value=fill_value, **like("a", a, dtype, device, shape, order)
+    ),
+    "hsplit": lambda ary, indices_or_sections: views.split(
+        of_rank("ary", ary, 1), indices_or_sections, min(ary.ndim - 1, 1)
+    ),
+    "hstack": hstack,
+    "matrix_transpose": lambda x, /: of_rank("x", x, 0).mT,
+    "may_share_memory": may_share_memory,
+    "moveaxis": lambda a, source, destination: views.moveaxis(a, source, destination),
+    "ndim": lambda a: a.ndim,
+    "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: ones(
+        **like("a", a, dtype, device, shape, order)
+    ),
+    "pad": pad,
+    "ravel": ravel,
+    "repeat": lambda a, repeats, axis=None: moving.repeat(a, repeats, axis),
+    "reshape": reshape,
+    "roll": lambda a, shift, axis=None: moving.roll(a, shift, axis),
+    "rot90": lambda m, k=1, axes=(0, 1): views.rot90(m, k, axes),
+    "shape": lambda a: a.shape,
+    "size": lambda a, axis=None: (
+        a.size if axis is None else prod(a.shape[each] for each in distinct_axes("axis", axis, a.ndim))
+    ),
+    "split": lambda ary, indices_or_sections, axis=0: views.split(ary, indices_or_sections, axis),
+    "squeeze": lambda a, axis=None: of_tensors.squeeze(a, axis),
+    "stack": stack,
+    "swapaxes": lambda a, axis1, axis2: views.swapaxes(a, axis1, axis2),
+    "take": take,
+    "take_along_axis": lambda arr, indices, axis=-1: take_along_axis(arr, indices, axis),
+    "tile": lambda A, reps: moving.tile(A, reps),  # noqa: N803 -- NumPy's name
+    "transpose": lambda a, axes=None: of_rank("a", a, 0).transpose(axes),
+    "tril": lambda m, k=0: moving.tril(m, k),
+    "triu": lambda m, k=0: moving.triu(m, k),
+    "unstack": lambda x, /, *, axis=0: views.unstack(x, axis),
+    "vsplit": lambda ary, indices_or_sections: views.split(of_rank("ary", ary, 2), indices_or_sections, 0),
+    "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
+        [leading(2, x) for x in tensors_of(tup, dtype)], 0
+    ),
+    "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: zeros(
+        **like("a", a, dtype, device, shape, order)
+    ),
+}
+
+# By NumPy's function; not every release of NumPy has all of them.
+FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    getattr(np, name): function for name, function in BY_NAME.items() if hasattr(np, name)
+}
+
+
+def asarray(
+    like: Device,
+    a: Any,
+    dtype: Any = None,
+    order: str | None = "K",
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+) -> Tensor:
+    """Upload what is no tensor; a tensor of the device as it is."""
+    check_row_major(order, np.shape(a) if order in ("F", "f") else ())
+    return creation.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
+
+
+def array(
+    like: Device,
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str | None = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+) -> Tensor:
+    """Upload, or copy a tensor; with further dimensions in front where there are fewer than `ndmin`."""
+    wanted = copy if isinstance(object, Tensor) or not copy else None  # an upload is a copy
+    return leading(ndmin, asarray(like, object, dtype, order, copy=wanted))
+
+
+def ascontiguousarray(like: Device, a: Any, dtype: Any = None) -> Tensor:
+    """Upload, or copy a tensor that is not packed; of at least one dimension."""
+    made = asarray(like, a, dtype)
+    return leading(1, made if made.is_packed else made.copy())
+
+
+# Functions that a tensor is named to as `like=`; they get its device first.
+LIKE: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    np.array: array,
+    np.asanyarray: asarray,
+    np.asarray: asarray,
+    np.ascontiguousarray: ascontiguousarray,
+}
+
+
+def pointer(name: str) -> str | None:
+    """What does the work of a name of NumPy's; None for other names."""
+    if name.startswith("_") or not (name in vars(np) or name in INSTEAD):
+        return None
+    found: Any = vars(np).get(name)
+    if name not in INSTEAD and found in FUNCTIONS:
+        return f"np.{name} takes tensors"
+    computes = isinstance(found, np.ufunc) or hasattr(found, "_implementation")
+    return remedy_of(name) if name in INSTEAD or computes else f"NumPy has np.{name}"
+
+
+def call_function(
+    device: Device,
+    function: Callable[..., Any],
+    types: Collection[type],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """What `Tensor.__array_function__` gives: NumPy calls it for any of its functions that gets a tensor."""
+    if not all(issubclass(each, Tensor | np.ndarray) for each in types):
+        # Another library's array is asked next, or again where it is Dask's and did not know tensors yet.
+        return function(*arguments, **options) if register(Tensor) else NotImplemented
+    name = f"{function.__module__}.{function.__name__}"
+    if function in LIKE:
+        with named(name):
+            return LIKE[function](device, *arguments, **options)
+    if function not in FUNCTIONS:
+        refused(name)
+    with named(name):
+        return FUNCTIONS[function](*arguments, **options)
