@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from clamped import clamped_module
-from costing import favouring, ranking
+from costing import favouring, preferring, ranking
 from helpers import (
     DTYPES,
     GUARD,
@@ -987,3 +987,23 @@ def test_the_oracle_sees_a_wrong_answer() -> None:
         with pytest.raises(AssertionError, match="bytes differ"):
             check_bytes(result, expected)
     assert prod(case.output.sizes) == 9 * 3 * 22 * 3
+
+
+@on_one_adapter
+@pytest.mark.parametrize("skip", [0, 1, 2, 4])
+def test_buffer_copies_of_windows_need_words_on_both_sides(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, skip: int
+) -> None:
+    cheap_copies = replace(device.limits, profile=preferring(CPU, copies=True))
+    monkeypatch.setattr(device, "limits", cheap_copies)
+    array, before = random_bytes(4 * 64), random_bytes(144)
+    x = wg.asarray(array.reshape(4, 64), device=device)
+    target = make_buffer(device, before)
+    out = wg.from_buffer(target, (2, 1, 64), np.uint8, offset=skip)
+    wg.extract_windows(x, [[3, 0], [1, 0]], (1, 64), out=out)
+    expected = before.copy()
+    expected[skip:][:128] = array.reshape(4, 64)[[3, 1]].ravel()
+    check_bytes(read_buffer(target), expected)
+    y = wg.asarray(np.zeros((4, 64), np.uint8), device=device)
+    wg.insert_windows(y, [[3, 0], [1, 0]], out)
+    assert np.array_equal(y.numpy()[[3, 1]], array.reshape(4, 64)[[3, 1]])

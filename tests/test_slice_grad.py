@@ -172,6 +172,7 @@ def test_a_clear_needs_whole_words(device: wg.Device) -> None:
         (1, 63, False),
         (0, 63, False),
         (2, 62, False),
+        (2, 60, False),
     ):
         target = Layout.packed((nbytes,), skip)
         terms = Terms(replace(LIMITS, profile=preferring(CPU, copies=True)))
