@@ -18,7 +18,7 @@ from wgslice.gpu.pipelines import Place
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan
-from wgslice.plans.terms import Terms, seat
+from wgslice.plans.terms import Terms, rebase
 
 __all__ = ["Prepared", "prepared"]
 
@@ -46,10 +46,10 @@ def prepared(case: Case) -> Prepared:
             places, target, expected, lambda costs: planner(*layouts, case.itemsize, terms_of(costs))
         )
     view = wg.permute(x, work.axes)[case.key]
-    read = seat(view.layout, view.dtype.itemsize, x.buffer.size, device.limits)
+    read = rebase(view.layout, view.dtype.itemsize, device.limits)
 
     def plan(costs: Costs) -> Plan:
-        terms = terms_of(costs)._replace(source_room_nbytes=read.room_nbytes)
+        terms = terms_of(costs)._replace(source_room_nbytes=read.capacity_nbytes(x.buffer.size))
         return plan_copy(read.layout, target.layout, view.dtype.itemsize, terms)
 
     return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, plan)

@@ -23,7 +23,7 @@ from bench.report import MEBIBYTE, RESULTS, about, stem_of, write_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from wgslice.dialects.numpy_index import basic_index
-from wgslice.gpu.recording import Operand
+from wgslice.gpu.recording import BoundLayout
 from wgslice.streaming.block import Block
 from wgslice.streaming.limits import limit_nbytes, shares
 from wgslice.streaming.ring import Place, Ring, Turn
@@ -63,14 +63,14 @@ class Stages(Ring):
         with clocked(self.seconds, "file"):
             return super().take()
 
-    def upload(self, block: Block, turn: Turn) -> Operand:
+    def upload(self, block: Block, turn: Turn) -> BoundLayout:
         """Upload."""
         with clocked(self.seconds, "upload"):
             source = super().upload(block, turn)
             self.device.synchronize()
         return source
 
-    def copy(self, source: Operand, target: Operand) -> None:
+    def copy(self, source: BoundLayout, target: BoundLayout) -> None:
         """Run a kernel, or a buffer copy."""
         with clocked(self.seconds, "kernel"):
             super().copy(source, target)

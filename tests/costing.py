@@ -38,7 +38,7 @@ def priced(
         for paired in (False, True)
     }
     works |= {probe.work: CHEAP if probe.ends else price(probe.kernel, False) for probe in window_probes()}
-    costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, 1e9, works)
+    costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, works)
     return replace(profile, costs=costs)
 
 

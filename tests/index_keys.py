@@ -59,9 +59,9 @@ def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     plans: list[Any] = []
     place = recording.place
 
-    def placing(*arguments: Any, **options: Any) -> recording.Placed:
+    def placing(*arguments: Any, **options: Any) -> Any:
         found = place(*arguments, **options)
-        plans.append(found.plan)
+        plans.append(found[0])
         return found
 
     monkeypatch.setattr(recording, "place", placing)

@@ -7,11 +7,11 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from reference.memory import Accesses
 
 from bench.compilers.accesses import READ, WRITTEN, accesses, lines_touched, sectors_touched
 from bench.compilers.planned import ASKED
 from bench.contest import ROOT
-from wgslice.shaders.memory import Accesses
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from moving import Pair, axis_of, numbered, pairs, shapes, shares
 import wgslice as wg
 from wgslice import array_api
 from wgslice.array_api import REFUSED
-from wgslice.tensors.absent import INSTEAD, REMEDY
+from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 xp: Any = array_api
 strict: Any = array_api_strict
@@ -288,7 +288,7 @@ def test_tensors_move_between_devices(device: wg.Device) -> None:
 
 
 def test_inspection(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
     info, strictly = xp.__array_namespace_info__(), strict.__array_namespace_info__()
     assert info.default_device() is device
     assert info.devices() == (device,)

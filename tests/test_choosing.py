@@ -10,6 +10,7 @@ from costing import ENDS, preferring, priced
 from helpers import GUARD, check_bytes, copied, elements_of, random_bytes, whole_words
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from reference.plans import run_plan
 from strategies import Case, cases
 
 from wgslice.layout import Layout, coalesce
@@ -24,7 +25,6 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
 from wgslice.plans.terms import Terms
 from wgslice.plans.widening import widen
-from wgslice.shaders.twins import run_plan
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
 FREE = 1e30  # bytes a second

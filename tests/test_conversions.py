@@ -157,8 +157,8 @@ def test_asarray_copies_where_it_is_told_to(device: wg.Device) -> None:
 
 
 def test_devices_by_name_are_shared(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.gpu.shared_devices.shared_devices", [])
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [])
+    monkeypatch.setattr("wgslice.gpu.device.shared_devices", [])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     backend = device.adapter.backend
     x = wg.zeros(3, "u1", device=backend.lower())
     assert x.device is not device

@@ -40,7 +40,7 @@ Step = Callable[[Any, Any], Any]  # of `dask.array` or `numpy`, and an array of 
 @pytest.fixture(autouse=True)
 def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests on a device have it as the default one."""
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
 
 
 def chunks_of(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:

@@ -16,11 +16,11 @@ from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
-from wgslice.gpu import usages, waiting
+from wgslice.gpu import protocols, waiting
 from wgslice.gpu.adapter import choose_adapter, install_advice
-from wgslice.gpu.least_limits import LEAST_LIMITS
+from wgslice.gpu.device import named_device
+from wgslice.gpu.limits import LEAST_LIMITS
 from wgslice.gpu.native import queue_is_empty
-from wgslice.gpu.shared_devices import named_device
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
@@ -83,9 +83,9 @@ def test_equal_adapters_are_chosen_by_number() -> None:
 @on_one_adapter
 def test_equal_adapters_have_devices_of_their_own(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     twin = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
-    monkeypatch.setattr("wgslice.gpu.process.found_adapters", [device.adapter, twin])
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [])
-    monkeypatch.setattr("wgslice.gpu.shared_devices.shared_devices", [])
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, twin])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
+    monkeypatch.setattr("wgslice.gpu.device.shared_devices", [])
     names = [f"{device.adapter.backend}#{number}" for number in range(2)]
     first, second = (wg.asarray([1, 2], device=name).device for name in names)
     assert first is not second
@@ -295,14 +295,14 @@ def test_a_device_lives_as_long_as_the_wgpu_device(device: wg.Device) -> None:
     assert released() is None
 
 
-@pytest.mark.parametrize("ours", [usages.BufferUsage, usages.TextureUsage])
+@pytest.mark.parametrize("ours", [protocols.BufferUsage, protocols.TextureUsage])
 def test_usages_are_wgpus(ours: type) -> None:
     theirs = getattr(wgpu, ours.__name__)
     names = [name for name in vars(ours) if name.isupper()]
     assert names
     for name in names:
         assert getattr(ours, name) == getattr(theirs, name)
-    assert usages.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
+    assert protocols.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
 
 
 class Polls:

@@ -94,7 +94,7 @@ def test_a_buffer_that_cannot_be_copied_from_is_said(device: wg.Device) -> None:
 
 
 def test_the_default_device_explains_descriptors(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_device", lambda: device)
+    monkeypatch.setattr("wgslice.gpu.device.default_device", lambda: device)
     assert str(wg.explain(DESCRIPTORS["Slice"]())) == str(wg.explain(DESCRIPTORS["Slice"](), device))
 
 

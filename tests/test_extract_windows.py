@@ -1,4 +1,4 @@
-"""Many windows at once: against NumPy, their twins, and limits so tight that everything is split."""
+"""Many windows at once: against NumPy and reference implementations, also where limits split everything."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from helpers import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
 
@@ -45,7 +46,6 @@ from wgslice.plans.window_row import deal_blocks, longest_row
 from wgslice.plans.windows_elements import words_each
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import WindowDispatch, Windows
-from wgslice.shaders.twins import run_plan
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 PROFILES = [
@@ -262,7 +262,7 @@ TIGHT = [(2**27, 65535), (8 * 32 + 16, 2), (16 * 32, 3)]  # largest binding, wor
     on_gpu=st.booleans(),
     room_of=st.sampled_from([None, "source", "target"]),
 )
-def test_twins_do_what_numpy_does(
+def test_reference_implementations_equal_numpy(
     case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, room_of: str | None
 ) -> None:
     source, target = case.buffers()

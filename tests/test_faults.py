@@ -19,7 +19,7 @@ from waits import LONGEST_SECONDS, WAITS, transposing, unanswered, waits
 
 import wgslice as wg
 from wgslice import directml as dml
-from wgslice.gpu import process
+from wgslice.gpu import adapter as adapter_module
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.pipelines import Pipelines
 
@@ -157,7 +157,7 @@ def test_an_interrupted_wait_leaves_the_device_usable(device: wg.Device, wait: s
     fresh = wg.Device.request(device.adapter)
     begin = waits(fresh, ARRAY)
     begin["numpy"]()
-    kept = list(fresh.staging.kept)
+    kept = list(fresh.staging)
     with unanswered(fresh) as stall:
 
         def interrupt() -> None:
@@ -172,7 +172,7 @@ def test_an_interrupted_wait_leaves_the_device_usable(device: wg.Device, wait: s
         assert not stall.timed_out
         pending = [buffer for buffer in kept if buffer.map_state == "pending"]
         assert len(pending) == (wait != "synchronize")
-        assert not set(pending) & set(fresh.staging.kept)  # what is being mapped is not used again
+        assert not set(pending) & set(fresh.staging)  # what is being mapped is not used again
     fresh.synchronize()
     check_same(begin["numpy"](), ARRAY)
     check_same(begin["numpy of a view"](), ARRAY[::-1, ::2].copy())
@@ -181,7 +181,7 @@ def test_an_interrupted_wait_leaves_the_device_usable(device: wg.Device, wait: s
 
 
 def test_an_interrupt_finds_all_adapters_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "found_adapters", [])
+    monkeypatch.setattr(adapter_module, "found_adapters", [])
     monkeypatch.setattr(wgpu.gpu, "enumerate_adapters_sync", lambda: [1, 2])
     interrupts = [KeyboardInterrupt()]
 
@@ -190,7 +190,7 @@ def test_an_interrupt_finds_all_adapters_or_none(monkeypatch: pytest.MonkeyPatch
             raise interrupts.pop()
         return Adapter(str(handle), "Vulkan", "CPU", "")
 
-    monkeypatch.setattr(process, "describe_adapter", describe)
+    monkeypatch.setattr(adapter_module, "describe_adapter", describe)
     with pytest.raises(KeyboardInterrupt):
         wg.adapters()
     assert len(wg.adapters()) == 2
@@ -230,7 +230,7 @@ def test_no_memory_left_is_a_memory_error_and_leaves_nothing(
     said: list[str] = []
     done = False
     while not done:
-        full.pipelines, full.staging.kept[:] = Pipelines(full.wgpu_device), []
+        full.pipelines, full.staging[:] = Pipelines(full.wgpu_device), []
         countdown[0] = len(said) + 1
         try:
             work()

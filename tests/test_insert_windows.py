@@ -1,4 +1,4 @@
-"""Many windows put into one tensor: against NumPy and their twins, also where limits split everything."""
+"""Many windows put into one tensor: against NumPy and reference implementations, split by limits or not."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from helpers import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
 from test_extract_windows import (
@@ -43,6 +44,7 @@ from test_extract_windows import (
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.operators.windows_arguments import Outside, inserted_on_gpu, inserted_windows
 from wgslice.plans.insert_windows import plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of, overlapping
@@ -51,8 +53,6 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.windows_plan import claims_scratch
 from wgslice.plans.windows_steps import Windows
-from wgslice.shaders.twins import run_plan
-from wgslice.tensors.windows_arguments import Outside, inserted_on_gpu, inserted_windows
 
 
 def numpy_insert(array: Any, windows: Any, offsets: Any, strides: Any) -> None:
@@ -223,7 +223,7 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
     clamp=st.booleans(),
     room_of=st.sampled_from([None, "source", "target"]),
 )
-def test_twins_do_what_numpy_does(
+def test_reference_implementations_equal_numpy(
     case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, clamp: bool, room_of: str | None
 ) -> None:
     source, target = case.buffers()

@@ -1,4 +1,4 @@
-"""Each kernel by name, against NumPy and against its NumPy twin, on every byte of both buffers."""
+"""Each kernel by name, against NumPy and its reference implementation, on every byte of both buffers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from helpers import (
 )
 from hypothesis import example, find, given
 from hypothesis import strategies as st
+from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import Case, cases
 
@@ -43,7 +44,6 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.twins import run_plan
 from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
 
 
@@ -100,7 +100,7 @@ def plans(case: Case, limits: Limits) -> list[Plan]:
 
 
 @given(cases())
-def test_twins_do_what_numpy_does(case: Case) -> None:
+def test_reference_implementations_equal_numpy(case: Case) -> None:
     source, target = buffers(case)
     expected = copied(source, case.source, target, case.output, case.width)
     for plan in plans(case, Limits(2**27, 32, 65535)):
@@ -133,7 +133,7 @@ def way_of(step: Step) -> str:
 
 @pytest.mark.every_adapter
 @given(case=cases())
-def test_kernels_do_what_their_twins_do(device: wg.Device, case: Case) -> None:
+def test_kernels_equal_their_reference_implementations(device: wg.Device, case: Case) -> None:
     source, target = buffers(case)
     runs, expected = [], []
     for plan in plans(case, device.limits):
@@ -565,7 +565,7 @@ def rows_of(kernel: Kernel, width: int, target: Layout) -> list[bool]:
 
 
 def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
-    """Run a kernel on all that its conditions list, against NumPy and its twin."""
+    """Run a kernel on all that its conditions list, against NumPy and its reference implementation."""
     limits = replace(device.limits, profile=profile)
     runs, expected = [], []
     for number, (width, source_layout, target_layout, paired) in enumerate(conditions(kernel)):
@@ -577,9 +577,9 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
         plan = Plan(0, width, width, source_layout, target_layout, tuple(steps))
         expected.append(copied(source, source_layout, target, target_layout, width))
         assert not np.array_equal(expected[-1], target)
-        twin_result = target.copy()
-        run_plan(plan, source, twin_result)
-        check_bytes(twin_result, expected[-1])
+        reference_result = target.copy()
+        run_plan(plan, source, reference_result)
+        check_bytes(reference_result, expected[-1])
         runs.append((plan, source, target))
     check_bytes(run_side_by_side(device, runs), side_by_side(device, expected)[0])
 
@@ -674,7 +674,7 @@ def test_a_uniform_block_holds_the_step() -> None:
     assert (block["count"], block["pieces"]) == (5, 2)
     assert override_constants(step) == {
         "workgroup_size": 64,
-        "element_nbytes": 4,
+        "element_bytes": 4,
         "contiguous": 0,
         "each": 4,
     }
@@ -691,7 +691,7 @@ def test_a_uniform_block_holds_the_tiles() -> None:
     assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
     assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
     assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
-    assert (block["lane_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
+    assert (block["across_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
     assert override_constants(step) == {"workgroup_size": 64}
 
 
@@ -700,8 +700,8 @@ def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
 
 
 @pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)
-def test_a_kernel_on_a_grid_says_how_much_a_lane_takes(kernel: Kernel) -> None:
-    assert f"const units: u32 = {GRIDS[kernel]}u; // " in kernel_module(kernel)
+def test_kernel_on_a_grid_has_the_units_of_its_plan(kernel: Kernel) -> None:
+    assert f"const units: u32 = {GRIDS[kernel]}u;" in kernel_module(kernel)
 
 
 def test_the_oracles_see_a_wrong_answer() -> None:

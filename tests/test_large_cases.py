@@ -23,6 +23,7 @@ from helpers import (
 )
 from hypothesis import event, find, given
 from hypothesis import strategies as st
+from reference.plans import run_plan
 from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
@@ -33,7 +34,6 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.terms import Terms
-from wgslice.shaders.twins import run_plan
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
@@ -115,7 +115,7 @@ def run_on_gpu(device: wg.Device, case: Case, input: Any, output: Any) -> None:
 
 
 @given(case=large_cases(), workgroups=workgroups)
-def test_large_twins_do_what_numpy_does(case: Case, workgroups: int) -> None:
+def test_reference_implementations_equal_numpy(case: Case, workgroups: int) -> None:
     source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
     target = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)
     expected = copied(source, case.source, target, case.output, case.width)

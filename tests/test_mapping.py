@@ -1,4 +1,4 @@
-"""The mapping from invocations to what they write: an adapter's is the twin's."""
+"""The mapping from invocations to what they write: an adapter's equals the reference implementation's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 from costing import favouring
 from helpers import GUARD, Bytes, random_bytes, whole_words
 from numbered import numbered_module
+from reference.memory import Writes
+from reference.plans import trace
+from reference.windows import trace_windows
 from running import run_side_by_side, side_by_side
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
@@ -26,9 +29,6 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
 from wgslice.plans.steps import Dispatch, OnGrid, Span, dispatch_of
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.memory import Writes
-from wgslice.shaders.twins import trace
-from wgslice.shaders.windows_twins import trace_windows
 
 MOST_PIPELINES = 6  # of a kernel, beside those that every constant needs
 
@@ -85,7 +85,7 @@ def check_mapping(
 
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("kernel", CONDITIONS, ids=lambda kernel: kernel.value)
-def test_invocations_write_what_the_twin_says(
+def test_invocations_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
@@ -112,7 +112,7 @@ def test_invocations_write_what_the_twin_says(
 
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("kernel", WINDOW_CONDITIONS, ids=lambda kernel: kernel.value)
-def test_invocations_write_of_windows_what_the_twin_says(
+def test_invocations_of_windows_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)

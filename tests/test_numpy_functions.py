@@ -18,7 +18,7 @@ import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.numpy_protocol.table import FUNCTIONS, LIKE
-from wgslice.tensors.absent import INSTEAD, REMEDY
+from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 Case = Callable[[Any], Any]
 numpy: Any = np  # whose stubs know nothing of tensors

@@ -83,7 +83,7 @@ def test_a_model_with_a_free_batch_size_runs_at_any(
     model = model_of(EXPORTED)
     prepared = backend.prepare(model, device)
     readbacks: list[int] = []
-    monkeypatch.setattr("wgslice.tensors.reading.download", lambda *_: readbacks.append(1))
+    monkeypatch.setattr("wgslice.tensors.transfer.download", lambda *_: readbacks.append(1))
     kept = {}
     for batch in (1, 7, 1):
         x = image(batch, 3, 4, 6)
@@ -91,7 +91,7 @@ def test_a_model_with_a_free_batch_size_runs_at_any(
         assert prepared.memory is not None
         assert prepared.memory.submissions == 1
     assert readbacks == []
-    monkeypatch.setattr("wgslice.tensors.reading.download", transfer.download)
+    monkeypatch.setattr("wgslice.tensors.transfer.download", transfer.download)
     for x, outputs in kept.values():
         for ours, theirs in zip(outputs, expected_of(model, {"x": x}), strict=True):
             check_same(ours.numpy(), theirs)

@@ -79,7 +79,7 @@ def test_a_pages_python_runs(
 ) -> None:
     """One program from top to bottom, and all that it prints; plans are what SHOWN makes of them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
     monkeypatch.setattr("wgslice.gpu.device.profile_for", lambda _: SHOWN)
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=SHOWN))
     names: dict[str, Any] = {}

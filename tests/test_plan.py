@@ -312,7 +312,7 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case, profile
 @given(st.integers(0, 500), st.sampled_from(WIDTHS))
 def test_rebasing_splits_off_an_aligned_base_and_keeps_the_rest_small(offset: int, itemsize: int) -> None:
     layout = Layout.of((4, 5), (-5, 1), offset + 15)
-    base, rest = rebase(layout, itemsize, LIMITS)
+    base, rest, _ = rebase(layout, itemsize, LIMITS)
     assert base % LIMITS.binding_alignment_nbytes == 0
     assert 0 <= rest.lowest * itemsize < LIMITS.binding_alignment_nbytes
     assert base + rest.offset * itemsize == layout.offset * itemsize

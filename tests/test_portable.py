@@ -26,7 +26,7 @@ SHAPES = [(), (0,), (3, 0, 2), (4, 6)]
 @pytest.fixture
 def arrives(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
     """The device as the default one of this process."""
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
     return device
 
 

@@ -254,7 +254,7 @@ MAIN = [
     ids=lambda each: each.__name__,
 )
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch, documented: Any) -> None:
-    for module in ("wgslice.gpu.shared_devices", "wgslice"):
+    for module in ("wgslice.gpu.device", "wgslice"):
         monkeypatch.setattr(f"{module}.default_device", lambda: device)
     (example,) = doctest.DocTestFinder(recurse=False).find(documented, documented.__name__, globs={})
     results = doctest.DocTestRunner().run(example)

@@ -21,6 +21,7 @@ from helpers import (
     on_one_adapter,
     random_bytes,
 )
+from reference.plans import run_plan
 from trying import trying
 
 import wgslice as wg
@@ -39,7 +40,6 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import OnGrid
 from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.twins import run_plan
 
 
 class Fault(NamedTuple):
@@ -93,8 +93,8 @@ FAULTS = {
         Fault(
             Kernel.NARROW_ROWS,
             "the bytes of a word in reverse",
-            "<< (i * 8u * element_nbytes)",
-            "<< ((lanes - 1u - i) * 8u * element_nbytes)",
+            "<< (i * 8u * element_bytes)",
+            "<< ((per_word - 1u - i) * 8u * element_bytes)",
         ),
         Fault(
             Kernel.WORD_GRID,
@@ -105,8 +105,8 @@ FAULTS = {
         Fault(
             Kernel.PAIR_GRID,
             "swapped strides",
-            "let target_row = copy.target_strides[before / 4u][before % 4u];",
-            "let target_row = copy.source_strides[before / 4u][before % 4u];",
+            "let target_row = target_stride_of(before);",
+            "let target_row = source_stride_of(before);",
         ),
         Fault(
             Kernel.TILES,
@@ -126,14 +126,14 @@ FAULTS = {
         Fault(
             Kernel.SLICE1,
             "swapped strides",
-            "source_element += c * copy.source_strides[i][j];",
-            "source_element += c * copy.target_strides[i][j];",
+            "source_element += c * source_stride_of(d - 1u);",
+            "source_element += c * target_stride_of(d - 1u);",
         ),
         Fault(
             Kernel.EXTRACT_WINDOWS,
             "one index beyond",
-            "index - copy.begins[i][j] < copy.extents[i][j]",
-            "index - copy.begins[i][j] <= copy.extents[i][j]",
+            "index - begin_of(d) < extent_of(d)",
+            "index - begin_of(d) <= extent_of(d)",
         ),
         Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(
@@ -145,7 +145,7 @@ FAULTS = {
         Fault(
             Kernel.SHIFTED_ROWS,
             "backwards forwards",
-            "select(turn(block, copy.element_nbytes), block, is_forwards())",
+            "select(turn(block, copy.element_bytes), block, is_forwards())",
             "block",
         ),
         Fault(Kernel.ROWS, "half an element", "target_words[2u * target_element + 1u] = value.y;", ""),
@@ -318,7 +318,7 @@ def trials_of(profile: Profile) -> dict[Kernel, list[Trial]]:
 
 
 @PROFILES
-def test_trials_are_what_twins_do(profile: Profile) -> None:
+def test_trials_expect_what_reference_implementations_write(profile: Profile) -> None:
     """So that a trial that fails is the kernel's fault, and no other kernel's."""
     for trials in trials_of(profile).values():
         changed = 0

@@ -25,6 +25,7 @@ from helpers import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.plans import run_plan
 from strategies import Case, cases
 
 import wgslice as wg
@@ -36,7 +37,6 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.slice_grad import complement, plan_slice_grad
 from wgslice.plans.terms import Terms
-from wgslice.shaders.twins import run_plan
 
 LIMITS = Limits(2**27, 32, 65535)
 
@@ -91,7 +91,7 @@ PREFERRED = [
 
 @given(case=gradients(), profile=st.sampled_from([CPU, GPU, *PREFERRED]), copyable=st.booleans())
 def test_each_byte_of_a_gradient_is_written_once_or_cleared(case: Case, profile: Any, copyable: bool) -> None:
-    """The plan's twin, whatever costs least; what is no clear writes nothing twice."""
+    """The plan on reference implementations, whatever costs least; what is no clear writes nothing twice."""
     limits = replace(LIMITS, profile=profile)
     window = Window.of(*case.window[:3]).ranges(case.output.sizes)
     g = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
-from wgslice.tensors.absent import INSTEAD, REMEDY
+from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 DTYPES = ["bool", "int8", "uint16", "float16", "float32", "int64", "complex64", "complex128", "datetime64[s]"]
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,10 @@ from records import MEASURED, costs_from
 
 import wgslice as wg
 from wgslice.cli import main
+from wgslice.doctor.selftest import KernelTest
 from wgslice.kept_costs.record import figures_of
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import Limits
 from wgslice.plans.shipped import shipped
 from wgslice.tuning.measure import measure_costs, time_all
 from wgslice.tuning.table import table
@@ -72,10 +76,10 @@ def test_the_table_has_every_figure_with_its_unit() -> None:
     lines = table(costs_from(submission_s=0.000123456, clear_bytes_per_s=3.456e12)).splitlines()
     assert lines[0].split() == ["to", "submit", "and", "wait", "123", "us"]
     assert lines[4].split()[-2:] == ["3460", "GB/s"]
-    assert lines[8].split()[-5:] == ["GB/s", "written", "ns", "an", "invocation"]
+    assert lines[7].split()[-5:] == ["GB/s", "written", "ns", "an", "invocation"]
     works = costs_from().works
-    assert len(lines) == 9 + len(works)
-    for line, (name, work) in zip(lines[9:], works.items(), strict=True):
+    assert len(lines) == 8 + len(works)
+    for line, (name, work) in zip(lines[8:], works.items(), strict=True):
         *words, rate, each = line.split()
         assert " ".join(words) == name
         assert float(rate) * 1e9 == pytest.approx(work.bytes_per_s, rel=5e-3)
@@ -246,3 +250,42 @@ def test_a_driver_that_compiles_for_long_leaves_no_figure_out(
     assert found.works.keys() == known.works.keys()
     assert found.is_tuned
     assert all(work.bytes_per_s > 0 <= work.invocation_s for work in found.works.values())
+
+
+@on_one_adapter
+@pytest.mark.parametrize("slow", ["selftest", "tune"])
+def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
+    device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """The quick one runs while the slow one measures."""
+    fresh, measuring = wg.Device.request(device.adapter), list[str]()
+    writers = {"selftest": wg.selftest, "tune": wg.tune}
+
+    def measured_as(name: str, result: Any) -> Any:
+        measuring.append(name)
+        if measuring == [slow]:
+            (quick,) = writers.keys() - {slow}
+            writers[quick](fresh)
+        return result
+
+    failed = [KernelTest("slice1", 2, 1, "a wrong byte"), KernelTest("rows", 2, 0, "")]
+    monkeypatch.setattr("wgslice.doctor.selftest.run", lambda *_: measured_as("selftest", failed))
+    monkeypatch.setattr("wgslice.tuning.tune.measure_costs", lambda *_: measured_as("tune", MEASURED))
+    writers[slow](fresh)
+    assert len(measuring) == 2
+    assert fresh.limits.distrusted == {Kernel.SLICE1}
+    assert figures_of(fresh.limits.profile.costs) == figures_of(MEASURED)
+
+
+@on_one_adapter
+def test_limits_are_read_and_written_under_one_lock(device: wg.Device) -> None:
+    made = wg.Device.request(device.adapter)
+    held: list[bool] = []
+
+    def update(limits: Limits) -> Limits:
+        held.append(made.limits_lock.locked())
+        return dataclasses.replace(limits, workgroups=17)
+
+    made.update_limits(update)
+    assert held == [True]
+    assert made.limits.workgroups == 17

@@ -12,7 +12,7 @@ import pytest
 import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.tensors.absent import REMEDY
+from wgslice.tensors.uncomputed import REMEDY
 
 NUMBERS = [3, 2.5, 1j, True, np.float32(2), np.arange(3), [1, 2, 3], (0,)]
 COMPARISONS: dict[str, Callable[..., Any]] = {

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from costing import favouring
 from helpers import check_same
+from reference.plans import run_plan
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.operators.windows_arguments import inserted_windows
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.choosing import Choice
 from wgslice.plans.costs import Costs, Work
@@ -28,8 +30,6 @@ from wgslice.plans.shipped import shipped
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.ways import Way
 from wgslice.plans.windows_steps import WindowDispatch, Windows
-from wgslice.shaders.twins import run_plan
-from wgslice.tensors.windows_arguments import inserted_windows
 from wgslice.tuning.probes import probes
 from wgslice.tuning.window_probes import WindowProbe, window_probes
 
@@ -278,7 +278,6 @@ def test_whole_images_may_go_by_a_buffer_copy_each() -> None:
     plan = whole_images()
     (step,) = plan.steps
     assert str(step) == "30 buffer copies of 384 bytes: windows of contiguous words on both sides"
-    assert plan.is_contested
     assert plan.hindrances == ()
     assert "; by window_rows " in str(plan)
     assert plan.seconds == COPYING.costs.submission_s
@@ -290,9 +289,8 @@ def test_whole_images_may_go_by_a_buffer_copy_each() -> None:
         whole_images(copy_to=False),
     ):
         copied = otherwise.nbytes == 30 * 72  # of which every image begins with a word
-        assert ("buffer copies" in otherwise.summary) == otherwise.is_contested == copied
-    assert not extracted(COPYING, 64).is_contested  # rows that lie apart
-    assert kernels_of(extracted(COPYING, 64)) == ["window_rows"]
+        assert ("buffer copies" in otherwise.summary) == copied
+    assert kernels_of(extracted(COPYING, 64)) == ["window_rows"]  # rows that lie apart
 
 
 @pytest.mark.parametrize(("copy_s", "copies"), [(1e-9, True), (1e-3, False)])
@@ -305,7 +303,6 @@ def test_buffer_copies_are_taken_where_they_cost_less(copy_s: float, copies: boo
     batch, tensor = Layout.packed((COUNT, 1, 256)), Layout.packed((COUNT, 256))
     plan = plan_insert_windows(insertion, batch, tensor, 4, Terms(limits))
     assert (kernels_of(plan) == ["1000 buffer copies"]) == copies
-    assert plan.is_contested
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
@@ -375,7 +372,7 @@ def test_each_class_of_work_has_one_probe() -> None:
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("probe", list(window_probes()), ids=lambda probe: probe.work)
 def test_a_probe_is_of_its_work_and_copies_what_it_says(probe: WindowProbe, profile: Profile) -> None:
-    """Its windows by its twin, against the bytes of the tensor or of the batch."""
+    """Its windows by reference implementations, against the bytes of the tensor or of the batch."""
     limits = Limits(2**30, 32, 2**16, profile)
     for step in steps_of(probe, limits):
         assert step.work == probe.work

@@ -23,7 +23,7 @@ Move = Callable[[Any], Any]
 @pytest.fixture(autouse=True)
 def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests on a device have it as the default one."""
-    monkeypatch.setattr("wgslice.gpu.shared_devices.default_devices", [device])
+    monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
 
 
 def both(array: NDArray[Any]) -> tuple[Any, Any]:

@@ -331,7 +331,7 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
 
     monkeypatch.setattr(Device, "submit", submitting)
     monkeypatch.setattr(Device, "synchronize", waiting)
-    monkeypatch.setattr("wgslice.tensors.reading.download", downloading)
+    monkeypatch.setattr("wgslice.tensors.transfer.download", downloading)
     array = numbered(SIZES, "int64")
     z = stored(array, "chunks", chunks=(1, 1, 1), fill_value=99)
     tensor = wg.asarray(array, device=device)

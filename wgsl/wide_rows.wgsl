@@ -1,21 +1,21 @@
 // wide_rows: elements of 16 bytes, one load and one store each, row by row of the last dimension.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring elements of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` elements of the row: neighbours, or every pieces-th (see pieces)
 
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
 
 @compute @workgroup_size(workgroup_size)
 fn wide_rows(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }
     let last = copy.rank - 1u;
-    let size = copy.sizes[last / 4u][last % 4u];
-    let source_stride = copy.source_strides[last / 4u][last % 4u];
-    let target_stride = copy.target_strides[last / 4u][last % 4u];
+    let size = size_of(last);
+    let source_stride = source_stride_of(last);
+    let target_stride = target_stride_of(last);
     let place = find_place(piece.row, last);
     let first = first_unit(piece, 0u, size);
     for (var k = 0u; k < each; k++) {

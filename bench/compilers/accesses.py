@@ -8,14 +8,14 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.memory import Accesses, Trace
+from reference.plans import trace
+from reference.windows import trace_windows
 
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.memory import Accesses, Trace
-from wgslice.shaders.twins import trace
-from wgslice.shaders.windows_twins import trace_windows
 
 __all__ = [
     "READ",

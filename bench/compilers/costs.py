@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from reference.plans import trace
+from reference.windows import trace_windows
 
 from bench.compilers.accesses import WAVES, moved_nbytes, sampled
 from bench.compilers.drivers import available, compile_folder
@@ -24,8 +26,6 @@ from bench.compilers.variants import Variant, variant_of
 from wgslice.plans.costs import Work
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.twins import trace
-from wgslice.shaders.windows_twins import trace_windows
 from wgslice.tuning.measure import work_of
 from wgslice.tuning.probes import probes
 
@@ -97,8 +97,8 @@ def main() -> int:
     for probe in probes():
         dealt = []
         for step in probe.steps(PROBE_NBYTES, LIMITS):
-            dealt.append((f"{step.kernel.value}-{len(chosen)}", step))
             variant = variant_of(probe.work, step)
+            dealt.append((f"{variant.entry_point}-{len(chosen)}", step))
             is_of_windows = isinstance(step, WindowDispatch)
             chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)
         steps[probe.work] = dealt

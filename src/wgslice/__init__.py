@@ -1,5 +1,6 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wgslice import dialects
@@ -12,14 +13,13 @@ from wgslice.errors import (
     OutOfDeviceMemory,
     WindowError,
 )
-from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device
-from wgslice.gpu.process import adapters
-from wgslice.gpu.shared_devices import default_device
+from wgslice.gpu.adapter import Adapter, adapters
+from wgslice.gpu.device import Device, default_device
 from wgslice.numpy_protocol.filling import full, ones
 from wgslice.numpy_protocol.joining import concat, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.taking import take
+from wgslice.numpy_protocol.tile_offsets import tile_offsets
 from wgslice.numpy_protocol.views import flip, moveaxis, split
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
@@ -28,18 +28,22 @@ from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
-from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.streaming.stream import stream
-from wgslice.tensors.creation import arange, empty, from_buffer, zeros
+from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, zeros
+from wgslice.tensors.interchange import register
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray, from_dlpack
+from wgslice.tensors.transfer import copyto
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
-from wgslice.tensors.writing import copyto
 from wgslice.tuning.tune import Tuning, tune
 from wgslice.version import VERSION
 
 __version__ = VERSION
+
+register(  # what tensors lead to by protocols, loaded when it is asked for
+    array_api=lambda: import_module("wgslice.array_api"),
+    numpy_functions=lambda: import_module("wgslice.numpy_protocol.table"),
+)
 
 
 if not TYPE_CHECKING:  # which would take any name for an attribute

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["register"]
+__all__ = ["register", "token"]
 
 registered: set[type] = set()
 
@@ -41,3 +41,10 @@ def elements(tensor: Any, **_: Any) -> NDArray[Any]:
     """Read a tensor back, for `to_backend("numpy")`."""
     array: NDArray[Any] = tensor.numpy()
     return array
+
+
+def token(array: NDArray[Any]) -> Any:
+    """What Dask names a task by that is given an array."""
+    from dask.base import normalize_token
+
+    return normalize_token(array)

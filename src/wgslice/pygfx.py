@@ -21,10 +21,10 @@ from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.usages import BufferUsage, TextureUsage
+from wgslice.gpu.protocols import BufferUsage, TextureUsage
 from wgslice.tensors.creation import empty, from_buffer
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.writing import copyto
+from wgslice.tensors.transfer import copyto
 
 __all__ = ["device", "to_buffer", "to_texture", "update"]
 

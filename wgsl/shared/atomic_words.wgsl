@@ -1,10 +1,16 @@
-// atomic_words: source and target as words, of which several invocations may write parts at a time.
+// atomic_words: the target as words that several invocations may write, each its own bits.
 
-@group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
 // Change the bits of a word that are set in a mask.
 fn write_bits(word: u32, value: u32, mask: u32) {
-    // Nobody else changes these bits, so flipping those that differ sets them, whatever happens to the rest.
+    // No other invocation changes these bits: flipping those that differ sets them, whatever happens to the others.
     atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
+}
+
+fn write_narrow(target_element: u32, value: u32) {
+    let bits = 8u * element_bytes;
+    let shift = target_element % elements_per_word() * bits;
+    let mask = extractBits(0xffffffffu, 0u, bits);
+    write_bits(target_element / elements_per_word(), value << shift, mask << shift);
 }

@@ -1,6 +1,6 @@
 // blocks: source and target as blocks of 16 bytes, bytes counted from the start of the binding.
 
-override whole_words: bool; // whether elements are known to be whole words, so that nothing is shifted inside of one
+override whole_words: bool = false; // whether all elements are whole words: nothing is shifted inside of a word
 
 @group(0) @binding(1) var<storage, read> source_blocks: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_blocks: array<vec4<u32>>;
@@ -35,15 +35,15 @@ fn block_at(source: u32) -> vec4<u32> {
 }
 
 // The same elements, of 1 to 16 bytes, in reverse order.
-fn turn(block: vec4<u32>, element_nbytes: u32) -> vec4<u32> {
-    let words = select(block.wzyx, block.zwxy, element_nbytes == 8u);
+fn turn(block: vec4<u32>, element_bytes: u32) -> vec4<u32> {
+    let words = select(block.wzyx, block.zwxy, element_bytes == 8u);
     if (whole_words) {
-        return select(words, block, element_nbytes == 16u);
+        return select(words, block, element_bytes == 16u);
     }
-    let half = vec4(select(0u, 16u, element_nbytes < 4u)); // bits
+    let half = vec4(select(0u, 16u, element_bytes < 4u)); // bits
     let halves = (words >> half) | (words << half);
     let bytes = ((halves >> vec4(8u)) & vec4(0x00ff00ffu)) | ((halves << vec4(8u)) & vec4(0xff00ff00u));
-    return select(halves, bytes, element_nbytes == 1u);
+    return select(halves, bytes, element_bytes == 1u);
 }
 
 // The bytes before `stop`, 0 to 16, of a block.
@@ -56,4 +56,22 @@ fn below(stop: u32) -> vec4<u32> {
 // The bytes `start` to before `stop`, 0 to 16, of a block.
 fn mask(start: u32, stop: u32) -> vec4<u32> {
     return below(stop) & ~below(start);
+}
+
+// The bytes of a block that lie in a row.
+fn mask_of(extent: Extent, block: u32) -> vec4<u32> {
+    let base = block * 16u;
+    return mask(max(extent.start, base) - base, min(extent.stop, base + 16u) - base);
+}
+
+// The bytes of a block from `start` on, which lies in it, before it or after it.
+fn mask_from(start: u32, block: u32) -> vec4<u32> {
+    let base = block * 16u;
+    return mask(clamp(start, base, base + 16u) - base, 16u);
+}
+
+// A block that holds bytes of a row, bytes of the next, and others, which keep their value.
+fn write_edge(block: u32, row: vec4<u32>, row_mask: vec4<u32>, next: vec4<u32>, next_mask: vec4<u32>) {
+    let kept = target_blocks[block] & ~(row_mask | next_mask);
+    target_blocks[block] = kept | (row & row_mask) | (next & next_mask);
 }

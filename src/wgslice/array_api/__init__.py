@@ -23,7 +23,7 @@ from wgslice.array_api.data_types import *
 from wgslice.array_api.manipulation import *
 from wgslice.array_api.manipulation import lib as lib  # not of the standard: xarray looks for it here
 from wgslice.numpy_protocol.moving import pad as pad  # as well
-from wgslice.tensors.absent import refused
+from wgslice.tensors.uncomputed import refused
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # each is a part of the next
 __array_api_version__ = VERSIONS[-1]

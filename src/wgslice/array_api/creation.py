@@ -14,11 +14,10 @@ from numpy.typing import DTypeLike
 
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.numpy_protocol import filling
 from wgslice.numpy_protocol.filling import like
-from wgslice.tensors import creation, uploading
+from wgslice.tensors import creation
 from wgslice.tensors.tensor import Tensor
 
 __all__ = [
@@ -52,7 +51,7 @@ def asarray(
     objects and sequences of tensors.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
-    return uploading.asarray(obj, device=device, dtype=kind, copy=copy)
+    return creation.asarray(obj, device=device, dtype=kind, copy=copy)
 
 
 def arange(
@@ -89,7 +88,7 @@ def linspace(
     """
     with named("linspace"):
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
-    return uploading.asarray(array, device=device)
+    return creation.asarray(array, device=device)
 
 
 def eye(
@@ -173,4 +172,4 @@ def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None
             return x.copy() if copy else x
         if copy is False:
             raise BufferError("elements cannot go to a device without a copy: leave copy=False out")
-    return uploading.from_dlpack(x, device)
+    return creation.from_dlpack(x, device)

@@ -12,11 +12,10 @@ from wgslice.arguments import MAX_RANK
 from wgslice.array_api.data_types import DTYPES
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device, default_device
+from wgslice.gpu.device import Device, checked_device, default_device
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = [
     "astype",

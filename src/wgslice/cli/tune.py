@@ -10,7 +10,7 @@ from typing import Any
 import wgslice as wg
 from wgslice.cli.progress import progress_bar
 from wgslice.gpu.adapter import Adapter, choose_adapter
-from wgslice.gpu.profile import profile_for
+from wgslice.gpu.limits import profile_for
 from wgslice.kept_costs.record import figures_of
 from wgslice.kept_costs.store import VARIABLE, find, folder, forget, say
 from wgslice.kept_costs.subject import Subject

@@ -13,7 +13,7 @@ from wgslice.directml.operators import CheckedOperator
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.recording import Operand, record
+from wgslice.gpu.recording import BoundLayout, record
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 
@@ -113,7 +113,7 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                 check_alive(self.device, buffer)
         for *bindings, nbytes in copies:
             read, written = (
-                Operand(buffer, Layout.packed((nbytes,), start), itemsize=1) for buffer, start in bindings
+                BoundLayout(buffer, Layout.packed((nbytes,), start), itemsize=1) for buffer, start in bindings
             )
             record(self.device, encoder, plan_copy, read, written)
 

@@ -6,7 +6,7 @@ import os
 import platform
 from importlib.metadata import version
 
-from wgslice.gpu.process import native_version
+from wgslice.gpu.native import native_version
 from wgslice.kept_costs.processor import processor
 from wgslice.version import VERSION
 

@@ -12,8 +12,7 @@ from wgslice.doctor.quirks import Quirk, quirks_of
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.doctor.speeds import Speed, speeds_of
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import default_device
+from wgslice.gpu.device import Device, default_device
 
 __all__ = ["Report", "examine"]
 

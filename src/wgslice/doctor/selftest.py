@@ -16,8 +16,7 @@ from wgslice.doctor.trials import Trial, run_trials
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import named
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.translation import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits

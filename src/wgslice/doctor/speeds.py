@@ -12,8 +12,8 @@ from wgslice.gpu.device import Device
 from wgslice.operators.explain import explain
 from wgslice.tensors.creation import empty
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.transfer import copyto
 from wgslice.tensors.views import permute
-from wgslice.tensors.writing import copyto
 
 __all__ = ["Speed", "speeds_of"]
 

@@ -1,7 +1,8 @@
-"""A GPU device: its adapter, its limits, its buffers."""
+"""GPU devices: adapter, limits and buffers of one, and those that a process shares."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from functools import cached_property
@@ -10,21 +11,26 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError
-from wgslice.gpu.adapter import Adapter, choose_adapter, describe_adapter, install_advice, redirected
-from wgslice.gpu.least_limits import check_limits
+from wgslice.gpu.adapter import (
+    Adapter,
+    adapters,
+    check_process,
+    choose_adapter,
+    describe_adapter,
+    devices_in_use,
+    install_advice,
+    process_lock,
+    redirected,
+)
+from wgslice.gpu.limits import check_limits, profile_for
 from wgslice.gpu.native import check_valid
 from wgslice.gpu.pipelines import Pipelines
-from wgslice.gpu.process import adapters, check_process, devices_in_use, process_lock
-from wgslice.gpu.profile import profile_for
-from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
-from wgslice.gpu.staging import Staging
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.translation import LOST, translated_errors
-from wgslice.gpu.usages import BufferUsage
 from wgslice.gpu.waiting import wait_done
-from wgslice.plans.costs import Figure
 from wgslice.plans.profiles import PATTERN_NBYTES, Limits
 
-__all__ = ["WRAPPED", "Device"]
+__all__ = ["WRAPPED", "Device", "checked_device", "default_device", "named_device"]
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
@@ -70,8 +76,7 @@ class Device:
             profile=profile_for(self.adapter),
         )
         self.limits_lock = Lock()
-        self.untried = set(Figure)  # what nobody has looked at yet on this machine
-        self.staging = Staging(wgpu_device)
+        self.staging: list[Buffer] = []  # unmapped buffers that readback goes through, kept to be used again
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
@@ -241,3 +246,55 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
+
+
+default_devices: list[Device] = []  # the one, once it is made
+shared_devices: list[Device] = []  # one an adapter at most
+
+
+def default_device() -> Device:
+    """Get the device that is used where none is given; made once, then shared, until it is lost.
+
+    The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
+    is the best of this machine. Of several that fit `#1` behind that part is the second: `nvidia#1`.
+
+    Raises
+    ------
+    NoAdapterError
+        This machine has no adapter, or none that fits WGSLICE_ADAPTER.
+    """
+    with process_lock:
+        if not default_devices or default_devices[0].is_lost():
+            default_devices[:] = [named_device(os.environ.get("WGSLICE_ADAPTER"))]
+        return default_devices[0]
+
+
+def named_device(name: str | None) -> Device:
+    """The shared device of the best adapter that has a name, made where there is none or it is lost."""
+    with process_lock:
+        adapter = choose_adapter(adapters(), name)
+        for device in (*default_devices, *shared_devices):
+            if is_on(device, adapter) and not device.is_lost():
+                return device
+        made = Device.request(name)
+        shared_devices[:] = [*(device for device in shared_devices if not is_on(device, adapter)), made]
+        return made
+
+
+def is_on(device: Device, adapter: Adapter) -> bool:
+    """Whether a device is one of an adapter: of two equal GPUs of this very one."""
+    return device.adapter.handle is adapter.handle
+
+
+def checked_device(device: Device | str | None) -> Device:
+    """The device that is given, or the shared one of a name, or the default one for None."""
+    if device is None:
+        return default_device()
+    if isinstance(device, str):
+        return named_device(device)
+    if not isinstance(device, Device):
+        raise TypeError(
+            f"device is of type {type(device).__name__}: must be a Device, which Device.request and "
+            "Device.wrap make, or a part of an adapter's name or backend"
+        )
+    return device

@@ -8,11 +8,11 @@ from typing import Any
 
 from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
+from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.process import check_process
-from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice
+from wgslice.gpu.native import owner_of
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.translation import translated_errors
-from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 
 __all__ = [
@@ -134,9 +134,3 @@ def is_encoder(value: object) -> bool:
     import wgpu
 
     return isinstance(value, wgpu.GPUCommandEncoder)
-
-
-def owner_of(handle: Buffer | CommandEncoder) -> GPUDevice:
-    """The wgpu device of a buffer or encoder; wgpu-py has no public name for it."""
-    owner: GPUDevice = handle._device  # type: ignore[union-attr]  # and so the protocols have none
-    return owner

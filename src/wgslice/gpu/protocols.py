@@ -1,16 +1,17 @@
-"""wgpu's objects as this package uses them: wgpu ships no types, so these are what the type checker sees."""
+"""wgpu's objects and usage bits as this package uses them: wgpu ships no types of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from threading import Event
 from typing import Any, Protocol
 
 __all__ = [
+    "COMPUTE_STAGE",
     "BindGroup",
     "BindGroupLayout",
     "Buffer",
+    "BufferUsage",
     "CommandBuffer",
     "CommandEncoder",
     "ComputePass",
@@ -20,7 +21,30 @@ __all__ = [
     "Pipeline",
     "Queue",
     "ShaderModule",
+    "TextureUsage",
 ]
+
+# Plain integers, quicker to test than wgpu's flags; WebGPU fixes their values.
+COMPUTE_STAGE = 0x4  # of a binding's visibility
+
+
+class BufferUsage:
+    """What a buffer may be used for."""
+
+    MAP_READ = 0x1
+    COPY_SRC = 0x4
+    COPY_DST = 0x8
+    INDEX = 0x10
+    VERTEX = 0x20
+    UNIFORM = 0x40
+    STORAGE = 0x80
+
+
+class TextureUsage:
+    """What a texture may be used for."""
+
+    COPY_DST = 0x2
+    TEXTURE_BINDING = 0x4
 
 
 class Pipeline(Protocol):
@@ -49,8 +73,6 @@ class CommandBuffer(Protocol):
 
 class MapPromise(Protocol):
     """A wgpu.GPUPromise of a buffer that is being mapped."""
-
-    _thread_event: Event  # set once the mapping is done, or has failed
 
     def sync_wait(self) -> None:
         """Wait for it; an error where it has failed."""
@@ -191,10 +213,3 @@ class GPUDevice(Protocol):
 
     def create_command_encoder(self) -> CommandEncoder:
         """Begin to record."""
-
-    @property
-    def _internal(self) -> object:
-        """wgpu-native's pointer to the device."""
-
-    def _poll_wait(self) -> None:
-        """Wait until all that is submitted is done."""

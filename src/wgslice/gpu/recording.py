@@ -7,30 +7,26 @@ from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.first_look import planned_after_a_look
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.pipelines import Bound, Command, Place
-from wgslice.gpu.protocols import BindGroup, Buffer, CommandEncoder, ComputePass
+from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.gpu.translation import translated_errors
-from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory
-from wgslice.plans.terms import Table, Terms, seat
+from wgslice.plans.terms import Table, Terms, rebase
 
 __all__ = [
     "SIDES",
-    "Operand",
-    "Placed",
+    "BoundLayout",
     "Planning",
     "Recorder",
     "check_bindable",
     "place",
     "record",
-    "record_placed",
     "run",
     "run_copies",
     "run_copy",
@@ -41,20 +37,20 @@ Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
 SIDES = ("input", "output", "offsets")  # callers' memories, as errors call them
 
 
-class Operand(NamedTuple):
-    """One side of a copy, or offsets of windows: a buffer and the layout of elements in it."""
+class BoundLayout(NamedTuple):
+    """A layout in a buffer: one side of a copy, or offsets of windows."""
 
     buffer: Buffer
-    layout: Layout
+    layout: Layout  # of elements, counted from `offset_nbytes`
     itemsize: int  # bytes an element
     fresh: bool = False  # whether the buffer was made a moment ago, so that no caller can have spoiled it
+    offset_nbytes: int = 0  # in the buffer, a possible offset of a binding
 
-
-class Placed(NamedTuple):
-    """A plan, and the buffers that callers bring, by the memories they stand for."""
-
-    plan: Plan
-    places: Sequence[Place]
+    @classmethod
+    def packed(cls, device: Device, sizes: Sequence[int], itemsize: int) -> BoundLayout:
+        """A packed layout in a new buffer."""
+        layout = Layout.packed(sizes)
+        return cls(device.create_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
 
 
 class Recorder:
@@ -66,10 +62,10 @@ class Recorder:
         self.compute_pass: ComputePass | None = None
 
     def copy(
-        self, planner: Planner, source: Operand, target: Operand, *, planning: Planning = planned
+        self, planner: Planner, source: BoundLayout, target: BoundLayout, *, planning: Planning = planned
     ) -> None:
         """Plan and record between buffers that have been checked."""
-        plan, places = place(self.device, planner, source, target, planning=planning)
+        plan, places = place(self.device.limits, planner, source, target, planning=planning)
         self.add(plan, self.device.pipelines.prepare(plan), places)
 
     def add(self, plan: Plan, commands: Sequence[Command], places: Sequence[Place]) -> None:
@@ -124,7 +120,7 @@ class Recorder:
             )
 
 
-def run_copy(device: Device, source: Operand, target: Operand) -> None:
+def run_copy(device: Device, source: BoundLayout, target: BoundLayout) -> None:
     """Copy on the GPU, without waiting for it."""
     run(device, plan_copy, source, target)
 
@@ -132,9 +128,9 @@ def run_copy(device: Device, source: Operand, target: Operand) -> None:
 def run(
     device: Device,
     planner: Planner,
-    source: Operand,
-    target: Operand,
-    offsets: Operand | None = None,
+    source: BoundLayout,
+    target: BoundLayout,
+    offsets: BoundLayout | None = None,
     *,
     planning: Planning = planned,
 ) -> None:
@@ -144,7 +140,7 @@ def run(
     device.submit(encoder)
 
 
-def run_copies(device: Device, copies: Iterable[tuple[Operand, Operand]]) -> None:
+def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
     """Copy one after the other in one submission, between buffers that have been checked; no wait for it."""
     recorder = Recorder(device, device.create_encoder())
     for source, target in copies:
@@ -157,90 +153,79 @@ def record(
     device: Device,
     encoder: CommandEncoder,
     planner: Planner,
-    source: Operand,
-    target: Operand,
-    offsets: Operand | None = None,
+    source: BoundLayout,
+    target: BoundLayout,
+    offsets: BoundLayout | None = None,
     *,
     planning: Planning = planned,
-) -> None:
-    """Plan, and record into an encoder; what is refused records nothing."""
-    operands = (source, target) if offsets is None else (source, target, offsets)
-    made = [memory for memory, operand in enumerate(operands) if operand.fresh]
-    check_bindable(device, [operand.buffer for operand in operands], made)
-    placed = place(device, planner, source, target, offsets, planning=planning)
-    record_placed(device, encoder, placed, device.pipelines.prepare(placed.plan), made)
-
-
-def check_bindable(device: Device, buffers: Sequence[Buffer], made: Sequence[int]) -> None:
-    """Refuse callers' buffers that cannot be bound; of the memories `made` they were made a moment ago."""
-    for memory, buffer in enumerate(buffers):
-        if memory not in made:
-            with named(SIDES[memory]):
-                check_usable(device, buffer)
-
-
-def record_placed(
-    device: Device,
-    encoder: CommandEncoder,
-    placed: Placed,
-    commands: Sequence[Command],
-    made: Sequence[int],
+    limits: Limits | None = None,
     check: Callable[[Device, Buffer], None] = check_alive,
 ) -> None:
-    """Record a plan's commands; `check` looks at the callers' buffers that no bind group looks at."""
-    plan, places = placed
+    """Plan, and record into an encoder; what is refused records nothing.
+
+    `limits` are the device's unless others are given; `check` looks at the callers' buffers that no bind
+    group looks at.
+    """
+    check_bindable(device, source, target, offsets)
+    plan, places = place(limits or device.limits, planner, source, target, offsets, planning=planning)
+    commands = device.pipelines.prepare(plan)
+    sides = source, target, offsets
     for memory in plan.unbound:
-        if memory not in made:
+        side = sides[memory]
+        if side is not None and not side.fresh:
             with named(SIDES[memory]):
-                check(device, places[memory].buffer)
+                check(device, side.buffer)
     recorder = Recorder(device, encoder)
     try:
         recorder.add(plan, commands, places)
     except ValueError:
-        check_sides(device, places)
+        for name, (buffer, _) in zip(SIDES, places, strict=False):
+            with named(name):
+                check_alive(device, buffer)
         raise
     recorder.end()
 
 
-def check_sides(device: Device, places: Sequence[Place]) -> None:
-    """Say of the first callers' buffer that has been destroyed which it is."""
-    for side, (buffer, _) in zip(SIDES, places, strict=False):
-        with named(side):
-            check_alive(device, buffer)
+def check_bindable(device: Device, *sides: BoundLayout | None) -> None:
+    """Refuse callers' buffers that cannot be bound."""
+    for name, side in zip(SIDES, sides, strict=False):
+        if side is not None and not side.fresh:
+            with named(name):
+                check_usable(device, side.buffer)
 
 
 def place(
-    device: Device,
+    limits: Limits,
     planner: Planner,
-    source: Operand,
-    target: Operand,
-    offsets: Operand | None = None,
+    source: BoundLayout,
+    target: BoundLayout,
+    offsets: BoundLayout | None = None,
     *,
     planning: Planning = planned,
-) -> Placed:
+) -> tuple[Plan, list[Place]]:
     """The plan for buffers, and where in them it counts from."""
-    limits, itemsize = device.limits, source.itemsize
-    read = seat(source.layout, itemsize, source.buffer.size, limits)
-    written = seat(target.layout, itemsize, target.buffer.size, limits)
-    places = [Place(source.buffer, read.base), Place(target.buffer, written.base)]
+    itemsize = source.itemsize
+    read, written = rebase(source.layout, itemsize, limits), rebase(target.layout, itemsize, limits)
+    bases = source.offset_nbytes + read.base, target.offset_nbytes + written.base
+    places = [Place(source.buffer, bases[0]), Place(target.buffer, bases[1])]
     table = None
     if offsets is not None:
-        held = seat(offsets.layout, offsets.itemsize, offsets.buffer.size, limits)
-        places.append(Place(offsets.buffer, held.base))
-        copy_from = bool(offsets.buffer.usage & BufferUsage.COPY_SRC)
-        in_output = offsets.buffer is target.buffer
-        table = Table(held.layout, offsets.itemsize, copy_from, held.room_nbytes, in_output)
-
-    def plan_for(limits: Limits) -> Plan:
-        terms = Terms(
-            limits,
-            bool(source.buffer.usage & BufferUsage.COPY_SRC),
-            bool(target.buffer.usage & BufferUsage.COPY_DST),
-            read.room_nbytes,
-            written.room_nbytes,
-            source.buffer is target.buffer,
-            table,
+        held = rebase(offsets.layout, offsets.itemsize, limits)
+        places.append(Place(offsets.buffer, offsets.offset_nbytes + held.base))
+        table = Table(
+            held.layout,
+            offsets.itemsize,
+            bool(offsets.buffer.usage & BufferUsage.COPY_SRC),
+            held.capacity_nbytes(offsets.buffer.size - offsets.offset_nbytes),
+            offsets.buffer is target.buffer,
         )
-        return planning(planner, read.layout, written.layout, itemsize, terms)
-
-    return Placed(planned_after_a_look(device, plan_for), places)
+    terms = Terms(
+        limits,
+        bool(source.buffer.usage & BufferUsage.COPY_SRC),
+        bool(target.buffer.usage & BufferUsage.COPY_DST),
+        read.capacity_nbytes(source.buffer.size - source.offset_nbytes),
+        written.capacity_nbytes(target.buffer.size - target.offset_nbytes),
+        source.buffer is target.buffer,
+        table,
+    )
+    return planning(planner, read.layout, written.layout, itemsize, terms), places

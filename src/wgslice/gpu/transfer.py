@@ -1,18 +1,21 @@
-"""Bytes between NumPy arrays and buffers."""
+"""Bytes between the host's memory and buffers."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import whole_words
 from wgslice.gpu.device import Device
-from wgslice.gpu.protocols import Buffer, CommandEncoder
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
 from wgslice.gpu.translation import translated_errors
-from wgslice.gpu.waiting import wait_mapped
-from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
+from wgslice.gpu.waiting import begin_mapping, wait_for_mapping, wait_mapped
+from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
-__all__ = ["download", "upload"]
+__all__ = ["Readback", "download", "upload"]
 
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
@@ -57,13 +60,61 @@ def download(
             chunk[...] = mapped[max(offset_nbytes - position, 0) :][: chunk.size]
             del mapped  # it dangles once the buffer is unmapped
             staging.unmap()
-            device.staging.give_back(staging)
+            keep_staging(device, staging)
             staging = next_staging
 
 
 def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int, encoder: CommandEncoder) -> Buffer:
     """Submit the copy of a chunk of a buffer into a staging buffer."""
-    staging = device.staging.take()
+    staging = take_staging(device)
     encoder.copy_buffer_to_buffer(buffer, position, staging, 0, min(STAGING_NBYTES, stop - position))
     device.submit(encoder)
     return staging
+
+
+def take_staging(device: Device) -> Buffer:
+    """Take an unmapped buffer of STAGING_NBYTES to copy to and then map, one used before if there is one."""
+    try:
+        return device.staging.pop()  # a list's pop is one step: threads need no lock
+    except IndexError:
+        usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
+        buffer: Buffer = device.wgpu_device.create_buffer(size=STAGING_NBYTES, usage=usage)
+        return buffer
+
+
+def keep_staging(device: Device, buffer: Buffer) -> None:
+    """Keep an unmapped buffer for the next one to take, unless there are enough."""
+    if len(device.staging) < MOST_STAGING:
+        device.staging.append(buffer)
+
+
+class Readback:
+    """A staging buffer of a size of one's own, for the bytes of one thing at a time."""
+
+    def __init__(self, device: Device, nbytes: int) -> None:
+        self.device = device
+        self.nbytes = 0
+        self.mapping: MapPromise | None = None
+        usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
+        with translated_errors:
+            self.staging: Buffer = device.wgpu_device.create_buffer(size=whole_words(nbytes), usage=usage)
+
+    def begin(self, buffer: Buffer, nbytes: int) -> None:
+        """Submit a copy of a buffer's first bytes; another thread may read it."""
+        encoder = self.device.create_encoder()
+        with translated_errors:
+            encoder.copy_buffer_to_buffer(buffer, 0, self.staging, 0, whole_words(nbytes))
+            self.device.submit(encoder)
+            self.mapping = begin_mapping(self.staging, whole_words(nbytes), self.device.is_lost)
+        self.nbytes = nbytes
+
+    @contextmanager
+    def read(self) -> Iterator[NDArray[np.uint8]]:
+        """Wait for what was begun; the bytes are gone at the end."""
+        assert self.mapping is not None
+        wait_for_mapping(self.mapping, self.device.is_lost)
+        try:
+            mapped = self.staging.read_mapped(0, whole_words(self.nbytes), copy=False)
+            yield np.frombuffer(mapped, np.uint8)[: self.nbytes]
+        finally:
+            self.staging.unmap()

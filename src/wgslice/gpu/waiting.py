@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from time import perf_counter, sleep
 
 from wgslice.errors import DeviceLostError
-from wgslice.gpu.native import queue_is_empty
+from wgslice.gpu.native import mapping_event, poll_wait, queue_is_empty
 from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise
 from wgslice.gpu.translation import LOST
 
@@ -78,8 +78,7 @@ def wait_done(wgpu_device: GPUDevice, is_lost: Callable[[], bool]) -> None:
     """Wait until all submitted work is done: first by polls without a thread, which end most waits."""
     if is_soon_done(wgpu_device):
         return
-    # wgpu-py 0.32 has no public wait but mapping a buffer, which takes 0.1 ms more
-    wait = Wait(wgpu_device._poll_wait)
+    wait = Wait(partial(poll_wait, wgpu_device))
     try:
         waiter = idle.pop()
     except IndexError:
@@ -119,7 +118,7 @@ def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> 
 def wait_for_mapping(mapping: MapPromise, is_lost: Callable[[], bool]) -> None:
     """Wait until the CPU can read what was asked for."""
     with telling_of_loss(is_lost):
-        if not outlived(mapping._thread_event.wait, is_lost):
+        if not outlived(mapping_event(mapping).wait, is_lost):
             raise DeviceLostError(LOST)
         mapping.sync_wait()
 

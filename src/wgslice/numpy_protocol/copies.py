@@ -16,7 +16,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.recording import Operand, run_copies
+from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
 from wgslice.plans.assembling import Stage, stages
 from wgslice.plans.borders import border_parts
@@ -24,9 +24,9 @@ from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.segments import padded, tiled
 from wgslice.plans.triangles import lower_triangle
 from wgslice.rearrange import parts
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor, allocate
-from wgslice.tensors.uploading import asarray
 
 __all__ = [
     "Copies",
@@ -66,7 +66,7 @@ class Copies:
     def __init__(self, sources: Mapping[str, Tensor]) -> None:
         self.sources = sources  # by what errors call them
         self.device = next(iter(sources.values())).device
-        self.operands: list[tuple[Operand, Operand]] = []
+        self.bound_layouts: list[tuple[BoundLayout, BoundLayout]] = []
 
     def __enter__(self) -> Copies:
         return self
@@ -75,8 +75,8 @@ class Copies:
         if kind is None:
             for name, source in self.sources.items():
                 check_readable(self.device, source, name)
-            if self.operands:
-                run_copies(self.device, self.operands)
+            if self.bound_layouts:
+                run_copies(self.device, self.bound_layouts)
 
     def empty(self, sizes: Sequence[int], dtype: DType) -> Tensor:
         """Make a packed tensor of zeros."""
@@ -89,8 +89,8 @@ class Copies:
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
         if written.size:
-            self.operands.append(
-                (source.operand._replace(layout=read), target.operand._replace(layout=written))
+            self.bound_layouts.append(
+                (source.bound_layout._replace(layout=read), target.bound_layout._replace(layout=written))
             )
 
 

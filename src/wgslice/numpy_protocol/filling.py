@@ -15,7 +15,7 @@ from wgslice.gpu.device import Device
 from wgslice.tensors.creation import default_element, empty
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.writing import as_assigned, write
+from wgslice.tensors.transfer import as_assigned, write
 
 __all__ = ["full", "like", "ones"]
 

@@ -20,7 +20,7 @@ from wgslice.plans.segments import MODES, rolled
 from wgslice.rearrange import repeated, reshaped, unsqueezed
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
-from wgslice.tensors.writing import as_assigned
+from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["pad", "repeat", "roll", "tile", "tril", "triu"]
 

@@ -22,12 +22,12 @@ from wgslice.numpy_protocol import joining, moving, views
 from wgslice.numpy_protocol.filling import full, like, ones
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.rearrange import reshaped
-from wgslice.tensors import uploading, writing
+from wgslice.tensors import creation, transfer
 from wgslice.tensors import views as of_tensors
-from wgslice.tensors.absent import INSTEAD, refused, remedy_of
 from wgslice.tensors.creation import empty, zeros
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
 __all__ = ["FUNCTIONS", "LIKE", "call_function", "pointer"]
 
@@ -64,7 +64,7 @@ def tensors_of(arrays: Iterable[Any], dtype: Any = None) -> list[Tensor]:
     for number, each in enumerate(given):
         check_dtype(f"the dtype of arrays[{number}]", each.dtype, first.dtype)
     return [
-        each if isinstance(each, Tensor) else uploading.asarray(each, device=first.device) for each in given
+        each if isinstance(each, Tensor) else creation.asarray(each, device=first.device) for each in given
     ]
 
 
@@ -170,7 +170,7 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
         raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
     if where is not True:
         raise TypeError(f"where is of type {type(where).__name__}: must be left out; dst[mask] = src does it")
-    writing.copyto(dst, src)
+    transfer.copyto(dst, src)
 
 
 PAD_OPTION = {  # NumPy's, by mode
@@ -297,7 +297,7 @@ def asarray(
 ) -> Tensor:
     """Upload what is no tensor; a tensor of the device as it is."""
     check_row_major(order, np.shape(a) if order in ("F", "f") else ())
-    return uploading.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
+    return creation.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
 
 
 def array(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import distinct_axes, int64_of
 from wgslice.errors import named
 from wgslice.numpy_protocol.copies import check_readable
-from wgslice.tensors.indices import indices_held
+from wgslice.tensors.indexing import indices_held
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy
 

@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
-from wgslice.gpu.adapter import choose_adapter
-from wgslice.gpu.device import Device
-from wgslice.gpu.process import adapters
-from wgslice.gpu.shared_devices import default_device, named_device
+from wgslice.gpu.adapter import adapters, choose_adapter
+from wgslice.gpu.device import Device, default_device, named_device
 from wgslice.onnx.graph import Input
 from wgslice.onnx.known import UnsupportedOperatorError, origins_given, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options

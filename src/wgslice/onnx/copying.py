@@ -19,7 +19,7 @@ from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.indexed_windows import indexed_windows
 from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.rearrange import repeated_to, unsqueezed
-from wgslice.tensors.writing import as_assigned
+from wgslice.tensors.transfer import as_assigned
 
 __all__ = [
     "concat",

@@ -18,8 +18,8 @@ from wgslice.onnx.known import fits_host
 from wgslice.onnx.running import Names, readable, run_node
 from wgslice.onnx.values import MemoryUse, Value, each
 from wgslice.onnx.workspace import Workspace
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = ["Inputs", "PreparedModel", "check_no_options"]
 

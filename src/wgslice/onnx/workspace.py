@@ -15,7 +15,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Operand, Planning, Recorder
+from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.onnx.values import MemoryUse, Nested, Slot, Value, needed_nbytes, taking_turns, values_of
@@ -23,8 +23,8 @@ from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 
 __all__ = ["Workspace"]
 
@@ -140,7 +140,8 @@ class Workspace:
             for label, planner, source, target, planning in self.tasks:
                 with named(label):
                     read, written = (
-                        Operand(side.buffer, side.layout, side.dtype.itemsize) for side in (source, target)
+                        BoundLayout(side.buffer, side.layout, side.dtype.itemsize)
+                        for side in (source, target)
                     )
                     recorder.copy(planner, read, written, planning=planning)
             recorder.end()

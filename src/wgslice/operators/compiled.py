@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.first_look import planned_after_a_look
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
-from wgslice.gpu.pipelines import Command
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import Placed, check_bindable, record_placed
-from wgslice.operators.planned import PlannedOperator, Seating
-from wgslice.operators.sockets import Binding
+from wgslice.gpu.recording import check_bindable, place, record
+from wgslice.operators.binding import Binding, PlannedOperator
+from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES
-from wgslice.plans.steps import Memory
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["CompiledOperator"]
-
-
-class Way(NamedTuple):
-    """What runs on one seating."""
-
-    plan: Plan
-    commands: tuple[Command, ...]
 
 
 class CompiledOperator:
@@ -57,14 +47,17 @@ class CompiledOperator:
         self.output = planned.output
         self.offsets = planned.offsets
         self._planned = planned
+        self._limits = self.device.limits
+        self._aligned = planned.aligned(self._limits)
         with named(self.name):
-            self._aligned_way = self._make_way(planned.aligned)
-        self._other_way = lru_cache(maxsize=MOST_PLACES)(self._make_way)
+            self._plan = plan_anew(*self._aligned)
+            self.device.pipelines.prepare(self._plan)  # so that no recording waits for them
+        self._other_plans = lru_cache(maxsize=MOST_PLACES)(plan_anew)
 
     @property
     def plan(self) -> Plan:
         """What runs on aligned bindings, and why."""
-        return self._aligned_way.plan
+        return self._plan
 
     def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
         """Tell what runs on some bindings, and why.
@@ -86,9 +79,11 @@ class CompiledOperator:
             A binding is too small, misaligned, without STORAGE, or not as described.
         """
         with named(self.name):
-            places, seating = self._planned.seat(input, output, offsets)
-            check_bindable(self.device, [place.buffer for place in places], [])
-            return self._way(seating).plan
+            bound = self._planned.bind(input, output, offsets)
+            check_bindable(self.device, *bound)
+            plan, _ = place(self._limits, self._planned.planner, *bound, planning=self._planning)
+            self.device.pipelines.prepare(plan)
+            return plan
 
     def __call__(self, x: Tensor, out: Tensor | None = None, *, offsets: Tensor | None = None) -> Tensor:
         """Run on a tensor.
@@ -118,14 +113,14 @@ class CompiledOperator:
         """
         with named(self.name):
             check_tensor("x", x)
-            made = [Memory.OUTPUT] if out is None else []
+            fresh = out is None
             if out is None:
                 self._check_unpadded()
                 buffer = self.device.create_buffer(self.output.nbytes)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
             encoder = self.device.create_encoder()
-            self._record(encoder, (x, out, offsets), made, check_alive)
+            self._record(encoder, (x, out, offsets), fresh, check_alive)
             self.device.submit(encoder)
         return out
 
@@ -170,7 +165,7 @@ class CompiledOperator:
         first, not that the device is gone.
         """
         with named(self.name):
-            self._record(encoder, (input, output, offsets), [], check_still_alive)
+            self._record(encoder, (input, output, offsets), False, check_still_alive)
 
     def __repr__(self) -> str:
         sides = f"{self.input.dtype} {self.input.sizes} -> {self.output.sizes}"
@@ -190,23 +185,27 @@ class CompiledOperator:
         self,
         encoder: CommandEncoder,
         bindings: tuple[Binding, Binding, Binding | None],
-        made: Sequence[Memory],
+        fresh: bool,
         check: Callable[[Device, Buffer], None],
     ) -> None:
-        """Record what runs on bindings, of which the memories `made` were made a moment ago."""
-        places, seating = self._planned.seat(*bindings)
+        """Record what runs on bindings, of which a `fresh` output was made a moment ago."""
+        source, target, offsets = self._planned.bind(*bindings)
         check_encoder(self.device, encoder)
-        check_bindable(self.device, [place.buffer for place in places], made)
-        if made and self._planned.planner_on_zeros is not None:  # a new buffer is zero
-            seating = seating._replace(zeroed=True)
-        plan, commands = self._way(seating)
-        record_placed(self.device, encoder, Placed(plan, places), commands, made, check)
+        planner = self._planned.planner
+        if fresh and self._planned.planner_on_zeros is not None:  # a new buffer is zero
+            planner = self._planned.planner_on_zeros
+        record(
+            self.device,
+            encoder,
+            planner,
+            source,
+            target._replace(fresh=fresh),
+            offsets,
+            planning=self._planning,
+            limits=self._limits,
+            check=check,
+        )
 
-    def _way(self, seating: Seating) -> Way:
-        """What runs on a seating, made the first time."""
-        return self._aligned_way if seating == self._planned.aligned else self._other_way(seating)
-
-    def _make_way(self, seating: Seating) -> Way:
-        """Plan, and make pipelines, so that no recording waits for them."""
-        plan = planned_after_a_look(self.device, partial(self._planned.plan, seating))
-        return Way(plan, self.device.pipelines.prepare(plan))
+    def _planning(self, *problem: Any) -> Plan:
+        """The plan for a problem, made the first time."""
+        return self._plan if problem == self._aligned else self._other_plans(*problem)

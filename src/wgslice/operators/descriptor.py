@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from wgslice.gpu.device import Device
+from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.compiled import CompiledOperator
-from wgslice.operators.planned import PlannedOperator
 
 __all__ = ["Descriptor"]
 

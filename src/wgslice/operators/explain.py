@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
-from wgslice.gpu.usages import BufferUsage
+from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.protocols import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.descriptor import Descriptor
-from wgslice.plans.aside import planned
+from wgslice.plans.aside import plan_anew, planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan
-from wgslice.plans.terms import Terms, seat
+from wgslice.plans.terms import Terms, rebase
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["explain"]
@@ -71,13 +70,13 @@ def explain(what: Tensor | Descriptor, device: Device | str | None = None) -> Pl
         raise TypeError(f"explain takes a tensor or a descriptor such as Slice1(...), not {given}{has_plan}")
     operator = what.planned(chosen or checked_device(None))
     with named(operator.name):
-        return operator.plan(operator.aligned, operator.device.limits)
+        return plan_anew(*operator.aligned(operator.device.limits))
 
 
 def plan_of_copy(x: Tensor) -> Plan:
     """What `copy()` of a tensor runs."""
     limits, itemsize = x.device.limits, x.dtype.itemsize
-    read = seat(x.layout, itemsize, x.buffer.size, limits)
+    read = rebase(x.layout, itemsize, limits)
     readable = bool(x.buffer.usage & BufferUsage.COPY_SRC)
-    terms = Terms(limits, copy_from=readable, source_room_nbytes=read.room_nbytes)
+    terms = Terms(limits, readable, source_room_nbytes=read.capacity_nbytes(x.buffer.size))
     return planned(plan_copy, read.layout, Layout.packed(x.shape), itemsize, terms)

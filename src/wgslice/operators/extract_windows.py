@@ -14,16 +14,16 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
+from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.outputs import output_for
-from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.extract_windows import extract_windows_planner
 from wgslice.plans.windows_steps import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
 
 __all__ = ["ExtractWindows", "extract_windows"]
 
@@ -194,13 +194,13 @@ def extract_windows(
         on_gpu = None
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)
-            on_gpu = offsets.operand
+            on_gpu = offsets.bound_layout
             windows = windows_on_gpu(offsets.shape, offsets.dtype, x.shape, sizes, strides, filled, outside)
         else:
             windows = windows_of(offsets, x.shape, sizes, strides, filled, outside)
         expected = windows.count, *windows.sizes
         output = output_for(x, expected, out, behind=", windows first")
-        target = output.operand._replace(fresh=out is None)
+        target = output.bound_layout._replace(fresh=out is None)
         planner = extract_windows_planner(windows)
-        run(x.device, planner, x.operand, target, on_gpu, planning=plan_anew)
+        run(x.device, planner, x.bound_layout, target, on_gpu, planning=plan_anew)
         return output

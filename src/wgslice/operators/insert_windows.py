@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
+from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
+from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.descriptor import Descriptor
-from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
+from wgslice.plans.aside import plan_anew
 from wgslice.plans.insert_windows import insert_windows_planner
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
-from wgslice.tensors.inserting import insert
-from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor
+from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
-from wgslice.tensors.writing import as_copied
+from wgslice.tensors.transfer import as_copied
 
 __all__ = ["InsertWindows", "insert_windows"]
 
@@ -195,12 +196,14 @@ def insert_windows(
         on_gpu = None
         if isinstance(offsets, Tensor):
             integer_dtype(offsets.dtype)
-            on_gpu = offsets.operand
+            on_gpu = offsets.bound_layout
             sides = given.shape, x.shape
             boxes = inserted_on_gpu(offsets.shape, offsets.dtype, *sides, strides, outside)
         else:
             boxes = inserted_windows(offsets, given.shape, x.shape, strides, outside)
-        insert(x, given, insertion_of(boxes, x.shape, overlap), on_gpu)
+        source = given.bound_layout if isinstance(given, Tensor) else uploaded(x.device, given)
+        planner = insert_windows_planner(insertion_of(boxes, x.shape, overlap))
+        run(x.device, planner, source, x.bound_layout, on_gpu, planning=plan_anew)
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:

@@ -11,10 +11,10 @@ from wgslice.arguments import integers
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import Operand, run_copy
+from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
+from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.outputs import output_for
-from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.copy import plan_copy
@@ -288,6 +288,6 @@ def windowed(
 def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor:
     """Copy a part of `x` to `out` or to a new tensor; `remedy` is what to do where `out` has other sizes."""
     target = output_for(x, part.sizes, out, behind=remedy)
-    source = Operand(x.buffer, part, x.dtype.itemsize)
-    run_copy(x.device, source, target.operand._replace(fresh=out is None))
+    source = BoundLayout(x.buffer, part, x.dtype.itemsize)
+    run_copy(x.device, source, target.bound_layout._replace(fresh=out is None))
     return target

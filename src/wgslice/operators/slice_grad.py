@@ -11,8 +11,8 @@ from wgslice.dialects.window import Window
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
+from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.outputs import output_for
-from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.slice_grad import slice_grad_planner
@@ -142,5 +142,5 @@ def slice_grad(
         window.check_filled(g.shape, "g")
         planner = slice_grad_planner(window.ranges(g.shape), zeroed=out is None)
         target = output_for(g, extents, out, before="output_sizes, ")
-        run(g.device, planner, g.operand, target.operand._replace(fresh=out is None))
+        run(g.device, planner, g.bound_layout, target.bound_layout._replace(fresh=out is None))
         return target

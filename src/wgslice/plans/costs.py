@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
 
 from wgslice.layout import Layout
@@ -15,7 +14,6 @@ __all__ = [
     "IN_BLOCKS",
     "STEPS",
     "Costs",
-    "Figure",
     "Work",
     "name_of",
     "pattern",
@@ -38,13 +36,6 @@ IN_BLOCKS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
 STEPS = {1: "beside", 2: "every second", 4: "every fourth"}
 
 
-class Figure(Enum):
-    """What decides between buffer copies of rows and shaders, and differs most from machine to machine."""
-
-    COPY = "seconds of a buffer copy"
-    SHADER = "bytes a second of a shader"
-
-
 @dataclass(frozen=True)
 class Work:
     """What a class of work costs where an adapter has enough of it."""
@@ -64,7 +55,6 @@ class Costs:
     copy_bytes_per_s: float  # of a buffer copy
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
-    plain_bytes_per_s: float  # of a shader that copies words and does nothing else
     works: Mapping[str, Work] = field(repr=False)  # by name; a kernel that lacks one does not take it
     is_tuned: bool = False  # whether all of them were measured on this machine
 

@@ -11,7 +11,7 @@ WORD_NBYTES = 4
 
 
 class Kernel(Enum):
-    """A kernel. Its value is the name of its file in `wgsl/`, its entry point, and its NumPy twin."""
+    """A kernel, named as its file in `wgsl/` (grids of units share one) and its reference implementation."""
 
     SLICE1 = "slice1"
     ROWS = "rows"

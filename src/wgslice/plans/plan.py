@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Protocol
 
 from wgslice.layout import Layout
@@ -13,7 +12,6 @@ from wgslice.plans.choosing import Choice
 from wgslice.plans.costs import Costs
 from wgslice.plans.estimates import Estimate, Step, seconds_of
 from wgslice.plans.hindrances import Copied
-from wgslice.plans.row_copies import are_whole_words, row_sizes
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
 from wgslice.plans.windows_steps import WindowDispatch
@@ -56,7 +54,6 @@ class Plan:
     terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
     alternatives_of: Callable[[], list[Choice]] = list  # every way to do it, the cheapest first
     others: tuple[Estimate, ...] | None = None  # of ways not taken; None: as `choices`
-    copies_apart: bool = False  # whether windows could go by a buffer copy each
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
@@ -90,14 +87,6 @@ class Plan:
         if self.costs is None:
             return None
         return self.costs.submission_s + seconds_of(self.steps, self.costs)
-
-    @cached_property
-    def is_contested(self) -> bool:
-        """Whether buffer copies of rows, or of windows, could do it as well as a kernel."""
-        if self.terms is None or not self.terms.buffer_copies:
-            return self.copies_apart
-        sides = self.source, self.target
-        return are_whole_words(*sides, self.width_nbytes) and prod(row_sizes(*sides)) > 1
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:

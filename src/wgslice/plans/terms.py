@@ -12,7 +12,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.steps import Memory, Span
 
-__all__ = ["LARGEST_BINDING_NBYTES", "Seat", "Table", "Terms", "rebase", "room_of", "seat", "span_of"]
+__all__ = ["LARGEST_BINDING_NBYTES", "Rebased", "Table", "Terms", "rebase", "span_of"]
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31
@@ -56,29 +56,28 @@ class Terms(NamedTuple):
         return self.copy_from and self.copy_to
 
 
-def rebase(layout: Layout, itemsize: int, limits: Limits) -> tuple[int, Layout]:
+class Rebased(NamedTuple):
+    """A layout in a buffer, from an offset on at which a binding may begin."""
+
+    base: int  # bytes, where a plan counts from
+    layout: Layout  # from there
+    stop_nbytes: int  # from there to the end of the last element
+
+    def capacity_nbytes(self, buffer_nbytes: int) -> float:
+        """Bytes from the base on in a buffer, as `Terms` says them."""
+        return room_of(self.stop_nbytes, buffer_nbytes - self.base)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def rebase(layout: Layout, itemsize: int, limits: Limits) -> Rebased:
     """Split a layout into an aligned base in bytes and the layout from there.
 
     The base is the last possible binding offset at or before the layout's lowest element, so that equal
     slices at different places of a buffer share a plan.
     """
     base = base_of(layout, itemsize, limits)
-    return base, layout.shifted(-(base // itemsize))
-
-
-class Seat(NamedTuple):
-    """How a layout lies in a buffer."""
-
-    base: int  # bytes, where a plan counts from
-    layout: Layout  # from there
-    room_nbytes: float  # as `Terms` says
-
-
-@lru_cache(maxsize=MOST_PLANS)
-def seat(layout: Layout, itemsize: int, buffer_nbytes: int, limits: Limits) -> Seat:
-    """A layout in a buffer of so many bytes, from an aligned base on."""
-    base, rest = rebase(layout, itemsize, limits)
-    return Seat(base, rest, room_of(rest.stop * itemsize, buffer_nbytes - base))
+    rest = layout.shifted(-(base // itemsize))
+    return Rebased(base, rest, rest.stop * itemsize)
 
 
 def base_of(layout: Layout, width_nbytes: int, limits: Limits) -> int:

@@ -42,7 +42,6 @@ def plan_of_windows(request: Request, numbers: Numbers, ways: Iterable[Way]) -> 
         costs=costs,
         alternatives_of=partial(by_estimate, found, costs),
         others=others,
-        copies_apart=copies is not None,
     )
 
 

@@ -5,74 +5,58 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["kernel_module", "shared_files"]
+__all__ = ["entry_point", "kernel_module", "shared_files"]
 
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
+COPIES = ("common", "copy")
+ROWS = (*COPIES, "pieces")
+WINDOWS = ("common", "windows")
 shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.SLICE1: (),  # complete in itself, as the specification
-    Kernel.ROWS: ("copy", "invocations", "division", "pieces", "places", "pairs", "words"),
-    Kernel.WIDE_ROWS: ("copy", "invocations", "division", "pieces", "places"),
-    Kernel.SHIFTED_ROWS: (
-        *("copy", "invocations", "division", "pieces", "places"),
-        *("extents", "blocks", "shifted"),
-    ),
-    Kernel.WORD_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
-    Kernel.PAIR_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
-    Kernel.WIDE_GRID: ("copy", "invocations", "division", "places", "tile_numbers", "grid", "unit_grid"),
-    Kernel.SHIFTED_GRID: (
-        *("copy", "invocations", "division", "places", "tile_numbers", "grid"),
-        *("extents", "blocks", "shifted"),
-    ),
-    Kernel.ROW_ENDS: (
-        *("copy", "invocations", "division", "pieces", "places"),
-        *("extents", "edges", "blocks", "block_edges", "shifted"),
-    ),
-    Kernel.NARROW_ROWS: (
-        *("copy", "invocations", "division", "pieces", "places"),
-        *("pairs", "extents", "edges", "edge_words", "words", "narrow_elements"),
-    ),
-    Kernel.NARROW_ENDS: (
-        *("copy", "invocations", "division", "pieces", "places"),
-        *("pairs", "extents", "edge_words", "words", "narrow_elements"),
-    ),
-    Kernel.NARROW_RUNS: ("copy", "invocations", "division", "words", "narrow_elements"),
-    Kernel.PIXELS: ("copy", "invocations", "division", "pieces", "places", "extents", "blocks"),
-    Kernel.TILES: ("copy", "invocations", "division", "places", "words"),
-    Kernel.WIDE_TILES: ("copy", "invocations", "division", "places", "tile_numbers"),
-    Kernel.EXTRACT_WINDOWS: (
-        *("windows", "window_elements", "invocations"),
-        *("atomic_words", "narrow_elements", "narrow_writes"),
-    ),
-    Kernel.WINDOW_ROWS: (
-        *("windows", "window_places", "invocations", "division", "pieces"),
-        *("extents", "edges", "blocks", "block_edges", "window_blocks"),
-    ),
-    Kernel.WINDOW_WORDS: (
-        *("windows", "window_places", "invocations", "division"),
-        *("words", "narrow_elements"),
-    ),
-    Kernel.INSERT_WINDOWS: (
-        *("windows", "window_elements", "claims", "invocations"),
-        *("atomic_words", "narrow_elements", "narrow_writes"),
-    ),
-    Kernel.INSERT_ROWS: (
-        *("windows", "window_places", "tensor_rows", "claims", "invocations", "division", "pieces"),
-        *("extents", "blocks", "window_blocks"),
-    ),
-    Kernel.INSERT_WORDS: (
-        *("windows", "window_places", "tensor_rows", "claims", "invocations", "division", "pieces"),
-        *("extents", "atomic_words"),
-    ),
-    Kernel.CLAIM_WINDOWS: ("windows", "window_elements", "invocations"),
+    Kernel.ROWS: (*ROWS, "runs", "words"),
+    Kernel.WIDE_ROWS: ROWS,
+    Kernel.SHIFTED_ROWS: (*ROWS, "blocks", "shifted"),
+    Kernel.WORD_GRID: (*COPIES, "grid"),
+    Kernel.PAIR_GRID: (*COPIES, "grid"),
+    Kernel.WIDE_GRID: (*COPIES, "grid"),
+    Kernel.SHIFTED_GRID: (*COPIES, "grid", "blocks", "shifted"),
+    Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
+    Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
+    Kernel.NARROW_ENDS: (*ROWS, "runs", "words"),
+    Kernel.NARROW_RUNS: (*COPIES, "words"),
+    Kernel.PIXELS: (*ROWS, "blocks"),
+    Kernel.TILES: (*COPIES, "words"),
+    Kernel.WIDE_TILES: COPIES,
+    Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
+    Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
+    Kernel.WINDOW_WORDS: (*WINDOWS, "words"),
+    Kernel.INSERT_WINDOWS: (*WINDOWS, "insertions", "words", "atomic_words"),
+    Kernel.INSERT_ROWS: (*WINDOWS, "insertions", "pieces", "blocks", "window_blocks"),
+    Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
+    Kernel.CLAIM_WINDOWS: WINDOWS,
 }
+
+
+# Kernels that one file serves, which differ in the type of what an invocation copies.
+UNIT_TYPES = {Kernel.WORD_GRID: "u32", Kernel.PAIR_GRID: "vec2<u32>", Kernel.WIDE_GRID: "vec4<u32>"}
+
+
+def entry_point(kernel: Kernel) -> str:
+    """The name of a kernel's file and of the function that it runs."""
+    return "unit_grid" if kernel in UNIT_TYPES else kernel.value
 
 
 @cache
 def kernel_module(kernel: Kernel) -> str:
     """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
     folder = files("wgslice.wgsl")
-    paths = [folder.joinpath(f"{kernel.value}.wgsl")]
+    paths = [folder.joinpath(f"{entry_point(kernel)}.wgsl")]
     paths += [folder.joinpath("shared", f"{name}.wgsl") for name in shared_files[kernel]]
-    return "\n".join(path.read_text("utf-8") for path in paths)
+    text = "\n".join(path.read_text("utf-8") for path in paths)
+    if kernel not in UNIT_TYPES:
+        return text
+    units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
+    return f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{text}"

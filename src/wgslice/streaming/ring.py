@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.readback import Readback
-from wgslice.gpu.recording import Operand, run_copy
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.recording import BoundLayout, run_copy
+from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
 from wgslice.streaming.block import Block
 from wgslice.streaming.limits import block_nbytes
@@ -111,7 +110,7 @@ class Ring:
     def _land(self, block: Block, turn: Turn) -> bool:
         """Copy a piece into its tile; whether that is whole now, and its readback has begun."""
         place, nbytes = self.places[0], elements(turn.tile.target) * self.source.dtype.itemsize
-        target = Operand(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
+        target = BoundLayout(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
         self.copy(self.upload(block, turn), target)
         if turn.ends:
             self.read_back(place, nbytes)
@@ -126,7 +125,7 @@ class Ring:
         self.sent += 1
         return block
 
-    def upload(self, block: Block, turn: Turn) -> Operand:
+    def upload(self, block: Block, turn: Turn) -> BoundLayout:
         """A piece in a buffer, as the target has it."""
         buffer = self.inputs[0]
         self.inputs.rotate(-1)
@@ -134,9 +133,9 @@ class Ring:
         if block.part is not None:
             release(block.part)
         layout = block.layout.select(turn.piece.within)
-        return Operand(buffer, layout, self.source.dtype.itemsize, fresh=True)
+        return BoundLayout(buffer, layout, self.source.dtype.itemsize, fresh=True)
 
-    def copy(self, source: Operand, target: Operand) -> None:
+    def copy(self, source: BoundLayout, target: BoundLayout) -> None:
         """Copy a piece on the GPU."""
         run_copy(self.device, source, target)
 
@@ -165,10 +164,10 @@ class Ring:
         return elements(tile.target)
 
 
-def placed_in(out: Tensor, turn: Turn) -> Operand:
+def placed_in(out: Tensor, turn: Turn) -> BoundLayout:
     """Where a piece lies in a tensor."""
     layout = out.layout.select([range(part.start, part.stop) for part in turn.piece.target])
-    return viewed(out, layout).operand
+    return viewed(out, layout).bound_layout
 
 
 def part_of(turn: Turn) -> Layout:

@@ -13,8 +13,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.dialects.numpy_index import basic_index
 from wgslice.dialects.selection import Selection
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.streaming.limits import described_nbytes, limit_nbytes, shares, slots
 from wgslice.streaming.pages import as_before
 from wgslice.streaming.ring import Ring

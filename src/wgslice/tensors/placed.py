@@ -12,7 +12,7 @@ from wgslice.dask import register
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Operand
+from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout, check_disjoint
 
@@ -102,21 +102,21 @@ class Placed(Shaped):
         register(type(self))
 
     @property
-    def operand(self) -> Operand:
+    def bound_layout(self) -> BoundLayout:
         """This tensor as a side of a copy."""
-        return Operand(self.buffer, self.layout, self.dtype.itemsize)
+        return BoundLayout(self.buffer, self.layout, self.dtype.itemsize)
 
 
 SomePlaced = TypeVar("SomePlaced", bound=Placed)
 
 
-def uploaded(device: Device, array: NDArray[Any]) -> Operand:
+def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
     """An array in a buffer of its own on a device."""
     data = np.ascontiguousarray(array)
     buffer = device.create_buffer(data.nbytes)
     if data.size:
         upload(device, buffer, data.reshape(-1).view(np.uint8))
-    return Operand(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
+    return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
 def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:

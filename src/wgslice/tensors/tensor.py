@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
-from wgslice.arguments import check_row_major
+from wgslice.arguments import check_row_major, checked_shape, distinct_axes, integer, integers
+from wgslice.dask import token
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
 from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import ComputationRefused, named
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import run_copy
+from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS
-from wgslice.rearrange import reshaped
-from wgslice.tensors.absent import INSTEAD, refused, remedy_of
-from wgslice.tensors.indices import gather, selected
-from wgslice.tensors.namespaced import Namespaced
-from wgslice.tensors.placed import check_writeable, viewed
-from wgslice.tensors.portable import Portable
-from wgslice.tensors.rearranging import Rearrangeable
-from wgslice.tensors.scattering import scatter
-from wgslice.tensors.uncomputed import Uncomputed
-from wgslice.tensors.writing import as_assigned, write
+from wgslice.rearrange import permuted, reshaped, squeezed
+from wgslice.tensors.indexing import gather, scatter, selected
+from wgslice.tensors.interchange import CPU_DEVICE, exported, upper_module
+from wgslice.tensors.placed import Placed, check_writeable, viewed
+from wgslice.tensors.transfer import as_assigned, read_into, write
+from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
-__all__ = ["Tensor", "allocate", "packed_copy", "viewed"]
+__all__ = ["Tensor", "allocate", "from_host", "packed_copy", "viewed"]
 
 
-class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
+class Tensor(Uncomputed, Placed):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
 
     Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
@@ -286,6 +286,259 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
                 )
             return packed_copy(self) if copy else self
 
+    @property
+    def T(self) -> Tensor:  # noqa: N802 -- NumPy's name
+        """The view with all dimensions in reverse order."""
+        return viewed(self, self.layout.permuted(range(self.ndim)[::-1]))
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 -- NumPy's name
+        """The view with the last two dimensions exchanged: each matrix transposed."""
+        if self.ndim < 2:
+            raise ValueError(f"mT: a tensor of shape {self.shape} has no matrices: it needs two dimensions")
+        return self.swapaxes(-2, -1)
+
+    def transpose(self, *axes: SupportsIndex | Iterable[SupportsIndex] | None) -> Tensor:
+        """View with the dimensions in the order of `axes`, or in reverse, as `numpy.ndarray.transpose`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An axis is no integer, out of range (`numpy.exceptions.AxisError`), named twice or missing.
+        """
+        with named("transpose"):
+            order = axes[0] if len(axes) == 1 else axes or None
+            return self.T if order is None else viewed(self, permuted(self.layout, cast("Any", order)))
+
+    def swapaxes(self, axis1: SupportsIndex, axis2: SupportsIndex) -> Tensor:
+        """View with two dimensions exchanged.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An axis is no integer, or out of range (`numpy.exceptions.AxisError`).
+        """
+        with named("swapaxes"):
+            given = integer("axis1", axis1), integer("axis2", axis2)
+            (first,), (second,) = (distinct_axes("axis", axis, self.ndim) for axis in given)
+            order = list(range(self.ndim))
+            order[first], order[second] = second, first
+            return viewed(self, self.layout.permuted(order))
+
+    def squeeze(self, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+        """View without dimensions of size 1: those of `axis`, or all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+        """
+        with named("squeeze"):
+            return viewed(self, squeezed(self.layout, axis))
+
+    def view(self, dtype: DTypeLike) -> Tensor:
+        """View the same bits as another dtype of the same width, such as bfloat16 as uint16.
+
+        Raises
+        ------
+        TypeError
+            The dtype is not one of elements.
+        ValueError
+            The dtype has another width.
+        """
+        with named("view"):
+            element = element_dtype(dtype)
+            if element.itemsize != self.dtype.itemsize:
+                raise ValueError(
+                    f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
+                )
+            return Tensor(self.device, self.buffer, element, self.layout, self.flags)
+
+    def numpy(self) -> NDArray[Any]:
+        """Read back.
+
+        Returns
+        -------
+        numpy.ndarray
+            Same shape and dtype, C-contiguous, writable, with memory of its own. A view that is not packed
+            is copied on the GPU first. Waits for the GPU.
+
+        Raises
+        ------
+        ValueError
+            The buffer has been destroyed, or is mapped.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left to read through, or is gone.
+        """
+        with named("numpy"):
+            array = np.empty(self.shape, self.dtype)
+            if array.size:
+                read_into(self, array.reshape(-1).view(np.uint8))
+            return array
+
+    def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+        """Read one element back, as a number of Python's.
+
+        Parameters
+        ----------
+        index : int, one for each dimension, or one tuple of them
+            Of the element; a single int counts in row-major order, and negative ones count from the end. May
+            be left out where there is one element only.
+
+        Returns
+        -------
+        bool, int, float, complex or another scalar
+            What `numpy.ndarray.item` gives. Waits for the GPU.
+
+        Raises
+        ------
+        TypeError
+            An index is no integer.
+        IndexError
+            An index is out of bounds.
+        ValueError
+            There are other numbers of indices and dimensions; or none, and not one element.
+        OutOfDeviceMemory, DeviceLostError
+            As `numpy`.
+        """
+        with named("item"):
+            nested = len(index) == 1 and isinstance(index[0], tuple)
+            given = integers("index", index[0] if nested else index)  # type: ignore[arg-type]  # a tuple
+            if not given and self.size != 1:
+                raise ValueError(f"a tensor of shape {self.shape} has {self.size} elements: it must have 1")
+            if len(given) not in (0, 1, self.ndim):
+                raise ValueError(f"{len(given)} indices for a tensor of shape {self.shape}")
+            if len(given) == 1 and self.ndim != 1:
+                (flat,) = given
+                if not -self.size <= flat < self.size:
+                    raise IndexError(f"index {flat} is out of bounds for size {self.size}")
+                given = tuple(map(int, np.unravel_index(flat % self.size, self.shape)))
+            part = basic_index(self.shape, given).items if given else [0] * self.ndim
+            return viewed(self, self.layout.select(part)).numpy().item()
+
+    def tolist(self) -> Any:
+        """Read back, as nested lists of Python's numbers, or one number for a tensor without dimensions.
+
+        Raises
+        ------
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            As `numpy`.
+        """
+        return self.numpy().tolist()
+
+    def __format__(self, spec: str) -> str:
+        """Format as text; a tensor without dimensions is read back, and formatted as NumPy's scalar is."""
+        if self.ndim == 0:
+            return format(self.numpy()[()], spec)
+        if spec:
+            raise TypeError(
+                f"format {spec!r} of a tensor of shape {self.shape}: must be of one without dimensions; "
+                "x.numpy() is an array"
+            )
+        return str(self)
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            few = "an empty tensor" if self.size == 0 else "a tensor with more than one element"
+            raise ValueError(f"the truth value of {few} is ambiguous")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError(
+                f"index: a tensor of shape {self.shape} and dtype {self.dtype}: only one integer without "
+                "dimensions is an index of Python's"
+            )
+        return operator.index(self.item())
+
+    def _number(self, name: str) -> Any:
+        """The only element, for a conversion that errors call by its name."""
+        if self.size != 1:
+            raise TypeError(
+                f"{name}: a tensor of shape {self.shape} has {self.size} elements: only one is a number"
+            )
+        return self.item()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
+        return self.numpy()  # NumPy casts what has another dtype, by the rule of the function that asks
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        with named("__dlpack__"):
+            return exported(self.numpy, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU_DEVICE  # where a copy for others lies
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        """The functions of the standard, `wgslice.array_api`; a ValueError for an unknown version of it."""
+        namespace: ModuleType = upper_module("array_api")
+        with named("__array_namespace__"):
+            if api_version not in (None, *namespace.VERSIONS):
+                known = ", ".join(namespace.VERSIONS)
+                raise ValueError(f"api_version = {api_version!r}: must be one of {known}")
+        return namespace
+
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: Collection[type],
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> Any:
+        dispatch = upper_module("numpy_functions")
+        return dispatch.call_function(self.device, function, types, arguments, options)
+
+    def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:
+        """Move to another device, or one of that name, through host memory, which waits; on its own itself.
+
+        Raises
+        ------
+        TypeError
+            `device` is none.
+        ValueError
+            A stream is named: a device has one queue.
+        OutOfDeviceMemory, DeviceLostError
+            The device has no memory left, or one of both is gone.
+        """
+        with named("to_device"):
+            if stream is not None:
+                raise ValueError(f"stream = {stream!r}: must be None, since a device has one queue")
+            if device is None:
+                raise TypeError("device is None: name one")
+            chosen = checked_device(device)
+            return self if chosen is self.device else from_host(self.numpy(), chosen)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        with named("pickle"):
+            elements = self.numpy().reshape(-1).view(np.uint8)  # of other dtypes NumPy copies some in band
+            return unpickled, (elements, self.dtype, self.shape)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the object and of its elements, by which Dask's workers limit what they hold."""
+        return object.__sizeof__(self) + self.nbytes
+
+    def __dask_tokenize__(self) -> Any:
+        """What Dask names a task by that is given this tensor: its elements, which are read back."""
+        return type(self).__qualname__, token(self.numpy())
+
     def __copy__(self) -> Tensor:
         with named("copy.copy"):
             return packed_copy(self)
@@ -302,7 +555,7 @@ class Tensor(Uncomputed, Portable, Rearrangeable, Namespaced):
 def packed_copy(tensor: Tensor) -> Tensor:
     """A tensor's elements, copied on the GPU into a buffer of their own."""
     copied = allocate(tensor.shape, tensor.dtype, tensor.device)
-    run_copy(tensor.device, tensor.operand, copied.operand._replace(fresh=True))
+    run_copy(tensor.device, tensor.bound_layout, copied.bound_layout._replace(fresh=True))
     return copied
 
 
@@ -314,3 +567,16 @@ def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
     """Make a packed tensor of zeros in a buffer of its own: WebGPU's new buffers are zero."""
     layout = packed_layout(tuple(sizes))
     return Tensor(device, device.create_buffer(layout.size * dtype.itemsize), dtype, layout)
+
+
+def from_host(array: NDArray[Any], device: Device) -> Tensor:
+    """Upload a contiguous array in native byte order."""
+    tensor = allocate(checked_shape(array.shape), array.dtype, device)
+    if array.size:
+        upload(device, tensor.buffer, array.reshape(-1).view(np.uint8))
+    return tensor
+
+
+def unpickled(elements: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> Tensor:
+    """The tensor of a pickle, on the default device of this process."""
+    return from_host(elements.view(dtype).reshape(shape), checked_device(None))

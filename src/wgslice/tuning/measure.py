@@ -10,7 +10,6 @@ from statistics import median
 from time import perf_counter
 
 from wgslice.gpu.device import Device
-from wgslice.gpu.first_look import plain_bytes_per_s
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
@@ -34,7 +33,6 @@ Report = Callable[[float, str], None]  # how much is done, of 1, and what is nex
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
 FEWER = 8  # times fewer bytes for what is slow
 LONG_S = 0.01  # what a copy may be expected to take with all of its bytes
-SLOW = 4  # times slower than expected: a machine that copies fewer bytes of everything
 FIXED_EVERY = 22  # classes of work, what all work needs is timed too
 SMALL_REPEATS = 8  # of what takes hardly more than its submission, which pays for what ran before it
 MOST_S = 15.0  # after which no turn is begun or ended, seconds
@@ -87,8 +85,6 @@ class Bench:
         self.steps: dict[str, list[Dispatch | WindowDispatch]] = {}  # of each class of work
         self.turns: list[dict[Timed, float]] = []  # seconds
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
-        if known.plain_bytes_per_s > SLOW * plain_bytes_per_s(device):
-            self.nbytes //= FEWER
         # Of a source, every fourth element of which is read, or some of each of many pages.
         self.room = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
         self.places = [Place(device.create_buffer(self.room)) for _ in range(2)]
@@ -136,7 +132,6 @@ class Bench:
         }
         for name, (step, repeats) in steps.items():
             self.turns[-1][name, number] = self.seconds(step, repeats)
-        self.turns[-1]["plain byte", number] = 1 / plain_bytes_per_s(self.device)
 
     def time(self, probe: Probe | WindowProbe) -> None:
         """Time the copies of a class of work."""
@@ -172,7 +167,7 @@ class Bench:
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
         pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
         fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
-        return Costs(origin, *fixed, 1 / fixed_s("plain byte"), works, is_tuned=True)
+        return Costs(origin, *fixed, works, is_tuned=True)
 
 
 def invocations_of(step: Dispatch | WindowDispatch) -> int:

@@ -31,7 +31,6 @@ def table(costs: Costs) -> str:
         "a buffer copy or a clear": f"{number(costs.copy_s * 1e6)} us",
         "bytes of buffer copies": f"{number(costs.copy_bytes_per_s / 1e9)} GB/s",
         "bytes of clears": f"{number(costs.clear_bytes_per_s / 1e9)} GB/s",
-        "bytes of the plainest shader": f"{number(costs.plain_bytes_per_s / 1e9)} GB/s",
         "a pipeline, once": f"{number(costs.pipeline_s * 1e3)} ms",
     }
     rows = [("kernel, bytes an element, source", "GB/s written", "ns an invocation")]

@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.kept_costs.record import Record, origin_of
 from wgslice.kept_costs.store import NoFolderError, keep, say
 from wgslice.kept_costs.subject import Subject

@@ -16,8 +16,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from None
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.zarr.ndbuffer import DEVICE_KEY, NAME, NDBuffer
 
 __all__ = ["NDBuffer", "disable", "enable"]

@@ -13,7 +13,7 @@ from wgslice.dialects.advanced_index import is_plain
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import Operand, run_copies
+from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.plans.copy import fills, pattern_size
@@ -96,7 +96,7 @@ class Landing:
         run_copies(
             device,
             [
-                (Operand(self.buffer, source, itemsize), self.tensor.operand._replace(layout=target))
+                (BoundLayout(self.buffer, source, itemsize), self.tensor.bound_layout._replace(layout=target))
                 for source, target in self.windows
             ],
         )

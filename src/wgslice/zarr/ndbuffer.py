@@ -16,10 +16,9 @@ from zarr.registry import register_ndbuffer
 from wgslice.arguments import MAX_RANK, checked_shape
 from wgslice.dtypes import DType, native_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.gpu.shared_devices import checked_device
+from wgslice.gpu.device import Device, checked_device
+from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.uploading import asarray
 from wgslice.zarr.landing import Landing
 from wgslice.zarr.reading import Task, begin, current_task, end
 

@@ -1,0 +1,134 @@
+"""Operators on a device: what may be bound to them, and the plans for what is bound. Compiled or not."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, SupportsIndex, TypeAlias
+
+from wgslice.arguments import checked_offset, whole_words
+from wgslice.errors import named
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_buffer_type, check_fits
+from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.recording import BoundLayout
+from wgslice.layout import Layout
+from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.plans.plan import Planner
+from wgslice.plans.profiles import MOST_PLACES, Limits
+from wgslice.plans.terms import Table, Terms, rebase
+from wgslice.tensors.placed import check_writeable
+from wgslice.tensors.tensor import Tensor
+
+__all__ = ["Binding", "PlannedOperator", "Problem"]
+
+Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
+Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
+
+
+class PlannedOperator:
+    """What a descriptor says, on a device: plans for whatever is bound, without a pipeline."""
+
+    def __init__(
+        self,
+        device: Device,
+        name: str,
+        input: TensorDesc,
+        output: TensorDesc,
+        source: Layout,
+        planner: Planner,
+        *,
+        planner_on_zeros: Planner | None = None,
+        offsets: TensorDesc | None = None,
+    ) -> None:
+        self.device = device
+        self.name = name
+        self.input = input
+        self.output = output
+        self.offsets = offsets  # of windows, where they are bound when it runs
+        self.planner = planner
+        self.planner_on_zeros = planner_on_zeros  # where that differs
+        with named(name):
+            self._source = BindingSlot(device, "input", input, source)
+            self._target = BindingSlot(device, "output", output, output.layout)
+            self._offsets = None
+            if offsets is not None:
+                self._offsets = BindingSlot(device, "offsets", offsets, offsets.layout)
+
+    def bind(
+        self, input: Binding, output: Binding, offsets: Binding | None
+    ) -> tuple[BoundLayout, BoundLayout, BoundLayout | None]:
+        """Bindings, refused where they are not as described."""
+        source, target = self._source.bound(input), self._target.bound(output)
+        if offsets is None and self._offsets is None:
+            return source, target, None
+        if offsets is None or self._offsets is None:
+            described = "has them already" if self._offsets is None else f"describes {self.offsets}"
+            given = "given" if offsets is not None else "missing"
+            raise ValueError(f"offsets are {given}: the descriptor {described}")
+        return source, target, self._offsets.bound(offsets)
+
+    def aligned(self, limits: Limits) -> Problem:
+        """What is planned for aligned bindings of every usage, in buffers with capacity for whole vectors."""
+        itemsize, table = self.input.dtype.itemsize, None
+        source, target = (rebase(slot.used, itemsize, limits).layout for slot in (self._source, self._target))
+        if self.offsets is not None:
+            width = self.offsets.dtype.itemsize
+            table = Table(rebase(self.offsets.layout, width, limits).layout, width)
+        return self.planner, source, target, itemsize, Terms(limits, table=table)
+
+
+class BindingSlot:
+    """The place of a described tensor, where a buffer is bound."""
+
+    def __init__(self, device: Device, side: str, desc: TensorDesc, used: Layout) -> None:
+        self.side = side
+        self.desc = desc
+        self.used = used  # the elements that are read or written, from the one at index 0
+        self.itemsize = desc.dtype.itemsize
+        self.stop = desc.layout.stop
+        self.alignment_nbytes = device.limits.binding_alignment_nbytes
+        self._used_from = lru_cache(maxsize=MOST_PLACES)(used.shifted)  # by the start, in elements
+        if desc.nbytes > device.largest_buffer_nbytes:
+            raise ValueError(
+                f"{side} sizes {desc.sizes} with strides {desc.strides} need {desc.nbytes} bytes: a buffer "
+                f"of {device} has at most {device.largest_buffer_nbytes}"
+            )
+
+    def bound(self, binding: Binding) -> BoundLayout:
+        """A binding, refused where it is not what the descriptor says."""
+        with named(self.side):
+            if isinstance(binding, Tensor):
+                check_described(self.desc, binding, self.side)
+                if self.side == "output":
+                    check_writeable(binding)
+                buffer, start = binding.buffer, binding.layout.offset
+            else:
+                buffer, start = checked_pair(binding, self.itemsize)
+                if whole_words((start + self.stop) * self.itemsize) > buffer.size:
+                    check_fits(buffer, self.desc.layout.shifted(start), self.desc.dtype)
+        phase_nbytes = start * self.itemsize % self.alignment_nbytes
+        layout = self._used_from(phase_nbytes // self.itemsize)
+        return BoundLayout(buffer, layout, self.itemsize, offset_nbytes=start * self.itemsize - phase_nbytes)
+
+
+def checked_pair(binding: Buffer | tuple[Buffer, SupportsIndex], itemsize: int) -> tuple[Buffer, int]:
+    """A buffer, and the offset in elements at which a tensor begins in it."""
+    pair: tuple[Any, SupportsIndex] = (binding, 0)
+    if isinstance(binding, tuple) and len(binding) == 2:
+        pair = binding
+    buffer: Buffer = pair[0]
+    check_buffer_type(buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset")
+    return buffer, checked_offset(pair[1], itemsize)
+
+
+def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
+    """Refuse a tensor that is not what the operator was compiled for."""
+    if tensor.dtype != desc.dtype:
+        raise TypeError(f"dtype {tensor.dtype}: compiled for {desc.dtype}")
+    if tensor.shape != desc.sizes:
+        raise ValueError(f"sizes {tensor.shape}: compiled for {desc.sizes}")
+    if tensor.strides != desc.strides:
+        copied = side != "output" and desc.layout.is_packed
+        remedy = "copy() the tensor" if copied else f"give a tensor of strides {desc.strides}"
+        remedy += ", or describe its strides" * (min(tensor.strides) >= 0)
+        raise ValueError(f"strides {tensor.strides}: compiled for {desc.strides}; {remedy}")

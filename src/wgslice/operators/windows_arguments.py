@@ -1,0 +1,251 @@
+"""Windows as users pass them, checked: offsets, sizes, strides and a fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, int64_of, integers
+from wgslice.dtypes import DType
+from wgslice.errors import WindowError, named
+from wgslice.plans.windows_steps import DROPPED, Windows
+from wgslice.tensors.placed import check_of_numbers
+from wgslice.tensors.transfer import as_assigned
+
+__all__ = [
+    "Outside",
+    "inserted_on_gpu",
+    "inserted_windows",
+    "integer_dtype",
+    "repeated_bytes",
+    "windows_of",
+    "windows_on_gpu",
+]
+
+Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
+
+EXTRACTING: dict[str, str] = {  # values of `outside`, each with the remedy that it is
+    "refuse": "move it",
+    "clamp": 'outside="clamp" moves it inside',
+}
+INSERTING = {**EXTRACTING, "drop": 'outside="drop" drops the elements outside'}
+
+
+def repeated_bytes(fill: Any, dtype: DType) -> bytes:
+    """A scalar as 16 bytes of elements."""
+    with named("fill"):
+        check_of_numbers(fill)
+    if isinstance(fill, str | bytes):
+        raise TypeError(f"fill = {fill!r}: must be a number, which is taken for all that lies outside")
+    if np.ndim(fill) != 0:
+        raise TypeError(f"fill has shape {np.shape(fill)}: must be a scalar")
+    return np.full(16 // dtype.itemsize, as_assigned(fill, dtype)).tobytes()
+
+
+def integer_dtype(dtype: DType) -> None:
+    """Refuse offsets that are no integers."""
+    if dtype.kind not in "iu" or dtype.itemsize > 8:
+        raise TypeError(f"offsets have dtype {dtype}: must be integers")
+
+
+def windows_of(
+    offsets: ArrayLike,
+    input_sizes: tuple[int, ...],
+    sizes: Iterable[SupportsIndex],
+    strides: ArrayLike | None,
+    fill: bytes | None,
+    outside: Outside | None = None,
+) -> Windows:
+    """Windows whose offsets are known, each of them checked."""
+    rule = checked_outside(outside, EXTRACTING, known=True, filled=fill is not None)
+    places = integer_array("offsets", offsets)
+    extents, steps, flips = checked_window(places.shape, input_sizes, sizes, strides, fill is not None)
+    known, leaving = bounded_offsets(places, extents, input_sizes, rule, "the input")
+    return Windows(extents, steps, flips, known, 4, True, fill if leaving else None)
+
+
+def windows_on_gpu(
+    shape: tuple[int, ...],
+    dtype: DType,
+    input_sizes: tuple[int, ...],
+    sizes: Iterable[SupportsIndex],
+    strides: ArrayLike | None,
+    fill: bytes | None,
+    outside: Outside | None = None,
+) -> Windows:
+    """Windows whose offsets are device-resident: the kernels clamp them where there is no fill."""
+    checked_outside(outside, EXTRACTING, known=False, filled=fill is not None)
+    extents, steps, flips = checked_window(shape, input_sizes, sizes, strides, fill is not None)
+    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
+
+
+def inserted_windows(
+    offsets: ArrayLike,
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+    outside: Outside | None = None,
+) -> Windows:
+    """Windows of a batch of sizes (B, ...), to be inserted at known offsets into a tensor of other sizes."""
+    rule = checked_outside(outside, INSERTING, known=True)
+    places = integer_array("offsets", offsets)
+    extents, steps, flips = checked_batch(places.shape, batch_sizes, tensor_sizes, strides, rule)
+    if 0 in batch_sizes:  # windows without elements are none
+        places, flips = places[:0], flips[:0]
+    known, leaving = bounded_offsets(places, extents, tensor_sizes, rule, "x")
+    return Windows(extents, steps, flips, known, 4, True, DROPPED if leaving else None)
+
+
+def inserted_on_gpu(
+    shape: tuple[int, ...],
+    dtype: DType,
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+    outside: Outside | None = None,
+) -> Windows:
+    """Windows of a batch at device-resident offsets: the kernels clamp them, or drop elements outside."""
+    rule = checked_outside(outside, INSERTING, known=False)
+    extents, steps, flips = checked_batch(shape, batch_sizes, tensor_sizes, strides, rule)
+    fill = DROPPED if rule == "drop" else None
+    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
+
+
+def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:
+    """The rule for out-of-bounds windows: `outside`, refused if it is not possible, or the default."""
+    if outside is None:
+        return "fill" if filled else "refuse" if known else "clamp"
+    if outside not in values:
+        raise ValueError(f"outside = {outside!r}: must be one of {', '.join(map(repr, values))}")
+    if filled:
+        raise ValueError(
+            f"outside = {outside!r} and a fill: a window that reads the fill outside may lie anywhere; "
+            "give one of them"
+        )
+    if outside == "refuse" and not known:
+        others = " or ".join(f'outside="{value}"' for value in values if value != "refuse")
+        raise WindowError(
+            f'outside = "refuse": offsets in a tensor are not read back; give {others}, or an array of them'
+        )
+    return outside
+
+
+def bounded_offsets(
+    places: NDArray[np.int64], extents: tuple[int, ...], sizes: tuple[int, ...], rule: str, name: str
+) -> tuple[NDArray[np.int32], bool]:
+    """Known offsets by the rule for out-of-bounds windows, and whether a window is out of bounds then."""
+    highest = np.asarray(sizes, np.int64) - np.asarray(extents, np.int64)
+    if rule == "clamp":
+        return np.clip(places, 0, highest).astype(np.int32), False
+    leaving = (places < 0) | (places > highest)
+    if rule == "refuse" and leaving.any():
+        window, axis = (int(index) for index in np.argwhere(leaving)[0])
+        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+        raise WindowError(
+            f"offsets[{window}][{axis}] = {places[window, axis]}: a window of size {extents[axis]} from "
+            f"there leaves {name}'s size {sizes[axis]} in dimension {axis}, must be 0 to "
+            f"{highest[axis]}; {', or '.join(remedies.values())}"
+        )
+    return np.clip(places, I32_MIN, I32_MAX).astype(np.int32), bool(leaving.any())
+
+
+def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Integers in an array; unsigned ones that need 64 bits as the nearest that do not."""
+    with named(name):
+        check_of_numbers(values)
+    array = np.asarray(values)
+    if array.size == 0 and array.dtype == np.float64:
+        array = array.astype(np.int64)  # an empty list says nothing of its dtype
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} have dtype {array.dtype}: must be integers")
+    return int64_of(array)
+
+
+def checked_window(
+    shape: tuple[int, ...],
+    input_sizes: tuple[int, ...],
+    sizes: Iterable[SupportsIndex],
+    strides: ArrayLike | None,
+    filled: bool,
+) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
+    """Extents, magnitudes of the steps, and directions of windows whose offsets have a shape."""
+    rank = len(input_sizes)
+    check_rank("an input", rank, shape)
+    extents = integers("sizes", sizes)
+    if len(extents) != rank:
+        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")
+    for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
+        most = I32_MAX if filled else size
+        if not 1 <= extent <= most:
+            what = f"an i32 of at least 1, 1 to {most}" if filled else f"1 to the input's size, {most}"
+            raise WindowError(f"sizes[{axis}] = {extent}: must be {what}")
+        if size > I32_MAX:
+            raise ValueError(f"the input's size {size} in dimension {axis}: must be at most {I32_MAX}")
+    return extents, *checked_strides(strides, shape)
+
+
+def checked_batch(
+    shape: tuple[int, ...],
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+    rule: str,
+) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
+    """Extents, magnitudes of the steps, and directions of a batch's windows whose offsets have a shape."""
+    rank = len(tensor_sizes)
+    check_rank("x", rank, shape)
+    if len(batch_sizes) != rank + 1 or batch_sizes[0] != shape[0]:
+        raise ValueError(
+            f"windows have sizes {batch_sizes}: must be ({shape[0]}, ...), for each of the offsets a window "
+            f"of the {rank} dimensions of x"
+        )
+    steps, flips = checked_strides(strides, shape)
+    extents = tuple((max(size, 1) - 1) * step + 1 for size, step in zip(batch_sizes[1:], steps, strict=True))
+    for axis, (extent, size) in enumerate(zip(extents, tensor_sizes, strict=True)):
+        dropping = rule == "drop" or 0 in batch_sizes
+        most, remedy = (I32_MAX, "") if dropping else (size, f", the size of x; {INSERTING['drop']}")
+        if size > I32_MAX:
+            raise ValueError(f"x has size {size} in dimension {axis}: must be at most {I32_MAX}")
+        if extent > most:
+            raise WindowError(
+                f"windows reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
+                f"steps of {steps[axis]}: must be at most {most}{remedy}"
+            )
+    return extents, steps, flips
+
+
+def check_rank(name: str, rank: int, shape: tuple[int, ...]) -> None:
+    """Refuse tensors that have no windows, and offsets of a shape that fits no windows of theirs."""
+    if not 1 <= rank <= MAX_RANK:
+        raise WindowError(f"windows of {name} of rank {rank}: the rank must be 1 to {MAX_RANK}")
+    if len(shape) != 2 or shape[1] != rank:
+        raise ValueError(f"offsets have shape {shape}: must be (windows, {rank}), one for each dimension")
+
+
+def checked_strides(
+    strides: ArrayLike | None, shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
+    """Magnitudes, the same for all windows, and directions."""
+    count, rank = shape
+    given = np.ones(rank, np.int64) if strides is None else integer_array("strides", strides)
+    if given.shape not in ((rank,), (count, rank)):
+        raise ValueError(f"strides have shape {given.shape}: must be ({rank},) or ({count}, {rank})")
+    rows = given.reshape(-1, rank)
+    if len(rows) == 0:  # no windows, and none that says how they go
+        rows = np.ones((1, rank), np.int64)
+    magnitudes = np.abs(rows)
+    for wrong, rule in (
+        (rows == 0, "must not be 0"),
+        ((rows < I32_MIN) | (rows > I32_MAX), f"must be an i32, {I32_MIN} to {I32_MAX}"),
+        (magnitudes != magnitudes[0], "must have the magnitude of the first window's"),
+    ):
+        if wrong.any():
+            window, axis = (int(index) for index in np.argwhere(wrong)[0])
+            place = f"[{window}][{axis}]" if given.ndim == 2 else f"[{axis}]"
+            raise WindowError(f"strides{place} = {int(rows[window, axis])}: {rule}")
+    bits = ((rows < 0) << np.arange(rank)).sum(axis=1).astype(np.uint32)
+    steps = tuple(int(step) for step in magnitudes[0])
+    return steps, np.ascontiguousarray(np.broadcast_to(bits, count))

@@ -1,0 +1,244 @@
+"""Advanced indexing: tensors as indices, and the one submission that gathers or scatters what they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, any_index
+from wgslice.dialects.selection import Selection
+from wgslice.dtypes import DType, check_same_dtype
+from wgslice.errors import named
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.protocols import Buffer, CommandEncoder
+from wgslice.gpu.recording import BoundLayout, record, run_copy
+from wgslice.layout import Layout
+from wgslice.plans.aside import plan_anew
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.extract_windows import extract_windows_planner
+from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
+from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.plan import Planner
+from wgslice.plans.windows_steps import Windows
+from wgslice.rearrange import broadcast, reshaped, without_leading_ones
+from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, uploaded
+from wgslice.tensors.transfer import check_sides
+
+__all__ = ["gather", "indices_held", "run_windows", "scatter", "selected"]
+
+CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
+INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
+
+
+def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
+    """What NumPy's indexing selects of a tensor; masks on the GPU are read back, as shapes depend on them.
+
+    With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and refused as NumPy refuses them.
+    """
+    items = key if isinstance(key, tuple) else (key,)
+    check_of_numbers([item for item in items if isinstance(item, list)])
+    held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
+    if os.environ.get(CHECK_VARIABLE) == "1":
+        any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
+    return any_index(x.shape, tuple(held))
+
+
+def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
+    """A tensor as an item of an index into another; `clipped` as `Elsewhere` says."""
+    if item.dtype.kind == "b":
+        return np.asarray(item)
+    if item.dtype.kind not in "iu" or item.dtype.itemsize > 8:
+        raise IndexError(
+            f"tensors used as indices must be of integer (or boolean) type, this one has dtype {item.dtype}"
+        )
+    with named("indices"):
+        check_usable(x.device, item.buffer)
+        check_alive(x.device, item.buffer)
+    return Elsewhere(item.shape, item, clipped)
+
+
+def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
+    """Copy what a selection takes of a tensor into a new and packed one, without waiting for the GPU."""
+    if result.size == 0:
+        return
+    found = indexed_windows(selection, x.layout, result.layout, reads=True)
+    assert found is not None  # the dimensions of a packed tensor merge
+    source = x.bound_layout._replace(layout=found.tensor)
+    target = result.bound_layout._replace(fresh=True)
+
+    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
+        return source, target._replace(layout=found.elements_of(numbers))
+
+    run_windows(x.device, found, extract_windows_planner, sides)
+
+
+def run_windows(
+    device: Device,
+    found: IndexedWindows,
+    planner_for: Callable[[Windows], Planner],
+    sides: Callable[[range], tuple[BoundLayout, BoundLayout]],
+    written: Buffer | None = None,
+) -> None:
+    """Copy windows in one submission, without waiting for it; `sides` gives source and target of some.
+
+    Indices in the buffer that is written are read before anything is. Those of several dtypes are converted
+    to int64 by submissions of their own, before the others.
+    """
+    dtype = dtype_of_indices(found)
+    if dtype is None:
+        encoder = device.create_encoder()
+        offsets = found.offsets()
+        for numbers in found.pieces(device.limits, offsets.itemsize):
+            planner = planner_for(found.windows(numbers, offsets))
+            record(device, encoder, planner, *sides(numbers), planning=plan_anew)
+    else:
+        columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
+        encoder = device.create_encoder()
+        table = table_of(device, encoder, found, columns, written)
+        for numbers in found.pieces(device.limits, table.itemsize):
+            rows = table._replace(layout=table.layout.select([numbers, range(found.rank)]))
+            planner = planner_for(found.windows_on_gpu(numbers, table.itemsize, dtype.kind == "i"))
+            record(device, encoder, planner, *sides(numbers), rows, planning=plan_anew)
+    device.submit(encoder)
+
+
+def dtype_of_indices(found: IndexedWindows) -> DType | None:
+    """The dtype in which the GPU reads indices: the tensors' one, if it counts all; None without tensors."""
+    tensors = [each.places for each in found.dimensions if isinstance(each.places, Elsewhere)]
+    known = [each for each in found.dimensions if not isinstance(each.places, Elsewhere)]
+    if not tensors:
+        return None
+    dtype: DType = tensors[0].holder.dtype
+    same = all(each.holder.dtype == dtype for each in tensors)
+    return dtype if same and all(each.size - 1 <= np.iinfo(dtype.name).max for each in known) else INT64
+
+
+def table_of(
+    device: Device,
+    encoder: CommandEncoder,
+    found: IndexedWindows,
+    columns: list[BoundLayout],
+    written: Buffer | None,
+) -> BoundLayout:
+    """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
+    itemsize = columns[0].itemsize
+    repeated = [broadcast(column.layout, found.shape) for column in columns]
+    if found.rank == 1 and repeated[0] is not None and columns[0].buffer is not written:
+        as_table = reshaped(repeated[0], (found.count, 1))
+        if as_table is not None:
+            return columns[0]._replace(layout=as_table)
+    made = BoundLayout.packed(device, (*found.shape, found.rank), itemsize)
+    whole = [range(size) for size in found.shape]
+    for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
+        assert layout is not None  # their shapes made that of all
+        target = made._replace(layout=made.layout.select([*whole, number]))
+        record(device, encoder, plan_copy, column._replace(layout=layout), target)
+    return made._replace(layout=Layout.packed((found.count, found.rank)))
+
+
+def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
+    """Places along a dimension on the GPU, in a dtype."""
+    if not isinstance(places, Elsewhere):
+        return uploaded(device, places.astype(dtype))
+    indices: Placed = places.holder
+    return indices.bound_layout if indices.dtype == dtype else as_int64(indices).bound_layout
+
+
+def as_int64(indices: Placed) -> Placed:
+    """Integers as int64, without arithmetic; those of uint64 that are too large become some that are large.
+
+    A number is the value of its highest byte, of which a table has all 256, and the bytes below that.
+    """
+    device, dtype = indices.device, indices.dtype
+    values = np.arange(256, dtype=np.uint8).view(f"{dtype.kind}1").astype(np.int64)
+    if dtype == np.uint64:
+        values = np.minimum(values, 127)
+    table = uploaded(device, values << 8 * (dtype.itemsize - 1))
+    result = Placed(device, device.create_buffer(8 * indices.size), INT64, Layout.packed(indices.shape))
+    whole = [range(size) for size in indices.shape]
+    low = range(dtype.itemsize - 1)
+    given, made = bytes_of(indices), bytes_of(result)
+    highest = Placed(device, indices.buffer, UINT8, given.layout.select([*whole, dtype.itemsize - 1]))
+    selection = any_index((256,), Elsewhere(highest.shape, highest))
+    assert isinstance(selection, AdvancedSelection)
+    gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
+    source, target = (each._replace(layout=each.layout.select([*whole, low])) for each in (given, made))
+    run_copy(device, source, target)
+    return result
+
+
+def bytes_of(tensor: Placed) -> BoundLayout:
+    """The bytes of each element, in a dimension of their own, the last."""
+    layout, width = tensor.layout, tensor.dtype.itemsize
+    strides = [*(stride * width for stride in layout.strides), 1]
+    return BoundLayout(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
+
+
+def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any]) -> None:
+    """Broadcast a tensor or an array of the tensor's dtype to what a selection takes of it, as NumPy assigns.
+
+    Of elements for the same place the last one is written. No wait for the GPU.
+    """
+    check_destination(x)
+    check_same_dtype(value.dtype, x.dtype)
+    given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
+    layout = assigned(given, selection)
+    if layout.size == 0:
+        check_sides(x, value)
+        return
+    source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
+    source = source._replace(layout=layout)
+    found = indexed_windows(selection, x.layout, layout, reads=False)
+    if found is None or source.buffer is x.buffer:
+        source = packed(x, source)
+        found = indexed_windows(selection, x.layout, source.layout, reads=False)
+        assert found is not None  # the dimensions of a packed tensor merge
+    scatter_windows(x, source, found)
+
+
+def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
+    """A value's layout, broadcast to what a selection takes; in NumPy's words refused where it does not."""
+    shape = selection.shape
+    if selection.is_mask and given.rank > 1:
+        raise TypeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
+            f"{given.rank} dimensions"
+        )
+    layout = broadcast(without_leading_ones(given, len(shape)), shape)
+    if layout is not None:
+        return layout
+    if selection.is_mask:
+        raise ValueError(
+            f"NumPy boolean array indexing assignment cannot assign {given.size} input values to the "
+            f"{shape[0]} output values where the mask is true"
+        )
+    value, result = (str(sizes).replace(" ", "") for sizes in (given.sizes, shape))
+    raise ValueError(
+        f"shape mismatch: value array of shape {value} could not be broadcast to indexing result of shape "
+        f"{result}"
+    )
+
+
+def scatter_windows(x: Placed, source: BoundLayout, found: IndexedWindows) -> None:
+    """Write windows of a source into a tensor."""
+    target = x.bound_layout._replace(layout=found.tensor)
+
+    def planner_for(windows: Windows) -> Planner:
+        return insert_windows_planner(found.insertion(windows))
+
+    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
+        return source._replace(layout=found.elements_of(numbers)), target
+
+    run_windows(x.device, found, planner_for, sides, x.buffer)
+
+
+def packed(x: Placed, source: BoundLayout) -> BoundLayout:
+    """A source that is copied on the GPU, with each of its elements."""
+    made = BoundLayout.packed(x.device, source.layout.sizes, source.itemsize)
+    run_copy(x.device, source, made)
+    return made

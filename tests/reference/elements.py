@@ -1,0 +1,222 @@
+"""Reference implementations of `slice1`, `rows`, `wide_rows`, the three `narrow_` kernels and `tiles`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from reference.memory import Array, Observed, Words, Writes
+from reference.pieces import (
+    Edge,
+    divide,
+    find_edges,
+    find_extents,
+    find_pieces,
+    find_places,
+    invocation_numbers,
+    taken,
+)
+
+from wgslice.plans.steps import Dispatch
+
+WORD_NBYTES = 4
+
+
+class Copied(NamedTuple):
+    """Elements that are copied, and by which invocations."""
+
+    source_elements: Words
+    target_elements: Words
+    invocations: Words
+
+
+def write_elements(source: Observed, copied: Copied, nbytes: int, unit_nbytes: int) -> Writes:
+    """Elements of `nbytes` as they are written, unit by unit."""
+    units = elements_of(copied.target_elements, nbytes // unit_nbytes)
+    values = source.elements(copied.source_elements, nbytes, copied.invocations)
+    return Writes(unit_nbytes, units, values, copied.invocations[:, None])
+
+
+def slice1(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
+    """Mirrors `wgsl/slice1.wgsl`."""
+    invocation = invocation_numbers(step.share)
+    own = rest = invocation[invocation < block["count"]]
+    source_elements = np.full_like(rest, block["source_offset"])
+    target_elements = np.full_like(rest, block["target_offset"])
+    for d in reversed(range(block["rank"])):
+        rest, c = np.divmod(rest, block["sizes"][d])
+        source_elements += c * block["source_strides"][d]
+        target_elements += c * block["target_strides"][d]
+    width = step.width_nbytes
+    return write_elements(
+        source, Copied(source_elements, target_elements, own), width, min(width, WORD_NBYTES)
+    )
+
+
+def row_dimensions(block: np.void, step: Dispatch) -> tuple[int, np.uint32]:
+    """Dimensions before those of a row, and the elements of a row."""
+    last = int(block["rank"]) - 1
+    before = last - step.share.paired
+    return before, np.prod(block["sizes"][before : last + 1], dtype=np.uint32)
+
+
+def ahead(block: np.void, step: Dispatch, strides: str, c: Words) -> Words:
+    """How far a row's c-th element lies from its first."""
+    last = int(block["rank"]) - 1
+    if not step.share.paired:
+        return np.asarray(c * block[strides][last], np.uint32)
+    run = divide(c, block["multipliers"][last], block["shifts"][last])
+    inside = c - run * block["sizes"][last]
+    return np.asarray(run * block[strides][last - 1] + inside * block[strides][last], np.uint32)
+
+
+def rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
+    """Mirrors `wgsl/rows.wgsl`."""
+    return copy_rows(block, step, source, WORD_NBYTES)
+
+
+def wide_rows(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
+    """Mirrors `wgsl/wide_rows.wgsl`."""
+    return copy_rows(block, step, source, step.width_nbytes)
+
+
+def copy_rows(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int) -> Writes:
+    """Whole elements, row by row, written in units."""
+    dimensions, size = row_dimensions(block, step)
+    pieces = find_pieces(block, step.share, int(block["count"]))
+    source_rows, target_rows = find_places(block, pieces.row, dimensions)
+    owner, c = taken(step.share, pieces, np.zeros(1, np.uint32), np.asarray(size)[None])
+    source_elements = source_rows[owner] + ahead(block, step, "source_strides", c)
+    target_elements = target_rows[owner] + ahead(block, step, "target_strides", c)
+    return write_elements(
+        source, Copied(source_elements, target_elements, owner), step.width_nbytes, unit_nbytes
+    )
+
+
+def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/narrow_rows.wgsl`."""
+    lanes = WORD_NBYTES // step.width_nbytes
+    dimensions, size = row_dimensions(block, step)
+    pieces = find_pieces(block, step.share, int(block["count"]))
+    source_rows, target_rows = find_places(block, pieces.row, dimensions)
+    extents = find_extents(target_rows, size, lanes)
+    owner, word = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
+    c = elements_of(word, lanes) - target_rows[owner, None]
+    read = source_rows[owner, None] + ahead(block, step, "source_strides", c)
+    values = source.elements(read, step.width_nbytes, owner[:, None])
+    _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
+    shared = (pieces.row > 0) & (before + size > extents.first_unit * np.uint32(lanes))
+    edge_owner, edge = find_edges(step.share, pieces, extents, lanes, shared)
+    edges = edge_words(block, step, (source, target), Edge(edge, pieces.row[edge_owner], edge_owner))
+    return Writes(
+        WORD_NBYTES,
+        np.concatenate([word, edge]),
+        np.concatenate([values, edges]),
+        np.concatenate([owner, edge_owner]),
+    )
+
+
+def narrow_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/narrow_ends.wgsl`."""
+    lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
+    dimensions, size = row_dimensions(block, step)
+    pieces = find_pieces(block, step.share, int(block["count"]))
+    _, start = find_places(block, pieces.row, dimensions)
+    extents = find_extents(start, size, 4 * int(lanes))
+    is_head = pieces.number < 4
+    unit = np.where(is_head, extents.first_unit, extents.stop_unit)
+    word = np.asarray(unit * np.uint32(4) + pieces.number % np.uint32(4), np.uint32)
+    _, before = find_places(block, pieces.row - np.uint32(1), dimensions)
+    taken_ = (pieces.row > 0) & (before + size > word * lanes)
+    whole = is_head & (extents.first_unit == extents.whole_unit)
+    mine = (word * lanes < extents.stop) & ((word + np.uint32(1)) * lanes > start) & ~taken_ & ~whole
+    own = np.flatnonzero(mine).astype(np.uint32)
+    edges = Edge(word[mine], pieces.row[mine], own)
+    return Writes(WORD_NBYTES, edges.unit, edge_words(block, step, (source, target), edges), own)
+
+
+def edge_words(block: np.void, step: Dispatch, memories: tuple[Observed, Observed], edges: Edge) -> Array:
+    """The words at ends of rows, with what the next rows have in them, and what was in them."""
+    source, target = memories
+    row, width, invocations = edges.row, step.width_nbytes, edges.invocation[:, None]
+    dimensions, size = row_dimensions(block, step)
+    own_source, own_target, next_source, next_target = (
+        place[:, None]
+        for number in (row, row + np.uint32(1))
+        for place in find_places(block, number, dimensions)
+    )
+    element = elements_of(edges.unit, WORD_NBYTES // width)
+    inside = (element >= own_target) & (element < own_target + size)
+    follows = (row[:, None] + np.uint32(1) < block["count"]) & (element >= next_target)
+    c = element - np.where(follows, next_target, own_target)
+    read = np.where(follows, next_source, own_source) + ahead(block, step, "source_strides", c)
+    words = target.elements(element, width, invocations)
+    chosen = inside | follows
+    by = np.broadcast_to(invocations, chosen.shape)
+    words[chosen] = source.elements(read[chosen], width, by[chosen])
+    return words
+
+
+def elements_of(word: Words, lanes: int) -> Words:
+    """The elements of words, or the words of elements, along a new last axis."""
+    return np.asarray(word[:, None] * np.uint32(lanes) + np.arange(lanes, dtype=np.uint32), np.uint32)
+
+
+def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/narrow_runs.wgsl`."""
+    share, lanes = step.share, WORD_NBYTES // step.width_nbytes
+    invocation = invocation_numbers(share)
+    group, lane = np.divmod(invocation, np.uint32(share.workgroup_size))
+    step_units, first = (
+        (1, lane * np.uint32(share.each)) if share.contiguous else (share.workgroup_size, lane)
+    )
+    first += group * np.uint32(share.workgroup_size * share.each)
+    number = first[:, None] + np.arange(share.each, dtype=np.uint32) * np.uint32(step_units)
+    taken_ = number < block["count"]
+    own = np.broadcast_to(invocation[:, None], number.shape)[taken_]
+    word = block["target_offset"] // np.uint32(lanes) + number[taken_]
+
+    target_elements = elements_of(word, lanes)
+    inside = target_elements >= block["target_offset"]
+    rest = target_elements - block["target_offset"]
+    source_elements = np.full_like(rest, block["source_offset"])
+    last = int(block["rank"]) - 1
+    for d in range(last):
+        c = divide(rest, block["multipliers"][d], block["shifts"][d])
+        rest = rest - c * block["target_strides"][d]
+        inside &= c < block["sizes"][d]
+        source_elements += c * block["source_strides"][d]
+    inside &= rest < block["sizes"][last]
+    source_elements += rest * block["source_strides"][last]
+    values = target.elements(target_elements, step.width_nbytes, own[:, None])
+    by = np.broadcast_to(own[:, None], inside.shape)
+    values[inside] = source.elements(source_elements[inside], step.width_nbytes, by[inside])
+    return Writes(WORD_NBYTES, word, values, own)
+
+
+def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
+    """Mirrors `wgsl/tiles.wgsl`."""
+    side = np.uint32(step.share.each)
+    last = int(block["rank"]) - 1
+    rows, columns = block["sizes"][last - 1], block["sizes"][last]
+    tiles_across, tiles_down = -(-int(columns) // step.share.each), -(-int(rows) // step.share.each)
+    group = np.arange(step.share.workgroups[0] * step.share.workgroups[1], dtype=np.uint32)
+    number = np.minimum(group, block["count"] - np.uint32(1))
+    inside = np.arange(side, dtype=np.uint32)
+    row = (number // np.uint32(tiles_across) % np.uint32(tiles_down) * side)[:, None, None] + inside[:, None]
+    column = (number % np.uint32(tiles_across) * side)[:, None, None] + inside
+    exists = (row < rows) & (column < columns)
+    firsts = find_places(block, number // np.uint32(tiles_across) // np.uint32(tiles_down), last - 1)
+    source_elements, target_elements = (
+        first[:, None, None] + row * block[strides][last - 1] + column * block[strides][last]
+        for first, strides in zip(firsts, ("source_strides", "target_strides"), strict=True)
+    )
+    # Loaded down the columns, stored along the rows.
+    size = np.uint32(step.share.workgroup_size)
+    down, along = (
+        (group[:, None, None] * size + k % size)[exists]
+        for k in (inside * side + inside[:, None], inside[:, None] * side + inside)
+    )
+    values = source.elements(source_elements[exists], step.width_nbytes, down)
+    units = elements_of(target_elements[exists], step.width_nbytes // WORD_NBYTES)
+    return Writes(WORD_NBYTES, units, values, along[:, None])

@@ -1,0 +1,85 @@
+"""Run a plan in NumPy: the function that has a kernel's name mirrors that kernel.
+
+It maps invocations to their writes, from memory as it was before the dispatch; `store` performs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from reference.block_kernels import pixels, shifted_rows
+from reference.elements import narrow_ends, narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
+from reference.grids import (
+    pair_grid,
+    row_ends,
+    shifted_grid,
+    wide_grid,
+    wide_tiles,
+    word_grid,
+)
+from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.windows import run_windows
+
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import PATTERN_NBYTES
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.shaders.uniforms import copy_dtype, uniform_block
+
+
+def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
+    """Run `plan` from the bytes of one buffer into those of another, in place, both from their bases on.
+
+    Of windows whose offsets the GPU has, `offsets` are these.
+    """
+    memories = {Memory.INPUT: source, Memory.OUTPUT: target, Memory.ZEROS: np.zeros(PATTERN_NBYTES, np.uint8)}
+    memories |= {memory: np.zeros(-(-nbytes // 16) * 16, np.uint8) for memory, nbytes in plan.scratch}
+    for step in plan.steps:
+        if isinstance(step, Clear):
+            target[step.offset_nbytes :][: step.nbytes] = 0
+            continue
+        read, written = memories[step.reads], memories[step.writes]
+        if isinstance(step, BufferCopies):
+            for source_place, target_place in zip(step.source.places(), step.target.places(), strict=True):
+                written[target_place:][: step.nbytes] = read[source_place:][: step.nbytes]
+        elif isinstance(step, WindowDispatch):
+            known = step.windows.offsets if offsets is None else offsets
+            assert known is not None
+            run_windows(step, read, written, known, memories.get(Memory.CLAIMS))
+        else:
+            run_dispatch(step, read, written)
+
+
+def run_dispatch(step: Dispatch, source: Bytes, target: Bytes) -> None:
+    """One kernel on its two bindings."""
+    store(step.kernel, bound(target, step.target_binding), trace(step, source, target).writes)
+
+
+def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
+    """Map the invocations of one kernel to what they load and store; nothing is written."""
+    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
+    writes = copy_kernels[step.kernel](block, step, read, kept)
+    return Trace(writes, read.loads, kept.loads)
+
+
+copy_kernels: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
+    Kernel.SLICE1: slice1,
+    Kernel.ROWS: rows,
+    Kernel.WIDE_ROWS: wide_rows,
+    Kernel.SHIFTED_ROWS: shifted_rows,
+    Kernel.WORD_GRID: word_grid,
+    Kernel.PAIR_GRID: pair_grid,
+    Kernel.WIDE_GRID: wide_grid,
+    Kernel.SHIFTED_GRID: shifted_grid,
+    Kernel.ROW_ENDS: row_ends,
+    Kernel.NARROW_ROWS: narrow_rows,
+    Kernel.NARROW_ENDS: narrow_ends,
+    Kernel.NARROW_RUNS: narrow_runs,
+    Kernel.PIXELS: pixels,
+    Kernel.TILES: tiles,
+    Kernel.WIDE_TILES: wide_tiles,
+}

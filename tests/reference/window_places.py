@@ -1,0 +1,132 @@
+"""Where windows lie: mirrors `windows` of `wgsl/shared/`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from reference.memory import Flags, Words
+from reference.pieces import divide, invocation_numbers
+
+from wgslice.plans.windows_steps import WindowDispatch
+
+Offsets = NDArray[np.int32]  # (windows, rank)
+
+
+class Tables(NamedTuple):
+    """What kernels of windows bind beside source and target."""
+
+    offsets: Offsets
+    claims: Words | None  # on the tensor's indices, where windows may overlap
+
+
+def are_last(block: np.void, step: WindowDispatch, tables: Tables, claim: Words, window: Words) -> Flags:
+    """Whether windows are the last ones that have the indices of claims."""
+    if step.claims is None:
+        return np.ones(claim.shape, bool)
+    assert tables.claims is not None
+    known = tables.claims[np.minimum(claim, np.uint32(len(tables.claims) - 1))]
+    return np.asarray(known == block["claim_base"] + window, bool)
+
+
+class Picks(NamedTuple):
+    """A window for each of what is copied."""
+
+    number: Words  # windows before it, of all that there are
+    flips: Words  # bit d: dimension d goes backwards
+
+
+def find_picks(block: np.void, step: WindowDispatch, n: Words) -> Picks:
+    """The n-th windows of a dispatch; beyond the last one the last, as WebGPU allows."""
+    if step.picks is None:
+        return Picks(block["first"] + n, np.full_like(n, block["flips"]))
+    number = step.picks[np.minimum(n, np.uint32(len(step.picks) - 1))]
+    return Picks(number, step.windows.flips[number])
+
+
+def are_backwards(picks: Picks, d: int) -> Flags:
+    """Whether windows go backwards in a dimension."""
+    return (picks.flips >> np.uint32(d) & np.uint32(1)).astype(bool)
+
+
+def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDArray[np.int32]:
+    """Where windows begin in a dimension, or the nearest places from which they read the same."""
+    number = np.minimum(picks.number, np.uint32(len(offsets) - 1))
+    column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
+    offset = offsets[number, column]
+    wrapped = offset + np.where(offset < 0, np.int32(block["wraps"][d]), np.int32(0))
+    begins: NDArray[np.int32] = np.clip(wrapped, block["lowests"][d], block["highests"][d])
+    return begins
+
+
+def find_indices(block: np.void, offsets: Offsets, picks: Picks, d: int, c: Words) -> Words:
+    """The input's indices that the windows' c-th of a dimension read; outside of it its extent or greater."""
+    ahead = block["steps"][d] * (block["firsts"][d] + c)
+    begins = find_offsets(block, offsets, picks, d).view(np.uint32)
+    reached = np.where(are_backwards(picks, d), block["lasts"][d] - ahead, ahead)
+    return np.asarray(begins + reached, np.uint32)
+
+
+class WindowPlaces(NamedTuple):
+    """Places in the first dimensions of windows."""
+
+    tensor: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
+    batch: Words  # likewise, from the first of their windows
+    claim: Words  # claims before those of their indices
+    inside: Flags  # whether the tensor has them, among the indices that are in use
+    rest: Words  # of the indices, in the other dimensions
+
+
+def find_window_places(
+    block: np.void, offsets: Offsets, picks: Picks, index: Words, dimensions: int
+) -> WindowPlaces:
+    """The places of indices into windows, over their first dimensions."""
+    rest = index
+    tensor, batch = np.full_like(rest, block["tensor_offset"]), np.zeros_like(rest)
+    claim = np.full_like(rest, block["claim_offset"])
+    inside = np.ones(rest.shape, bool)
+    for d in range(dimensions):
+        c = divide(rest, block["multipliers"][d], block["shifts"][d])
+        rest = rest - c * block["inner"][d]
+        index = find_indices(block, offsets, picks, d, c)
+        tensor += index * block["tensor_strides"][d]
+        batch += c * block["batch_strides"][d]
+        claim += index * block["claim_strides"][d]
+        inside &= index - block["begins"][d] < block["extents"][d]
+    return WindowPlaces(tensor, batch, claim, inside, rest)
+
+
+class Elements(NamedTuple):
+    """Elements of windows, and where they lie on both sides."""
+
+    invocation: Words  # whose each is
+    window: Words  # windows before its own, of all that there are
+    tensor: Words  # elements
+    batch: Words  # elements
+    claim: Words  # claims before that of its index
+    inside: Flags  # whether the tensor has it, among the indices that are in use
+
+    def of(self, kept: Flags) -> Elements:
+        """Some of them."""
+        return Elements._make(values[kept] for values in self)
+
+
+def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Elements:
+    """The elements of all invocations that have one."""
+    invocation = invocation_numbers(step.share)
+    own = invocation[invocation < block["count"] * block["window_size"]]
+    window, rest = np.divmod(own, block["window_size"])
+    picks = find_picks(block, step, window)
+    tensor = np.full_like(rest, block["tensor_offset"])
+    batch = block["batch_offset"] + picks.number * block["window_stride"]
+    claim = np.full_like(rest, block["claim_offset"])
+    inside = np.ones(len(rest), bool)
+    for d in range(block["rank"]):
+        c, rest = np.divmod(rest, block["inner"][d])
+        index = find_indices(block, offsets, picks, d, c)
+        inside &= index - block["begins"][d] < block["extents"][d]
+        tensor += index * block["tensor_strides"][d]
+        batch += c * block["batch_strides"][d]
+        claim += index * block["claim_strides"][d]
+    return Elements(own, picks.number, tensor, batch, claim, inside)

@@ -1,0 +1,104 @@
+"""The reference implementation of `window_rows`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from reference.blocks import mask, mask_from, mask_of, merge_edge
+from reference.memory import Bytes, Flags, Observed, Words, Writes
+from reference.pieces import divide, find_edges, find_extents, find_pieces, taken
+from reference.window_blocks import RowSources, blocks_of_rows
+from reference.window_places import (
+    Offsets,
+    Tables,
+    are_backwards,
+    find_offsets,
+    find_picks,
+    find_window_places,
+)
+
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.windows_steps import WindowDispatch, WindowRowsDispatch
+
+NBYTES = np.uint32(WIDEST_NBYTES)
+
+
+class Rows(NamedTuple):
+    """Rows of windows, in bytes."""
+
+    source: Words  # before the lowest one, modulo 2^32
+    start: Words  # before the first one in the target
+    backwards: Flags  # whether indices go in reverse order
+    low: Words  # of the row before those that the input has
+    high: Words  # of the row before the end of those
+    invocation: Words  # that copies of it
+
+    def of(self, owner: Words) -> Rows:
+        """Some of them, or one again and again."""
+        return Rows._make(values[owner] for values in self)
+
+
+def find_rows(
+    block: np.void, step: WindowDispatch, offsets: Offsets, number: Words, invocation: Words
+) -> Rows:
+    """Rows by their numbers, of all windows of a dispatch."""
+    window = divide(number, block["window_multiplier"], block["window_shift"])
+    rest = number - window * block["window_size"]
+    picks = find_picks(block, step, window)
+    last, filled = int(block["rank"]) - 1, step.windows.fill is not None
+    start = block["batch_offset"] + picks.number * block["window_stride"] + rest * block["row_bytes"]
+    places = find_window_places(block, offsets, picks, rest, last)
+    high = np.where(places.inside | (not filled), block["row_bytes"], np.uint32(0))
+    backwards, index_nbytes = are_backwards(picks, last), block["tensor_strides"][last]
+    begins = find_offsets(block, offsets, picks, last)
+    source = places.tensor + begins.view(np.uint32) * index_nbytes
+    low = np.zeros_like(rest)
+    if filled:
+        size = np.int64(block["sizes"][last])
+        outside = np.stack([-begins.astype(np.int64), begins + size - np.int64(block["extents"][last])])
+        before, after = np.clip(outside, 0, size).astype(np.uint32)
+        low = np.where(backwards, after, before) * index_nbytes
+        high -= np.minimum(high, np.where(backwards, before, after) * index_nbytes)
+    return Rows(source, start, backwards, low, high, invocation)
+
+
+def row_blocks(
+    block: np.void, step: WindowRowsDispatch, memory: Observed, rows: Rows, position: Words
+) -> Bytes:
+    """The blocks of rows whose first bytes are `position`, up to 15 before their first."""
+    sources = RowSources(rows.source, rows.backwards, rows.invocation)
+    value = blocks_of_rows(block, step, memory, sources, position)
+    if step.windows.fill is None:
+        return value
+    start = np.clip((rows.low - position).view(np.int32), 0, WIDEST_NBYTES)
+    stop = np.clip((rows.high - position).view(np.int32), start, WIDEST_NBYTES)
+    inside = mask(start.astype(np.uint32), stop.astype(np.uint32))
+    return np.where(inside, value, block["fill"].view(np.uint8))
+
+
+def window_rows(
+    block: np.void, step: WindowRowsDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/window_rows.wgsl`."""
+    count = int(block["count"] * block["window_size"])
+    pieces = find_pieces(block, step.share, count)
+    rows = find_rows(block, step, tables.offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))
+    extents = find_extents(rows.start, block["row_bytes"], WIDEST_NBYTES)
+    owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
+    values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
+    if step.ragged:
+        edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
+        own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
+        ends = find_extents(own.start, block["row_bytes"], WIDEST_NBYTES)
+        following = find_rows(block, step, tables.offsets, number, edge_owner)
+        edges = merge_edge(
+            target.blocks(edge, edge_owner),
+            row_blocks(block, step, source, own, edge * NBYTES - own.start),
+            mask_of(ends, edge),
+            row_blocks(block, step, source, following, edge * NBYTES - ends.stop),
+            mask_from(ends.stop, edge) & (number < count)[:, None],
+        )
+        unit, values = np.concatenate([unit, edge]), np.concatenate([values, edges])
+        owner = np.concatenate([owner, edge_owner])
+    return Writes(WIDEST_NBYTES, unit, values, owner)

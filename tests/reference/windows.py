@@ -1,0 +1,129 @@
+"""Reference implementations of window kernels by elements and words; all window kernels by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
+from reference.inserting import insert_rows, insert_words
+from reference.memory import Bytes, Observed, Trace, Writes, bound, store
+from reference.pieces import divide, invocation_numbers
+from reference.window_places import Tables, are_last, find_elements, find_picks, find_window_places
+from reference.window_rows import window_rows
+
+from wgslice.arguments import I32_MAX, I32_MIN
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
+from wgslice.shaders.window_uniforms import window_block, windows_dtype
+
+
+def run_windows(
+    step: WindowDispatch,
+    source: Bytes,
+    target: Bytes,
+    offsets: NDArray[np.generic],
+    claims: Bytes | None = None,
+) -> None:
+    """One kernel on its two bindings, the offsets of all windows, and claims where there are some."""
+    writes = trace_windows(step, source, target, offsets, claims).writes
+    store(step.kernel, bound(target, step.target_binding), writes)
+
+
+def trace_windows(
+    step: WindowDispatch,
+    source: Bytes,
+    target: Bytes,
+    offsets: NDArray[np.generic],
+    claims: Bytes | None = None,
+) -> Trace:
+    """Map the invocations of one kernel to what they load and store; nothing is written."""
+    block = np.frombuffer(window_block(step), windows_dtype)[0]
+    info = np.iinfo(offsets.dtype.name)
+    fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
+    read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
+    tables = Tables(fitting, None if claims is None else claims.view(np.uint32))
+    writes = window_kernels[step.kernel](block, step, read, kept, tables)
+    return Trace(writes, read.loads, kept.loads)
+
+
+def extract_windows(
+    block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/extract_windows.wgsl`."""
+    found = find_elements(block, step, tables.offsets)
+    found = found.of(~found.inside | (found.tensor < block["segment"]))
+    nbytes = step.element_nbytes
+    # What lies outside of the tensor is read anywhere, and then replaced.
+    read = np.where(found.inside, found.tensor, np.uint32(0))
+    copied = Copied(read, found.batch, found.invocation)
+    writes = write_elements(source, copied, nbytes, min(nbytes, WORD_NBYTES))
+    values = np.where(found.inside, writes.values, block["fill"].view(f"V{nbytes}")[0])
+    return Writes(writes.unit_nbytes, writes.units, values, writes.invocations)
+
+
+def insert_windows(
+    block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/insert_windows.wgsl`."""
+    found = find_elements(block, step, tables.offsets)
+    found = found.of(found.inside & are_last(block, step, tables, found.claim, found.window))
+    copied = Copied(found.batch, found.tensor, found.invocation)
+    return write_elements(source, copied, step.element_nbytes, min(step.element_nbytes, WORD_NBYTES))
+
+
+def claim_windows(
+    block: np.void, step: WindowDispatch, _source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
+    found = find_elements(block, step, tables.offsets)
+    found = found.of(found.inside)
+    claim = np.asarray(block["claim_base"] + found.window)
+    order = np.lexsort((claim, found.claim))
+    places = found.claim[order]
+    last = order[np.diff(places, append=places[-1:] + np.uint32(1)) != 0]
+    place, by = found.claim[last], found.invocation[last]
+    before = target.elements(place, WORD_NBYTES, by).view(np.uint32)
+    return Writes(WORD_NBYTES, place, np.maximum(before, claim[last]), by)
+
+
+def window_words(
+    block: np.void, step: ElementsDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/window_words.wgsl`."""
+    nbytes = step.element_nbytes
+    lanes = WORD_NBYTES // nbytes
+    start = np.uint32((step.batch_offset + step.first * step.window_stride) % 2**32)
+    each = np.arange(block["each"], dtype=np.uint32)
+    words = start // np.uint32(lanes) + invocation_numbers(step.share)[:, None] * block["each"] + each
+    numbers, owners = words.ravel(), np.repeat(invocation_numbers(step.share), len(each))
+    taken_ = numbers * np.uint32(lanes) < start + block["elements"]
+    word, own = numbers[taken_], owners[taken_]
+
+    element = elements_of(word, lanes) - start
+    mine = element < block["elements"]
+    values = target.elements(elements_of(word, lanes), nbytes, own[:, None])
+    window = divide(element[mine], block["window_multiplier"], block["window_shift"])
+    picks = find_picks(block, step, window)
+    index = element[mine] - window * block["window_size"]
+    places = find_window_places(block, tables.offsets, picks, index, int(block["rank"]))
+    read = np.where(places.inside, places.tensor, np.uint32(0))
+    by = np.broadcast_to(own[:, None], mine.shape)[mine]
+    fill = block["fill"].view(f"V{nbytes}")[0]
+    values[mine] = np.where(places.inside, source.elements(read, nbytes, by), fill)
+    return Writes(WORD_NBYTES, word, values, own)
+
+
+Implementation = Callable[[np.void, Any, Observed, Observed, Tables], Writes]
+
+window_kernels: dict[Kernel, Implementation] = {
+    Kernel.EXTRACT_WINDOWS: extract_windows,
+    Kernel.WINDOW_ROWS: window_rows,
+    Kernel.WINDOW_WORDS: window_words,
+    Kernel.INSERT_WINDOWS: insert_windows,
+    Kernel.INSERT_ROWS: insert_rows,
+    Kernel.INSERT_WORDS: insert_words,
+    Kernel.CLAIM_WINDOWS: claim_windows,
+}

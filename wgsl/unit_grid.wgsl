@@ -1,0 +1,44 @@
+// unit_grid: elements of 4, 8 or 16 bytes at any stride, on GPUs: the kernels word_grid, pair_grid and wide_grid.
+//
+//   workgroup g, invocation i  ->  `units` units of tile g of a plane, as grid says, all loaded before the first store
+//
+// A module begins with the type of its kernel's units, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and their number,
+// `const units: u32 = 8u;`.
+
+@group(0) @binding(1) var<storage, read> source_units: array<Unit>;
+@group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
+
+@compute @workgroup_size(workgroup_size)
+fn unit_grid(own: Invocation) {
+    let group = group_number(own.group, own.groups);
+    if (group >= copy.count) {
+        return;
+    }
+    let last = copy.rank - 1u;
+    let before = copy.rank - 2u;
+    let columns = size_of(last);
+    let rows = size_of(before);
+    let source_column = source_stride_of(last);
+    let source_row = source_stride_of(before);
+    let target_column = target_stride_of(last);
+    let target_row = target_stride_of(before);
+    let tile = find_tile(group);
+    let column = own_column(own.index);
+    let row = own_row(own.index);
+    let source_first = tile.place.source_element + tile.column * source_column + tile.row * source_row;
+    let target_first = tile.place.target_element + tile.column * target_column + tile.row * target_row;
+    let source_unit = source_first + (column * source_column + row * source_row);
+    let target_unit = target_first + (column * target_column + row * target_row);
+    let source_ahead = copy.ahead_columns * source_column + copy.ahead_rows * source_row;
+    let target_ahead = copy.ahead_columns * target_column + copy.ahead_rows * target_row;
+    var held: array<Unit, units>;
+    for (var k = 0u; k < units; k++) {
+        held[k] = source_units[source_unit + k * source_ahead]; // any value outside of the plane: it is not stored
+    }
+    for (var k = 0u; k < units; k++) {
+        let inside = tile.column + column + k * copy.ahead_columns < columns;
+        if (inside && tile.row + row + k * copy.ahead_rows < rows) {
+            target_units[target_unit + k * target_ahead] = held[k];
+        }
+    }
+}
