@@ -162,7 +162,7 @@ class Info:
     """What `__array_namespace_info__` gives."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Masks select, `repeat` takes a tensor of counts, and a tensor has so many dimensions at most."""
+        """Return that masks select, `repeat` takes a tensor of counts, and the maximum rank."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_RANK}
 
     def default_device(self) -> Device:

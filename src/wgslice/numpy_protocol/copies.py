@@ -123,7 +123,7 @@ def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: 
 
 
 def tile(sink: Sink[V], x: V, layout: Layout, counts: Sequence[int]) -> V:
-    """Copy a layout of a value so many times along each dimension."""
+    """Copy a layout of a value `counts[axis]` times along each dimension."""
     sizes = checked_shape([size * count for size, count in zip(layout.sizes, counts, strict=True)])
     if 0 in sizes:
         return sink.empty(sizes, x.dtype)

@@ -15,7 +15,6 @@ from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
-from wgslice.numpy_protocol.taking import flattened
 from wgslice.plans.assembling import Stage, stages
 from wgslice.plans.segments import MODES, rolled
 from wgslice.rearrange import repeated, reshaped, unsqueezed
@@ -296,7 +295,7 @@ def repeat(
                 return evenly(copies, x, counts[0], along)
         check_readable(x.device, x, "x")
         indices = np.repeat(np.arange(size), counts)
-        return flattened(x)[indices] if along is None else x[(*[slice(None)] * along, indices)]
+        return x.ravel()[indices] if along is None else x[(*[slice(None)] * along, indices)]
 
 
 def evenly(copies: Copies, x: Tensor, count: int, axis: int | None) -> Tensor:

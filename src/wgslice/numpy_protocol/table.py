@@ -49,7 +49,7 @@ def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
 
 
 def of_rank(name: str, x: Tensor, least: int) -> Tensor:
-    """A tensor of at least so many dimensions, or a refusal."""
+    """Return a tensor, refused where it has fewer than `least` dimensions."""
     check_tensor(name, x)
     if x.ndim < least:
         raise ValueError(f"{name} has shape {x.shape}: must have at least {least} dimensions")
@@ -91,7 +91,7 @@ def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind")
 
 
 def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Tensor]:
-    """Cut at indices, or into so many pieces that differ by one element at most, the longer ones first."""
+    """Cut at indices, or into pieces whose sizes differ by one element at most, the longer ones first."""
     check_tensor("ary", ary)
     if np.ndim(indices_or_sections) > 0:
         return views.split(ary, indices_or_sections, axis)

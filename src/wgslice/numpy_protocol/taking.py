@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes, int64_of
 from wgslice.errors import named
-from wgslice.layout import Layout
 from wgslice.numpy_protocol.copies import check_readable
-from wgslice.rearrange import reshaped
 from wgslice.tensors.indexing import indices_held
 from wgslice.tensors.placed import check_of_numbers, check_tensor
-from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+from wgslice.tensors.tensor import Tensor, packed_copy
 
-__all__ = ["flattened", "take", "take_along_axis", "taken"]
+__all__ = ["take", "take_along_axis", "taken"]
 
 
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
@@ -81,7 +79,7 @@ def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mo
             item = places.clip(0, size - 1) if mode == "clip" else places % size
         check_indices(item, size, along)
     check_readable(x.device, x, "x")
-    source = flattened(x) if axis is None else x
+    source = x.ravel() if axis is None else x
     found = source[(*[slice(None)] * along, item)]
     return found if isinstance(places, Tensor) or places.ndim else packed_copy(found)  # else a view
 
@@ -113,7 +111,7 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
             for number, size in enumerate(shape)
         ]
         key[along] = places
-        return (flattened(x) if axis is None else x)[tuple(key)]
+        return (x.ravel() if axis is None else x)[tuple(key)]
 
 
 def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:
@@ -133,9 +131,3 @@ def check_indices(indices: Any, size: int, axis: int) -> None:
     outside = indices[(indices < -size) | (indices >= size)]
     if outside.size:
         raise IndexError(f"index {outside[0]} is out of bounds for axis {axis} with size {size}")
-
-
-def flattened(x: Tensor) -> Tensor:
-    """All elements in row-major order: a view, or a copy where there is none."""
-    flat = reshaped(x.layout, [x.size])
-    return viewed(packed_copy(x), Layout.packed([x.size])) if flat is None else viewed(x, flat)

@@ -78,7 +78,7 @@ def pad(call: Call) -> list[Value]:
 
 
 def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
-    """A copy with so many elements more, or fewer, before and behind each dimension."""
+    """Copy with `widths` elements more, or fewer if negative, before and behind each dimension."""
     x, mode = call.x, call.attributes.get("mode", b"constant").decode()
     sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
     for axis, size in enumerate(sizes):

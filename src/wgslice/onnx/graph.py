@@ -146,7 +146,7 @@ def normalized(value: Any, dtype: DType | None) -> Given:
 
 
 def check_input(value: Given, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
-    """Refuse an input that is not as declared, or elsewhere; sizes of one name must be equal."""
+    """Refuse an input that is not as declared, or on another device; sizes of one name must be equal."""
     if isinstance(value, list) or value is None:
         if declared.dtype is not None:
             raise TypeError(f"of type {type(value).__name__}: must be an array or a Tensor")

@@ -20,7 +20,7 @@ __all__ = ["Names", "readable", "run_node"]
 
 
 class Names:
-    """The values of a run, by name. What is needed elsewhere than it lies is uploaded or read back, once."""
+    """The values of a run, by name; each is uploaded or read back at most once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
