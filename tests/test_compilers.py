@@ -47,7 +47,7 @@ def test_modules_have_constants_for_overrides() -> None:
     )
     for variant in variants(ASKED):
         assert "override" not in re.sub(r"//.*", "", variant.text)
-        assert f"fn {variant.kernel}(" in variant.text
+        assert f"fn {variant.entry_point}(" in variant.text
 
 
 def test_equal_modules_are_compiled_once() -> None:
@@ -63,7 +63,7 @@ def test_equal_modules_are_compiled_once() -> None:
 
 
 def test_a_figure_is_for_16_useful_bytes() -> None:
-    variant = Variant(("one",), "rows", "", invocations=64, useful_nbytes=4096)
+    variant = Variant(("one",), "rows", "rows", "", invocations=64, useful_nbytes=4096)
     assert variant.per_block(100) == 25
     said = {"Instructions": 100, "Inverse Throughput": 8, "VGPRs": 24, "Spilled VGPRs": 0, "Hash": 7}
     assert report.figures(variant, said) == {
@@ -78,7 +78,7 @@ def test_a_figure_is_for_16_useful_bytes() -> None:
 
 def test_memory_beyond_registers_is_no_spill() -> None:
     """NVIDIA's driver says how large it is, and an array may lie in it."""
-    variant = Variant(("one",), "pixels", "", invocations=1, useful_nbytes=16)
+    variant = Variant(("one",), "pixels", "pixels", "", invocations=1, useful_nbytes=16)
     said = {"Instruction count": 877, "Delays": 3366, "Number of GPRs": 26, "SLM Size": 256}
     assert report.figures(variant, said) == {
         "instructions": 877,

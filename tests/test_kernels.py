@@ -674,7 +674,7 @@ def test_a_uniform_block_holds_the_step() -> None:
     assert (block["count"], block["pieces"]) == (5, 2)
     assert override_constants(step) == {
         "workgroup_size": 64,
-        "element_nbytes": 4,
+        "element_bytes": 4,
         "contiguous": 0,
         "each": 4,
     }
@@ -691,7 +691,7 @@ def test_a_uniform_block_holds_the_tiles() -> None:
     assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
     assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
     assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
-    assert (block["lane_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
+    assert (block["across_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
     assert override_constants(step) == {"workgroup_size": 64}
 
 
@@ -700,8 +700,8 @@ def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
 
 
 @pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)
-def test_a_kernel_on_a_grid_says_how_much_a_lane_takes(kernel: Kernel) -> None:
-    assert f"const units: u32 = {GRIDS[kernel]}u; // " in kernel_module(kernel)
+def test_kernel_on_a_grid_has_the_units_of_its_plan(kernel: Kernel) -> None:
+    assert f"const units: u32 = {GRIDS[kernel]}u;" in kernel_module(kernel)
 
 
 def test_the_oracles_see_a_wrong_answer() -> None:

@@ -13,10 +13,14 @@ from reference.plans import copy_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
+from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import kernel_module, shared_files
-from wgslice.shaders.uniforms import copy_dtype
-from wgslice.shaders.window_uniforms import windows_dtype
+from wgslice.plans.profiles import GPU, Limits
+from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.shaders.modules import entry_point, kernel_module, shared_files
+from wgslice.shaders.uniforms import copy_dtype, override_constants
+from wgslice.shaders.window_uniforms import window_constants, windows_dtype
+from wgslice.tuning.probes import probes
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -44,7 +48,7 @@ def declared(text: str) -> list[str]:
 
 def test_enum_files_entry_points_and_references_have_one_name() -> None:
     names = {kernel.value for kernel in Kernel}
-    assert set(KERNELS) == names
+    assert set(KERNELS) == {entry_point(kernel) for kernel in Kernel}
     assert not any("@compute" in text for text in SHARED.values())
     assert not set(KERNELS) & set(SHARED)
     implementations = {**copy_kernels, **window_kernels}
@@ -52,8 +56,9 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
     assert {*CONDITIONS, *window_kernels} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
-        assert ENTRY_POINT.findall(TEXTS[kernel.value]) == [kernel.value]
-        assert ENTRY_POINT.findall(kernel_module(kernel)) == [kernel.value]
+        assert entry_point(kernel) == ("unit_grid" if kernel in UNIT_GRIDS else kernel.value)
+        assert ENTRY_POINT.findall(TEXTS[entry_point(kernel)]) == [entry_point(kernel)]
+        assert ENTRY_POINT.findall(kernel_module(kernel)) == [entry_point(kernel)]
         assert implementations[kernel].__name__ == kernel.value
 
 
@@ -104,7 +109,7 @@ def bindings_of(kernel: Kernel) -> str:
 def test_a_module_declares_everything_once(kernel: Kernel) -> None:
     module = kernel_module(kernel)
     names = declared(module)
-    assert kernel.value in re.findall(r"^fn (\w+)", module, re.MULTILINE)
+    assert entry_point(kernel) in re.findall(r"^fn (\w+)", module, re.MULTILINE)
     assert [name for name, count in Counter(names).items() if count > 1] == []
     bindings = re.findall(r"@binding\((\d)\)", module)
     assert sorted(bindings) == list(bindings_of(kernel))
@@ -114,7 +119,7 @@ def test_a_module_declares_everything_once(kernel: Kernel) -> None:
 def test_a_module_has_no_file_that_it_does_not_need(kernel: Kernel) -> None:
     """Of every file something is used in another."""
     for name in shared_files[kernel]:
-        others = [TEXTS[other] for other in (kernel.value, *shared_files[kernel]) if other != name]
+        others = [TEXTS[other] for other in (entry_point(kernel), *shared_files[kernel]) if other != name]
         code = "\n".join(code_lines("\n".join(others)))
         assert any(re.search(rf"\b{own}\b", code) for own in declared(TEXTS[name])), name
 
@@ -131,8 +136,8 @@ def test_everything_that_is_declared_is_used() -> None:
 def test_only_entry_points_see_the_grid(kernel: Kernel) -> None:
     """A struct of built-in values that reaches a function has a wrong grid on D3D12."""
     code = "\n".join(code_lines(kernel_module(kernel)))
-    assert re.findall(r"fn (\w+)\(.*\bInvocation\b", code) == [kernel.value]
-    assert re.findall(r"\bown\b(?!\.(?:group|groups|lane)\b)", code) == ["own"]
+    assert re.findall(r"fn (\w+)\(.*\bInvocation\b", code) == [entry_point(kernel)]
+    assert re.findall(r"\bown\b(?!\.(?:group|groups|index)\b)", code) == ["own"]
 
 
 TYPES = {  # bytes, alignment, NumPy's
@@ -172,8 +177,19 @@ def test_every_field_and_override_says_what_it_counts() -> None:
                 assert re.fullmatch(r"    \S.*,\s+// \S.*", line), f"{name}: {line}"
                 fields += 1
         for line in re.findall(r"^override .*", text, re.MULTILINE):
-            assert re.search(r"; +// \S", line) or " = " in line, f"{name}: {line}"
+            assert re.fullmatch(r"override \w+: \w+ = (-?\w+; +// \S.*|.* .*;)", line), f"{name}: {line}"
     assert fields >= 80
+
+
+def test_the_host_sets_every_constant() -> None:
+    """Defaults are for other hosts: a constant that this one forgot would be wrong without an error."""
+    limits = Limits(2**27, 32, 65535, GPU)
+    steps = [step for probe in probes() for step in probe.steps(2**16, limits)]
+    assert {step.kernel for step in steps} == set(Kernel)
+    for step in steps:
+        given = window_constants(step) if isinstance(step, WindowDispatch) else override_constants(step)
+        text = kernel_module(step.kernel)
+        assert set(given) == set(re.findall(r"^override (\w+): \w+ = -?\w+;", text, re.MULTILINE))
 
 
 def test_every_file_begins_with_its_name_and_a_kernel_with_its_mapping() -> None:

@@ -93,8 +93,8 @@ FAULTS = {
         Fault(
             Kernel.NARROW_ROWS,
             "the bytes of a word in reverse",
-            "<< (i * 8u * element_nbytes)",
-            "<< ((lanes - 1u - i) * 8u * element_nbytes)",
+            "<< (i * 8u * element_bytes)",
+            "<< ((per_word - 1u - i) * 8u * element_bytes)",
         ),
         Fault(
             Kernel.WORD_GRID,
@@ -145,7 +145,7 @@ FAULTS = {
         Fault(
             Kernel.SHIFTED_ROWS,
             "backwards forwards",
-            "select(turn(block, copy.element_nbytes), block, is_forwards())",
+            "select(turn(block, copy.element_bytes), block, is_forwards())",
             "block",
         ),
         Fault(Kernel.ROWS, "half an element", "target_words[2u * target_element + 1u] = value.y;", ""),

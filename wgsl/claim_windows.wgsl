@@ -1,16 +1,16 @@
-// claim_windows: which of many windows that may overlap has the last word on an index of the tensor.
+// claim_windows: the last-writer pass: for each index of the tensor the number of the last window that writes it.
 //
-//   invocation i  ->  an element of a window, as window_elements.wgsl says, in the dimensions in which windows differ
-//   claims[index] = the greatest of the claims of all windows that have the index
+//   invocation i  ->  an element of a window, as windows says, in the dimensions in which windows differ
+//   claims[index] = the greatest claim of all windows that write the index
 //
-// Claims are numbers of windows, counted from a base above everything that is claimed already, so that claims of
-// another part of the tensor, or a buffer of zeros, need not be cleared.
+// A claim is the number of a window plus a base, which is above all earlier claims, so that earlier claims and zeros
+// need not be cleared.
 
 @group(0) @binding(2) var<storage, read_write> claims: array<atomic<u32>>;
 
 @compute @workgroup_size(workgroup_size)
 fn claim_windows(own: Invocation) {
-    let invocation = invocation_number(own.group, own.groups, own.lane);
+    let invocation = invocation_number(own.group, own.groups, own.index);
     if (invocation >= copy.count * copy.window_size) {
         return;
     }

@@ -1,15 +1,15 @@
 // extract_windows: many windows of one tensor, right for every case. One invocation writes the element of one index.
 //
-//   invocation i  ->  an element of a window, as window_elements.wgsl says
+//   invocation i  ->  an element of a window, as windows says
 //   batch[...] = tensor[index], or the fill where an index lies outside of the tensor
 //
 // Elements of 1 and 2 bytes share their words with other invocations, or with bytes that are no output at all,
 // so the target is atomic: an invocation changes the bits of its own element and no others.
 
-override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
+override element_bytes: u32 = 4u; // bytes an element: 1, 2, 4, 8 or 16
 
 fn copy_wide(element: Element) {
-    let words = element_nbytes / 4u; // of an element
+    let words = element_bytes / 4u; // of an element
     for (var i = 0u; i < words; i++) {
         var word = copy.fill[i];
         if (element.inside) {
@@ -29,7 +29,7 @@ fn copy_narrow(element: Element) {
 
 @compute @workgroup_size(workgroup_size)
 fn extract_windows(own: Invocation) {
-    let invocation = invocation_number(own.group, own.groups, own.lane);
+    let invocation = invocation_number(own.group, own.groups, own.index);
     if (invocation >= copy.count * copy.window_size) {
         return;
     }
@@ -37,7 +37,7 @@ fn extract_windows(own: Invocation) {
     if (element.inside && element.tensor >= copy.segment) {
         return;
     }
-    if (element_nbytes >= 4u) {
+    if (element_bytes >= 4u) {
         copy_wide(element);
     } else {
         copy_narrow(element);

@@ -2,22 +2,22 @@
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` neighbouring blocks of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
 //
 // A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
 // the indices in reverse order. Only blocks that are all a row's are written; insert_words writes its ends.
 //
-// Needs windows of which no two have an index in common, or one has the last word on all of a row, and bindings of
+// Needs windows of which no two have an index in common, or one is the last writer of all of a row, and bindings of
 // whole blocks; where none is clipped and pieces are contiguous, rows that hold `each` whole blocks, one at least,
 // wherever they begin.
 
-override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override clipped: bool;       // whether some row is not written, or not all of it
+override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
+override clipped: bool = true;    // whether some row is not written, or not all of it
 
 @compute @workgroup_size(workgroup_size)
 fn insert_rows(own: Invocation) {
     let rows = copy.count * copy.window_size;
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), rows);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
     if (is_left_over(piece, rows)) {
         return;
     }

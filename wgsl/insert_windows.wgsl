@@ -1,16 +1,16 @@
-// insert_windows: many windows put into one tensor, right for every case. One invocation writes the element of one index.
+// insert_windows: many windows put into one tensor, right for every case. One invocation writes one element.
 //
-//   invocation i  ->  an element of a window, as window_elements.wgsl says
+//   invocation i  ->  an element of a window, as windows says
 //   tensor[index] = batch[...], unless an index lies outside of the tensor, or a later window claims the element
 //
 // Elements of 1 and 2 bytes share their words with other invocations, or with bytes that no window has, so the target
 // is atomic: an invocation changes the bits of its own element and no others.
 
-override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
+override element_bytes: u32 = 4u; // bytes an element: 1, 2, 4, 8 or 16
 
 @compute @workgroup_size(workgroup_size)
 fn insert_windows(own: Invocation) {
-    let invocation = invocation_number(own.group, own.groups, own.lane);
+    let invocation = invocation_number(own.group, own.groups, own.index);
     if (invocation >= copy.count * copy.window_size) {
         return;
     }
@@ -18,10 +18,10 @@ fn insert_windows(own: Invocation) {
     if (!element.inside || !wins(element.claim, element.window)) {
         return;
     }
-    if (element_nbytes < 4u) {
+    if (element_bytes < 4u) {
         write_narrow(element.tensor, read_narrow(element.batch));
     }
-    let words = element_nbytes / 4u; // of an element, 0 of a narrow one
+    let words = element_bytes / 4u; // of an element, 0 of a narrow one
     for (var i = 0u; i < words; i++) {
         atomicStore(&target_words[element.tensor * words + i], source_words[element.batch * words + i]);
     }

@@ -2,30 +2,30 @@
 // insert_rows has written.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring words; of ends, those of the block of 16 bytes that the row begins in, or ends in
+//   piece         ->  `each` neighbouring words; with `ends`, those of the block that holds the row's head, or its tail
 //
 // A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
 // the indices in reverse order. Words are shared with other rows, or with bytes that no window has, so the target is
 // atomic: an invocation changes the bytes of its own row and no others.
 //
-// Needs windows of which no two have an index in common, or one has the last word on all of a row, and pieces that
+// Needs windows of which no two have an index in common, or one is the last writer of all of a row, and pieces that
 // are not contiguous.
 
-override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override channels: u32;       // such elements an index
-override mirrored: bool;      // whether some row goes backwards
-override ends: bool;          // whether whole blocks of rows are written already
+override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
+override channels: u32 = 1u;      // such elements an index
+override mirrored: bool = true;   // whether some row goes backwards
+override ends: bool = false;      // whether whole blocks of rows are written already
 
 // A byte of a row from its lowest one in the source on, for one from its first in the target on.
 fn reverse(row: TensorRow, position: u32) -> u32 {
-    let group = channels * element_nbytes;
+    let group = channels * element_bytes;
     let index = position / group;
-    let reversed = copy.row_nbytes - position - group + 2u * (position - index * group);
+    let reversed = copy.row_bytes - position - group + 2u * (position - index * group);
     return select(position, reversed, row.backwards);
 }
 
-// Four bytes of the source from a byte on. Words beside a row are anything, and masked out; the one before the binding
-// has wrapped around to the end of the 2^30 words that 32 bits of bytes reach.
+// Four bytes of the source from a byte on. Words outside of a row are masked; the number of one before the binding has
+// wrapped around to the end of the 2^30 words that 32 bits of bytes reach.
 fn word_at(source: u32) -> u32 {
     let low = source_words[source / 4u];
     let high = source_words[((source + 3u) / 4u) & 0x3fffffffu];
@@ -37,11 +37,11 @@ fn gather_word(row: TensorRow, position: u32) -> u32 {
     if (!mirrored) {
         return word_at(row.source + position);
     }
-    let nbytes = min(element_nbytes, 4u); // that keep their order in a word
+    let bytes = min(element_bytes, 4u); // that keep their order in a word
     var value = 0u;
-    for (var i = 0u; i < 4u; i += nbytes) {
+    for (var i = 0u; i < 4u; i += bytes) {
         let element = word_at(row.source + reverse(row, position + i));
-        value = insertBits(value, element, i * 8u, nbytes * 8u);
+        value = insertBits(value, element, i * 8u, bytes * 8u);
     }
     return value;
 }
@@ -49,7 +49,7 @@ fn gather_word(row: TensorRow, position: u32) -> u32 {
 @compute @workgroup_size(workgroup_size)
 fn insert_words(own: Invocation) {
     let rows = copy.count * copy.window_size;
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), rows);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
     if (is_left_over(piece, rows)) {
         return;
     }

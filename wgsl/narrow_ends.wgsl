@@ -1,31 +1,31 @@
-// narrow_ends: the blocks of 16 bytes that hold the ends of rows of elements of 1 and 2 bytes, word by word, where rows of
-// pixels begin or end inside of one.
+// narrow_ends: word by word the first and last blocks of 16 bytes of rows that pixels copies, where rows begin or end
+// inside of a block.
 //
 //   invocation n  ->  piece n % 8 of row n / 8: a word of the block that holds the row's head, or of that with its tail
 //
-// A row is the last two dimensions. Needs target strides in descending order, each larger than the reach of all dimensions
-// after it, the last one 1, and no gaps inside a row.
+// A row is the last two dimensions. Needs target strides in descending order, each larger than the reach of all
+// dimensions after it, the last one 1, and no gaps inside a row.
 
-override element_nbytes: u32; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 @compute @workgroup_size(workgroup_size)
 fn narrow_ends(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }
     let row = find_runs();
     let place = find_place(piece.row, row.dimensions);
-    let lanes = elements_per_word();
-    let extent = find_extent(place.target_element, row.size, 4u * lanes);
+    let per_word = elements_per_word();
+    let extent = find_extent(place.target_element, row.size, 4u * per_word);
     let is_head = piece.number < 4u;
     let word = 4u * select(extent.stop_unit, extent.first_unit, is_head) + piece.number % 4u;
     let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // where the row before ends
-    let taken = piece.row > 0u && before > word * lanes;
+    let taken = piece.row > 0u && before > word * per_word;
     let whole = is_head && extent.first_unit == extent.whole_unit;
-    if (word * lanes < extent.stop && (word + 1u) * lanes > extent.start && !taken && !whole) {
+    if (word * per_word < extent.stop && (word + 1u) * per_word > extent.start && !taken && !whole) {
         copy_edge_word(word, piece, extent, place, row);
     }
 }

@@ -2,31 +2,31 @@
 // without atomics.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring words of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` words of the row: neighbours, or every pieces-th (see pieces)
 //   first, last   ->  also the words that hold the row's ends
 //
 // Needs target strides in descending order, each larger than the reach of all dimensions after it, the last one 1, no
 // gaps inside a pair, and rows that hold `each` whole words, one at least, wherever they begin.
 
-override element_nbytes: u32; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // Words inside a row, put together element by element.
 fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
-    let lanes = elements_per_word();
-    let c = first * lanes - extent.start;
+    let per_word = elements_per_word();
+    let c = first * per_word - extent.start;
     var left = row.run - (c - row.run * runs_before(c)); // elements to the end of the run, in a pair
     var element = place.source_element + source_ahead(row, c);
     for (var k = 0u; k < each; k++) {
         let word = first + k * unit_step();
         if (contiguous || word < extent.stop_unit) {
             var value = 0u;
-            for (var i = 0u; i < lanes; i++) {
+            for (var i = 0u; i < per_word; i++) {
                 if (!contiguous) {
-                    element = place.source_element + source_ahead(row, c + k * unit_step() * lanes + i);
+                    element = place.source_element + source_ahead(row, c + k * unit_step() * per_word + i);
                 }
-                value |= read_narrow(element) << (i * 8u * element_nbytes);
+                value |= read_narrow(element) << (i * 8u * element_bytes);
                 element += row.source_stride + select(0u, row.source_carry, left == 1u);
                 left = select(left - 1u, row.run, left == 1u);
             }
@@ -37,17 +37,17 @@ fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
 
 @compute @workgroup_size(workgroup_size)
 fn narrow_rows(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }
-    let lanes = elements_per_word();
+    let per_word = elements_per_word();
     let row = find_runs();
     let place = find_place(piece.row, row.dimensions);
-    let extent = find_extent(place.target_element, row.size, lanes);
+    let extent = find_extent(place.target_element, row.size, per_word);
     copy_words(first_unit(piece, extent.whole_unit, extent.stop_unit), extent, place, row);
     let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // where the row before ends
-    let edges = find_edges(piece, extent, lanes, piece.row > 0u && before > extent.first_unit * lanes);
+    let edges = find_edges(piece, extent, per_word, piece.row > 0u && before > extent.first_unit * per_word);
     var edge = edges.first;
     for (var left = edges.count; left > 0u; left--) {
         copy_edge_word(edge, piece, extent, place, row);

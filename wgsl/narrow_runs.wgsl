@@ -8,9 +8,9 @@
 // keep their value. Needs target strides in descending order, each larger than the reach of all dimensions after
 // it, and the last one 1.
 
-override element_nbytes: u32; // bytes an element: 1 or 2
-override each: u32;           // words an invocation
-override contiguous: bool;    // whether an invocation's words are neighbours
+override element_bytes: u32 = 1u;  // bytes an element: 1 or 2
+override each: u32 = 4u;           // words an invocation
+override contiguous: bool = false; // whether an invocation's words are neighbours
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
@@ -46,26 +46,26 @@ fn find_run(target_element: u32) -> Run {
 
 @compute @workgroup_size(workgroup_size)
 fn narrow_runs(own: Invocation) {
-    let lanes = elements_per_word();
-    let bits = 8u * element_nbytes;
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
     let step = select(workgroup_size, 1u, contiguous);
     let first = group_number(own.group, own.groups) * workgroup_size * each
-        + select(own.lane, own.lane * each, contiguous);
+        + select(own.index, own.index * each, contiguous);
     if (first >= copy.count) {
         return;
     }
     let last = copy.rank - 1u;
     let source_stride = source_stride_of(last);
-    let first_word = copy.target_offset / lanes + first;
-    var run = find_run(first_word * lanes);
+    let first_word = copy.target_offset / per_word + first;
+    var run = find_run(first_word * per_word);
     let before = max(last, 1u) - 1u;
     let source_row = source_stride_of(before);
     let target_row = target_stride_of(before);
     for (var k = 0u; k < each && first + k * step < copy.count; k++) {
         let target_word = first_word + k * step;
         var word = target_words[target_word];
-        for (var i = 0u; i < lanes; i++) {
-            let target_element = target_word * lanes + i;
+        for (var i = 0u; i < per_word; i++) {
+            let target_element = target_word * per_word + i;
             if (target_element >= run.stop) {
                 let follows = run.stop > run.start && target_element == run.start + target_row;
                 if (last > 0u && follows && run.left > 1u) {

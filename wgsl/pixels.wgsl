@@ -1,25 +1,24 @@
-// pixels: rows of pixels of 1 to 4 channels of 1 and 2 bytes, of which the source has the same, in any order and
-// direction, some left out: flips, BGR, RGBA to RGB, one channel of several; the channels of a pixel beside each other or
-// in planes of their own, on either side. Whole blocks of 16 bytes only: the ends of rows that begin or end inside of one
-// are for narrow_ends.
+// pixels: rows of pixels of 1 to 4 channels of 1 and 2 bytes, channels and pixels in any order and direction, some left
+// out: flips, BGR, RGBA to RGB, one channel of several; on either side channels are interleaved or planar.
+// Writes whole blocks of 16 bytes only; narrow_ends writes the blocks that a row shares.
 //
-//   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which hold as many elements
-//                     as whole pixels: neighbours, or, `apart`, one of each channel's plane
+//   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which hold whole pixels:
+//                     neighbours, or, with `apart`, one block of each channel's plane
 //
 // A row is the last two dimensions, pixels and channels, and lies in one piece in the target, or in one of each plane.
 
-override element_nbytes: u32; // bytes an element: 1 or 2
-override channels: u32;       // elements a pixel: 1 to 4
-override pixel_step: i32;     // elements from one pixel to the next in a part of the source
-override channel_step: i32;   // elements from one channel to the next in what is read, part after part
-override group_blocks: u32;   // blocks of the target that a group has
-override parts: u32;          // stretches of the source that hold a group: one, or one of each channel's plane
-override part_blocks: u32;    // blocks that hold what a group reads of a part, wherever that begins in them
-override apart: bool;         // whether each channel has a plane of its own in the target
-override ragged: bool;        // whether some row begins or ends inside of a block, so that groups begin inside of pixels
+override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override channels: u32 = 3u;      // elements a pixel: 1 to 4
+override pixel_step: i32 = 3;     // elements from one pixel to the next in a part of the source
+override channel_step: i32 = 1;   // elements from one channel to the next in what is read, part after part
+override group_blocks: u32 = 3u;  // blocks of the target that a group has
+override parts: u32 = 1u;         // stretches of the source that hold a group: one, or one of each channel's plane
+override part_blocks: u32 = 4u;   // blocks that hold what a group reads of a part, wherever that begins in them
+override apart: bool = false;     // whether each channel has a plane of its own in the target
+override ragged: bool = true;     // whether some row begins or ends inside of a block, and groups inside of pixels
 
 fn pixels_per_group() -> u32 {
-    return group_blocks * 16u / (channels * element_nbytes);
+    return group_blocks * 16u / (channels * element_bytes);
 }
 
 // Pixels that a group reads.
@@ -35,21 +34,21 @@ fn lowest() -> i32 {
 // Words of what a group reads, part after part. Most are of four planes whose pixels lie 4 apart: 5 blocks of each.
 var<private> window: array<u32, 48>;
 
-// The n-th element of the group, out of the window; beyond its pixels anything.
+// The n-th element of the group, out of the window; any value past its pixels.
 fn pixel_element(n: u32) -> u32 {
-    let lanes = 16u / element_nbytes; // elements a block
-    let pixel = min(i32(select(n / channels, n % lanes, apart)), pixels_read() - 1);
-    let channel = i32(select(n % channels, n / lanes, apart));
-    let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_nbytes; // bytes
+    let per_block = 16u / element_bytes; // elements a block
+    let pixel = min(i32(select(n / channels, n % per_block, apart)), pixels_read() - 1);
+    let channel = i32(select(n % channels, n / per_block, apart));
+    let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_bytes; // bytes
     // Not extractBits, whose own checks keep compilers from unrolling what calls this.
-    return (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_nbytes));
+    return (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_bytes));
 }
 
 fn read_word(word: u32) -> u32 {
-    let lanes = 4u / element_nbytes;
+    let per_word = 4u / element_bytes;
     var value = 0u;
-    for (var i = 0u; i < lanes; i++) {
-        value |= pixel_element(word * lanes + i) << (i * 8u * element_nbytes);
+    for (var i = 0u; i < per_word; i++) {
+        value |= pixel_element(word * per_word + i) << (i * 8u * element_bytes);
     }
     return value;
 }
@@ -76,23 +75,23 @@ fn read_part(part: u32, source: u32) {
 
 @compute @workgroup_size(workgroup_size)
 fn pixels(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let place = find_place(piece.row, before);
-    let size_nbytes = size_of(before) * channels * element_nbytes;
-    let extent = find_extent(place.target_element * element_nbytes, size_nbytes, 16u);
+    let size_bytes = size_of(before) * channels * element_bytes;
+    let extent = find_extent(place.target_element * element_bytes, size_bytes, 16u);
     let first_block = extent.whole_unit + piece.number * select(group_blocks, 1u, apart);
-    let element = (first_block * 16u - extent.start) / element_nbytes; // of the row, or, apart, of a plane
+    let element = (first_block * 16u - extent.start) / element_bytes; // of the row, or, apart, of a plane
     let pixel = select(element / channels, element, apart);
     let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
     for (var part = 0u; part < parts; part++) {
-        read_part(part, (first + part * source_stride_of(last)) * element_nbytes);
+        read_part(part, (first + part * source_stride_of(last)) * element_bytes);
     }
-    let plane_blocks = target_stride_of(last) * element_nbytes / 16u;
+    let plane_blocks = target_stride_of(last) * element_bytes / 16u;
     var near = read_group_block(0u);
     for (var k = 0u; k < group_blocks; k++) {
         var block = near;
@@ -100,7 +99,7 @@ fn pixels(own: Invocation) {
             near = read_group_block(k + 1u);
         }
         if (ragged) {
-            block = join(block, near, element % channels * element_nbytes);
+            block = join(block, near, element % channels * element_bytes);
         }
         if (apart) {
             target_blocks[first_block + k * plane_blocks] = block;

@@ -1,5 +1,5 @@
-// row_ends: the blocks of 16 bytes that hold the ends of rows, where rows of shifted_rows or shifted_grid begin or end
-// inside of one.
+// row_ends: the first and last blocks of 16 bytes of rows that shifted_rows or shifted_grid copies, where rows begin or
+// end inside of a block.
 //
 //   invocation n  ->  piece n % 2 of row n / 2: the block that holds the row's head, or its tail
 //
@@ -8,7 +8,7 @@
 
 @compute @workgroup_size(workgroup_size)
 fn row_ends(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }
@@ -22,10 +22,10 @@ fn row_ends(own: Invocation) {
     }
     let block = edges.first; // a piece has one at most, the head or the tail
     let next = find_place(piece.row + 1u, last);
-    let from_next = mask_from(next.target_element * copy.element_nbytes, block);
+    let from_next = mask_from(next.target_element * copy.element_bytes, block);
     let following = select(vec4(0u), from_next, piece.row + 1u < copy.count);
     let distance = u32(abs(bitcast<i32>(source_stride_of(last))));
-    // Reads beyond a row are masked out.
+    // What is read outside of a row is masked.
     let own_block = read_block(find_source(place, block, distance), distance);
     var next_block = vec4(0u);
     if (any(following != vec4(0u))) {

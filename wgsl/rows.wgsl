@@ -1,22 +1,22 @@
 // rows: elements of 4 and 8 bytes, row by row of the last dimension, or, where that is short, of the last two.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring elements of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` elements of the row: neighbours, or every pieces-th (see pieces)
 
-override element_nbytes: u32; // bytes an element: 4 or 8
+override element_bytes: u32 = 4u; // bytes an element: 4 or 8
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // An element, its second word 0 where it has none.
 fn read_element(source_element: u32) -> vec2<u32> {
-    if (element_nbytes == 4u) {
+    if (element_bytes == 4u) {
         return vec2(source_words[source_element], 0u);
     }
     return vec2(source_words[2u * source_element], source_words[2u * source_element + 1u]);
 }
 
 fn write_element(target_element: u32, value: vec2<u32>) {
-    if (element_nbytes == 4u) {
+    if (element_bytes == 4u) {
         target_words[target_element] = value.x;
     } else {
         target_words[2u * target_element] = value.x;
@@ -26,7 +26,7 @@ fn write_element(target_element: u32, value: vec2<u32>) {
 
 @compute @workgroup_size(workgroup_size)
 fn rows(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }

@@ -1,13 +1,13 @@
-// shifted_grid: rows of neighbours that the source has beside each other, or 2 or 4 elements apart, forwards or backwards,
-// of any width below 16 bytes, in blocks of 16 bytes that may begin anywhere in the source, on GPUs. Whole blocks only: the
-// ends of rows that begin or end inside of one are for row_ends.
+// shifted_grid: contiguous target rows whose source elements are 1, 2 or 4 elements apart, forwards or backwards, of
+// any width below 16 bytes, on GPUs, in blocks of 16 bytes that begin at any byte of the source. Writes whole blocks
+// only; row_ends writes the blocks that a row shares.
 //
-//   workgroup, lane  ->  one tile of a plane, `units` blocks of it, counted from a row's first whole one; where,
-//                        says grid.wgsl
+//   workgroup g, invocation i  ->  `units` blocks of tile g of a plane, as grid says; columns are blocks, counted from
+//                                  a row's first whole one
 
-override distance: u32; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
+override distance: u32 = 1u; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
 
-const units: u32 = 4u; // blocks that a lane takes, all loaded before the first is stored
+const units: u32 = 4u; // blocks that an invocation copies, all loaded before the first is stored
 
 @compute @workgroup_size(workgroup_size)
 fn shifted_grid(own: Invocation) {
@@ -17,8 +17,8 @@ fn shifted_grid(own: Invocation) {
     }
     let before = copy.rank - 2u;
     let tile = find_tile(group);
-    let row = tile.row + lane_row(own.lane);
-    let column = tile.column + lane_column(own.lane);
+    let row = tile.row + own_row(own.index);
+    let column = tile.column + own_column(own.index);
     if (row >= size_of(before)) {
         return;
     }
@@ -34,7 +34,7 @@ fn shifted_grid(own: Invocation) {
     let target_block = extent.whole_unit + column;
     var held: array<vec4<u32>, units>;
     for (var k = 0u; k < units; k++) {
-        // Beyond the row anything, which nobody stores.
+        // Any value outside of the row: it is not stored.
         held[k] = read_from(lowest_block + k * ahead * step, offset, distance);
     }
     for (var k = 0u; k < units; k++) {

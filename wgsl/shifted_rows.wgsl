@@ -1,15 +1,15 @@
-// shifted_rows: rows of neighbours that the source has beside each other, or 2 or 4 elements apart, forwards or
-// backwards, of any width below 16 bytes, in blocks of 16 bytes that may begin anywhere in the source.
+// shifted_rows: contiguous target rows whose source elements are 1, 2 or 4 elements apart, forwards or backwards, of
+// any width below 16 bytes, in blocks of 16 bytes that begin at any byte of the source.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring blocks of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
 //
-// Whole blocks only: the ends of rows that begin or end inside of one are for row_ends. Needs a last target stride of 1,
+// Writes whole blocks only; row_ends writes the blocks that a row shares. Needs a last target stride of 1, and
 // rows that hold `each` whole blocks, one at least, wherever they begin, and bindings of whole blocks.
 
-override distance: u32; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
+override distance: u32 = 1u; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
 
-// Blocks beside each other, of neighbours. Going along the row, every source block is the far one of a target block,
+// Copies neighbouring blocks at a distance of 1. Each source block is loaded once: it is the far one of a target block,
 // and the near one of the next.
 fn copy_neighbours(first: u32, source: u32) {
     let forwards = is_forwards();
@@ -27,7 +27,7 @@ fn copy_neighbours(first: u32, source: u32) {
 
 @compute @workgroup_size(workgroup_size)
 fn shifted_rows(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }

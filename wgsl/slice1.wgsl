@@ -16,8 +16,8 @@ struct Copy {
     count: u32,                          // elements
 }
 
-override workgroup_size: u32; // invocations
-override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
+override workgroup_size: u32 = 64u; // invocations
+override element_bytes: u32 = 4u;   // bytes an element: 1, 2, 4, 8 or 16
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -28,7 +28,7 @@ fn source_stride_of(d: u32) -> u32 { return copy.source_strides[d / 4u][d % 4u];
 fn target_stride_of(d: u32) -> u32 { return copy.target_strides[d / 4u][d % 4u]; }
 
 fn copy_words(source_element: u32, target_element: u32) {
-    let words_per_element = element_nbytes / 4u;
+    let words_per_element = element_bytes / 4u;
     for (var i = 0u; i < words_per_element; i++) {
         let word = source_words[source_element * words_per_element + i];
         atomicStore(&target_words[target_element * words_per_element + i], word);
@@ -36,21 +36,21 @@ fn copy_words(source_element: u32, target_element: u32) {
 }
 
 fn copy_part_of_word(source_element: u32, target_element: u32) {
-    let lanes = max(4u / element_nbytes, 1u); // elements a word; never 0, which compilers refuse as a divisor
-    let bits = 8u * element_nbytes;
-    let value = extractBits(source_words[source_element / lanes], source_element % lanes * bits, bits);
-    let shift = target_element % lanes * bits;
-    let word = &target_words[target_element / lanes];
+    let per_word = max(4u / element_bytes, 1u); // elements a word; never 0, which compilers refuse as a divisor
+    let bits = 8u * element_bytes;
+    let value = extractBits(source_words[source_element / per_word], source_element % per_word * bits, bits);
+    let shift = target_element % per_word * bits;
+    let word = &target_words[target_element / per_word];
     let old = extractBits(atomicLoad(word), shift, bits);
-    // Nobody else changes these bits, so flipping those that differ sets them, whatever happens to the rest.
+    // No other invocation changes these bits: flipping those that differ sets them, whatever happens to the others.
     atomicXor(word, (old ^ value) << shift);
 }
 
 @compute @workgroup_size(workgroup_size)
 fn slice1(@builtin(workgroup_id) group: vec3<u32>,
           @builtin(num_workgroups) groups: vec3<u32>,
-          @builtin(local_invocation_index) lane: u32) {
-    let invocation = (group.y * groups.x + group.x) * workgroup_size + lane;
+          @builtin(local_invocation_index) index: u32) {
+    let invocation = (group.y * groups.x + group.x) * workgroup_size + index;
     if (invocation >= copy.count) {
         return;
     }
@@ -63,7 +63,7 @@ fn slice1(@builtin(workgroup_id) group: vec3<u32>,
         source_element += c * source_stride_of(d - 1u);
         target_element += c * target_stride_of(d - 1u);
     }
-    if (element_nbytes >= 4u) {
+    if (element_bytes >= 4u) {
         copy_words(source_element, target_element);
     } else {
         copy_part_of_word(source_element, target_element);

@@ -7,20 +7,20 @@
 //
 // Workgroups beyond the last tile repeat it, with the same values.
 
-override element_nbytes: u32; // bytes an element: 4, 8 or 16
-override each: u32;           // elements of a tile's side
+override element_bytes: u32 = 4u; // bytes an element: 4, 8 or 16
+override each: u32 = 16u;         // elements of a tile's side
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 // Words of a tile: one column more than needed, so that neither order meets one memory bank again and again. It has a
 // name because naga 29 panics at a size that is an expression, where overrides follow.
-override tile_words: u32 = each * (each + 1u) * (element_nbytes / 4u);
+override tile_words: u32 = each * (each + 1u) * (element_bytes / 4u);
 
 var<workgroup> tile: array<u32, tile_words>;
 
 @compute @workgroup_size(workgroup_size)
 fn tiles(own: Invocation) {
-    let words = element_nbytes / 4u; // an element
+    let words = element_bytes / 4u; // an element
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let columns = size_of(last);
@@ -31,7 +31,7 @@ fn tiles(own: Invocation) {
     let first_column = number % tiles_across * each;
     let first_row = number / tiles_across % tiles_down * each;
     let first = find_place(number / tiles_across / tiles_down, before);
-    for (var k = own.lane; k < each * each; k += workgroup_size) {
+    for (var k = own.index; k < each * each; k += workgroup_size) {
         let row = first_row + k % each;
         let column = first_column + k / each;
         if (row < rows && column < columns) {
@@ -44,7 +44,7 @@ fn tiles(own: Invocation) {
         }
     }
     workgroupBarrier();
-    for (var k = own.lane; k < each * each; k += workgroup_size) {
+    for (var k = own.index; k < each * each; k += workgroup_size) {
         let row = first_row + k / each;
         let column = first_column + k % each;
         if (row < rows && column < columns) {

@@ -1,14 +1,14 @@
 // wide_rows: elements of 16 bytes, one load and one store each, row by row of the last dimension.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring elements of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` elements of the row: neighbours, or every pieces-th (see pieces)
 
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
 
 @compute @workgroup_size(workgroup_size)
 fn wide_rows(own: Invocation) {
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), copy.count);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;
     }

@@ -2,32 +2,32 @@
 // sides. The last dimension, of columns, is where neighbours of the target lie, the one before it, of rows, where
 // neighbours of the source lie, or every second or fourth of them.
 //
-//   workgroup g  ->  one tile of `side` x `side` source elements of these two dimensions, of one index of all the others
+//   workgroup g  ->  one tile of `side` x `side` source elements of these two dimensions, of one index of the others
 //   invocation   ->  every workgroup_size-th vector down a column of the source, then every workgroup_size-th cell, one
 //                    vector of columns wide and as many rows high as a word holds elements
 //
 // Needs vectors that lie at multiples of 16 bytes on both sides, whole ones in each row of the target, and a workgroup
 // of whose invocations each has equally many vectors and cells.
 
-override element_nbytes: u32; // bytes an element: 1, 2, 4, 8 or 16
-override side: u32;           // elements of a tile's side
-override row_step: u32;       // source elements from one row to the next: 1, 2 or 4
+override element_bytes: u32 = 4u; // bytes an element: 1, 2, 4, 8 or 16
+override side: u32 = 32u;         // elements of a tile's side
+override row_step: u32 = 1u;      // source elements from one row to the next: 1, 2 or 4
 
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
 
 // Vectors of a tile, column by column. They have a name because naga 29 panics at a size that is an expression.
-override tile_vectors: u32 = side * side * element_nbytes / 16u;
+override tile_vectors: u32 = side * side * element_bytes / 16u;
 
 var<workgroup> tile: array<vec4<u32>, tile_vectors>;
 
 // Elements a vector, and vectors a side.
 fn elements_per_vector() -> u32 {
-    return 16u / element_nbytes;
+    return 16u / element_bytes;
 }
 
 fn vectors_per_side() -> u32 {
-    return side * element_nbytes / 16u;
+    return side * element_bytes / 16u;
 }
 
 // Where a vector of a column is held: neighbouring groups of columns begin in other memory banks.
@@ -80,7 +80,7 @@ fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
 
 // One cell: a word's rows, and the columns of a vector.
 fn write_cell(corner: Corner, column: u32, word: u32) {
-    if (element_nbytes == 1u) {
+    if (element_bytes == 1u) {
         let first = turned_bytes(four_words(column, word));
         let second = turned_bytes(four_words(column + 4u, word));
         let third = turned_bytes(four_words(column + 8u, word));
@@ -89,16 +89,16 @@ fn write_cell(corner: Corner, column: u32, word: u32) {
         write_row(corner, 1u, vec4(first.y, second.y, third.y, fourth.y));
         write_row(corner, 2u, vec4(first.z, second.z, third.z, fourth.z));
         write_row(corner, 3u, vec4(first.w, second.w, third.w, fourth.w));
-    } else if (element_nbytes == 2u) {
+    } else if (element_bytes == 2u) {
         let first = turned_halves(column, word);
         let second = turned_halves(column + 2u, word);
         let third = turned_halves(column + 4u, word);
         let fourth = turned_halves(column + 6u, word);
         write_row(corner, 0u, vec4(first.x, second.x, third.x, fourth.x));
         write_row(corner, 1u, vec4(first.y, second.y, third.y, fourth.y));
-    } else if (element_nbytes == 4u) {
+    } else if (element_bytes == 4u) {
         write_row(corner, 0u, four_words(column, word));
-    } else if (element_nbytes == 8u) {
+    } else if (element_bytes == 8u) {
         write_row(corner, 0u, vec4(held_word(column, 2u * word), held_word(column, 2u * word + 1u),
                                    held_word(column + 1u, 2u * word), held_word(column + 1u, 2u * word + 1u)));
     } else {
@@ -119,9 +119,9 @@ fn wide_tiles(own: Invocation) {
     let source_first = place.source_element + first_row + first_column * source_stride_of(last);
     let target_first = place.target_element + first_column
         + first_row / row_step * target_stride_of(before);
-    // Counts of turns that do not depend on the lane, so that compilers unroll them.
+    // Loop counts are the same for all invocations, so that compilers unroll them.
     for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
-        let k = turn * workgroup_size + own.lane;
+        let k = turn * workgroup_size + own.index;
         let column = k / vectors_per_side();
         let vector = k % vectors_per_side();
         if (first_column + column < columns && first_row + vector * elements_per_vector() < rows) {
@@ -130,10 +130,10 @@ fn wide_tiles(own: Invocation) {
         }
     }
     workgroupBarrier();
-    let rows_each = max(4u / element_nbytes, 1u); // of a cell
+    let rows_each = max(4u / element_bytes, 1u); // of a cell
     let rows_apart = select(rows_each, row_step, rows_each == 1u); // of cells that have rows of the target
     for (var turn = 0u; turn < max(tile_vectors / rows_apart / workgroup_size, 1u); turn++) {
-        let k = turn * workgroup_size + own.lane;
+        let k = turn * workgroup_size + own.index;
         let column = k % vectors_per_side() * elements_per_vector();
         let row = k / vectors_per_side() * rows_apart;
         if (first_column + column < columns && (row_step == 1u || row < side)) {

@@ -2,7 +2,7 @@
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` neighbouring blocks of the row, or every pieces-th; why, says pieces.wgsl
+//   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
 //   first, last   ->  also the blocks that hold the row's ends
 //
 // A row is the last dimension in use: neighbours in the source, maybe several channels an index, forwards, or with
@@ -11,9 +11,9 @@
 // Needs a target whose rows follow each other without gaps, rows that hold `each` whole blocks, one at least, wherever
 // they begin, windows in order where rows share blocks, and bindings of whole blocks.
 
-override element_nbytes: u32; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override filled: bool;        // whether some window leaves the input
-override ragged: bool;        // whether some row begins or ends inside a block
+override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
+override filled: bool = true;     // whether some window leaves the input
+override ragged: bool = true;     // whether some row begins or ends inside a block
 
 struct Row {
     source: u32,     // bytes before its lowest one, from the start of the binding, modulo 2^32
@@ -28,25 +28,26 @@ fn find_row(number: u32) -> Row {
     let rest = number - window * copy.window_size;
     let pick = find_pick(window);
     let last = copy.rank - 1u;
-    let start = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_nbytes;
+    let start = copy.batch_offset + pick.number * copy.window_stride + rest * copy.row_bytes;
     let place = find_window_place(pick, rest, last);
-    let high = select(0u, copy.row_nbytes, place.inside || !filled);
+    let high = select(0u, copy.row_bytes, place.inside || !filled);
     var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high);
     let offset = find_offset(pick, last);
-    let index_nbytes = tensor_stride_of(last);
-    row.source += bitcast<u32>(offset) * index_nbytes;
+    let index_bytes = tensor_stride_of(last);
+    row.source += bitcast<u32>(offset) * index_bytes;
     if (filled) {
         let size = bitcast<i32>(size_of(last));
         let extent = bitcast<i32>(extent_of(last));
         let before = u32(clamp(-offset, 0, size)); // indices that lie before the input
         let after = u32(clamp(offset - extent + size, 0, size));
-        row.low = select(before, after, row.backwards) * index_nbytes;
-        row.high -= min(row.high, select(after, before, row.backwards) * index_nbytes);
+        row.low = select(before, after, row.backwards) * index_bytes;
+        row.high -= min(row.high, select(after, before, row.backwards) * index_bytes);
     }
     return row;
 }
 
-// The block of a row whose first byte is `position`, up to 15 before its first: what is no part of the row is anything.
+// The block of a row from byte `position` on, which may lie up to 15 before its first; bytes outside of the row have
+// any value.
 fn row_block(row: Row, position: u32) -> vec4<u32> {
     var value = block_of_row(row.source, row.backwards, position);
     if (filled) {
@@ -69,12 +70,12 @@ fn copy_edge_of_rows(block: u32, piece: Piece, extent: Extent, row: Row) {
 @compute @workgroup_size(workgroup_size)
 fn window_rows(own: Invocation) {
     let rows = copy.count * copy.window_size;
-    let piece = find_piece(invocation_number(own.group, own.groups, own.lane), rows);
+    let piece = find_piece(invocation_number(own.group, own.groups, own.index), rows);
     if (is_left_over(piece, rows)) {
         return;
     }
     let row = find_row(piece.row);
-    let extent = find_extent(row.start, copy.row_nbytes, 16u);
+    let extent = find_extent(row.start, copy.row_bytes, 16u);
     let first = first_unit(piece, extent.whole_unit, extent.stop_unit);
     for (var k = 0u; k < each; k++) {
         let block = first + k * unit_step();

@@ -7,7 +7,7 @@
 // first window and after the last one keep their value. Needs windows in order that follow each other in the target
 // without gaps, two dimensions at least, and a source that is bound as a whole.
 
-override element_nbytes: u32; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
@@ -77,23 +77,23 @@ fn read_input(row: PairRow, pair: Pair, index: vec2<u32>) -> u32 {
 
 @compute @workgroup_size(workgroup_size)
 fn window_words(own: Invocation) {
-    let lanes = elements_per_word();
-    let bits = 8u * element_nbytes;
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
     let pair = find_pair();
     let start = copy.batch_offset + copy.first * copy.window_stride;
-    let before = start % lanes; // elements of the first word that are no output
-    let first = invocation_number(own.group, own.groups, own.lane) * copy.each * lanes;
-    let stop = min(first + copy.each * lanes - before, copy.elements);
+    let before = start % per_word; // elements of the first word that are no output
+    let first = invocation_number(own.group, own.groups, own.index) * copy.each * per_word;
+    let stop = min(first + copy.each * per_word - before, copy.elements);
     var element = max(first, before) - before;
     while (element < stop) {
         let row = find_pair_row(element, pair);
         let row_stop = min(row.start + copy.row_size, stop);
         var cursor = find_cursor(row, pair, element);
-        for (var word = (start + element) / lanes; word * lanes < start + row_stop; word++) {
+        for (var word = (start + element) / per_word; word * per_word < start + row_stop; word++) {
             var value = target_words[word];
-            for (var i = 0u; i < lanes; i++) {
-                let read = read_input(row, pair, cursor.index); // beside the row anything, which is not taken
-                if (word * lanes + i - start - element < row_stop - element) {
+            for (var i = 0u; i < per_word; i++) {
+                let read = read_input(row, pair, cursor.index); // any value outside of the row: not used
+                if (word * per_word + i - start - element < row_stop - element) {
                     value = insertBits(value, read, i * bits, bits);
                     cursor = advance(cursor, row, pair);
                 }

@@ -97,8 +97,8 @@ def main() -> int:
     for probe in probes():
         dealt = []
         for step in probe.steps(PROBE_NBYTES, LIMITS):
-            dealt.append((f"{step.kernel.value}-{len(chosen)}", step))
             variant = variant_of(probe.work, step)
+            dealt.append((f"{variant.entry_point}-{len(chosen)}", step))
             is_of_windows = isinstance(step, WindowDispatch)
             chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)
         steps[probe.work] = dealt

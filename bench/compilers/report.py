@@ -96,14 +96,14 @@ def stem_of(kept: Mapping[str, Any]) -> str:
 def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
     """Each variant as WGSL, and by naga as SPIR-V; a module's name begins with its entry point."""
     for number, variant in enumerate(chosen):
-        (folder / f"{variant.kernel}-{number}.wgsl").write_text(variant.text, "utf-8")
+        (folder / f"{variant.entry_point}-{number}.wgsl").write_text(variant.text, "utf-8")
     command = [node, str(Path(__file__).with_name("spirv.mjs")), str(folder), str(NAGA)]
     subprocess.run(command, check=True)
 
 
 def kept_of(variant: Variant, number: int, found: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a variant: the slices that take it, and what each compiler says."""
-    name = f"{variant.kernel}-{number}"
+    name = f"{variant.entry_point}-{number}"
     said = {
         driver: figures(variant, answer["statistics"][name])
         for driver, answer in found.items()

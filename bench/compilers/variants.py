@@ -11,7 +11,7 @@ from bench.cases import Case
 from bench.compilers.planned import planned
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants
 from wgslice.shaders.window_uniforms import window_constants
 
@@ -24,6 +24,7 @@ class Variant:
 
     slices: tuple[str, ...]  # that take it, the figures being the first one's
     kernel: str
+    entry_point: str
     text: str  # WGSL
     invocations: int
     useful_nbytes: int  # that the dispatch writes
@@ -56,7 +57,7 @@ def variant_of(name: str, step: OnGrid) -> Variant:
         assert isinstance(step, Dispatch)
         constants, useful_nbytes = override_constants(step), step.target.size * step.width_nbytes
     text = folded(kernel_module(step.kernel), constants)
-    return Variant((name,), step.kernel.value, text, invocations, useful_nbytes)
+    return Variant((name,), step.kernel.value, entry_point(step.kernel), text, invocations, useful_nbytes)
 
 
 def folded(text: str, constants: Mapping[str, int]) -> str:

@@ -38,9 +38,9 @@ def find_lanes(block: np.void, share: Share) -> Lanes:
     invocation = invocation_numbers(share).reshape(-1, share.workgroup_size)[: int(block["count"])]
     number = find_tile_numbers(block, invocation[:, 0] // np.uint32(share.workgroup_size))
     lane = np.arange(share.workgroup_size, dtype=np.uint32)
-    below = np.uint32(share.workgroup_size) >> block["lane_shift"]
+    below = np.uint32(share.workgroup_size) >> block["across_shift"]
     each = np.uint32(share.each)
-    tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["lane_shift"])
+    tile_columns = max(block["ahead_columns"] * each, np.uint32(1) << block["across_shift"])
     tile_rows = max(block["ahead_rows"] * each, below)
     column, row = number.column * tile_columns, number.row * tile_rows
     source_element, target_element = find_places(block, number.plane, int(block["rank"]) - 2)
@@ -48,8 +48,8 @@ def find_lanes(block: np.void, share: Share) -> Lanes:
         invocation,
         source_element[:, None] + np.zeros_like(lane),
         target_element[:, None] + np.zeros_like(lane),
-        column[:, None] + (lane & ((np.uint32(1) << block["lane_shift"]) - np.uint32(1))),
-        row[:, None] + (lane >> block["lane_shift"]),
+        column[:, None] + (lane & ((np.uint32(1) << block["across_shift"]) - np.uint32(1))),
+        row[:, None] + (lane >> block["across_shift"]),
     )
 
 
@@ -75,17 +75,17 @@ def copy_units(block: np.void, step: Dispatch, source: Observed, unit_nbytes: in
 
 
 def word_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Mirrors `wgsl/word_grid.wgsl`."""
+    """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WORD_NBYTES)
 
 
 def pair_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Mirrors `wgsl/pair_grid.wgsl`."""
+    """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WORD_NBYTES)
 
 
 def wide_grid(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Mirrors `wgsl/wide_grid.wgsl`."""
+    """Mirrors `wgsl/unit_grid.wgsl`."""
     return copy_units(block, step, source, WIDEST_NBYTES)
 
 

@@ -102,7 +102,7 @@ def insert_words(
     byte, owner = byte[mine], owner[mine]
     position = byte - rows.start[owner]
     group = np.uint32(step.channels * step.element_nbytes)
-    reversed_ = block["row_nbytes"] - position - group + np.uint32(2) * (position % group)
+    reversed_ = block["row_bytes"] - position - group + np.uint32(2) * (position % group)
     ahead = np.where(rows.backwards[owner] & step.mirrored, reversed_, position)
     values = source.elements(rows.source[owner] + ahead, 1, owner)
     return Writes(1, byte, values, owner)

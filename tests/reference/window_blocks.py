@@ -29,7 +29,7 @@ def gather_channels(
     channels, width = np.uint32(step.channels), np.uint32(step.element_nbytes)
     group = channels * width
     phase = (position + NBYTES * group) // width % channels
-    backwards = rows.source + block["row_nbytes"] - position - NBYTES - (group - width)
+    backwards = rows.source + block["row_bytes"] - position - NBYTES - (group - width)
     first = np.where(rows.backwards, backwards, rows.source + position)
     count = 2 + (step.channels > 1) + (2 * (group - width) > NBYTES)  # blocks that the kernel loads
     loaded = np.stack([block_after(memory, first, n, rows.invocation) for n in range(count)])

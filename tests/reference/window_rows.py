@@ -47,9 +47,9 @@ def find_rows(
     rest = number - window * block["window_size"]
     picks = find_picks(block, step, window)
     last, filled = int(block["rank"]) - 1, step.windows.fill is not None
-    start = block["batch_offset"] + picks.number * block["window_stride"] + rest * block["row_nbytes"]
+    start = block["batch_offset"] + picks.number * block["window_stride"] + rest * block["row_bytes"]
     places = find_window_places(block, offsets, picks, rest, last)
-    high = np.where(places.inside | (not filled), block["row_nbytes"], np.uint32(0))
+    high = np.where(places.inside | (not filled), block["row_bytes"], np.uint32(0))
     backwards, index_nbytes = are_backwards(picks, last), block["tensor_strides"][last]
     begins = find_offsets(block, offsets, picks, last)
     source = places.tensor + begins.view(np.uint32) * index_nbytes
@@ -84,13 +84,13 @@ def window_rows(
     count = int(block["count"] * block["window_size"])
     pieces = find_pieces(block, step.share, count)
     rows = find_rows(block, step, tables.offsets, pieces.row, np.arange(len(pieces.row), dtype=np.uint32))
-    extents = find_extents(rows.start, block["row_nbytes"], WIDEST_NBYTES)
+    extents = find_extents(rows.start, block["row_bytes"], WIDEST_NBYTES)
     owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
     if step.ragged:
         edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
         own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
-        ends = find_extents(own.start, block["row_nbytes"], WIDEST_NBYTES)
+        ends = find_extents(own.start, block["row_bytes"], WIDEST_NBYTES)
         following = find_rows(block, step, tables.offsets, number, edge_owner)
         edges = merge_edge(
             target.blocks(edge, edge_owner),

@@ -4,12 +4,12 @@
 
 // Change the bits of a word that are set in a mask.
 fn write_bits(word: u32, value: u32, mask: u32) {
-    // Nobody else changes these bits, so flipping those that differ sets them, whatever happens to the rest.
+    // No other invocation changes these bits: flipping those that differ sets them, whatever happens to the others.
     atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
 }
 
 fn write_narrow(target_element: u32, value: u32) {
-    let bits = 8u * element_nbytes;
+    let bits = 8u * element_bytes;
     let shift = target_element % elements_per_word() * bits;
     let mask = extractBits(0xffffffffu, 0u, bits);
     write_bits(target_element / elements_per_word(), value << shift, mask << shift);

@@ -1,6 +1,6 @@
 // blocks: source and target as blocks of 16 bytes, bytes counted from the start of the binding.
 
-override whole_words: bool; // whether elements are known to be whole words, so that nothing is shifted inside of one
+override whole_words: bool = false; // whether all elements are whole words: nothing is shifted inside of a word
 
 @group(0) @binding(1) var<storage, read> source_blocks: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_blocks: array<vec4<u32>>;
@@ -35,15 +35,15 @@ fn block_at(source: u32) -> vec4<u32> {
 }
 
 // The same elements, of 1 to 16 bytes, in reverse order.
-fn turn(block: vec4<u32>, element_nbytes: u32) -> vec4<u32> {
-    let words = select(block.wzyx, block.zwxy, element_nbytes == 8u);
+fn turn(block: vec4<u32>, element_bytes: u32) -> vec4<u32> {
+    let words = select(block.wzyx, block.zwxy, element_bytes == 8u);
     if (whole_words) {
-        return select(words, block, element_nbytes == 16u);
+        return select(words, block, element_bytes == 16u);
     }
-    let half = vec4(select(0u, 16u, element_nbytes < 4u)); // bits
+    let half = vec4(select(0u, 16u, element_bytes < 4u)); // bits
     let halves = (words >> half) | (words << half);
     let bytes = ((halves >> vec4(8u)) & vec4(0x00ff00ffu)) | ((halves << vec4(8u)) & vec4(0xff00ff00u));
-    return select(halves, bytes, element_nbytes == 1u);
+    return select(halves, bytes, element_bytes == 1u);
 }
 
 // The bytes before `stop`, 0 to 16, of a block.

@@ -1,13 +1,13 @@
 // common: what every kernel but slice1 needs: invocations, sizes of dimensions, divisions, and units of rows.
 
-// Entry points hand over its fields, never itself: naga 29 knows the grid of a D3D12 dispatch in an entry point only.
+// Entry points pass on its fields, not the struct: naga 29 knows the grid of a D3D12 dispatch in an entry point only.
 struct Invocation {
-    @builtin(workgroup_id) group: vec3<u32>,    // workgroups before its own, along each side of the grid
-    @builtin(num_workgroups) groups: vec3<u32>, // workgroups along each side of the grid
-    @builtin(local_invocation_index) lane: u32, // invocations before it in its workgroup
+    @builtin(workgroup_id) group: vec3<u32>,     // workgroups before its own, along each side of the grid
+    @builtin(num_workgroups) groups: vec3<u32>,  // workgroups along each side of the grid
+    @builtin(local_invocation_index) index: u32, // invocations before it in its workgroup
 }
 
-override workgroup_size: u32; // invocations
+override workgroup_size: u32 = 64u; // invocations
 
 // Workgroups before one, row by row of the grid.
 fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -15,10 +15,11 @@ fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
 }
 
 // Invocations before one, workgroup by workgroup.
-fn invocation_number(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
-    return group_number(group, groups) * workgroup_size + lane;
+fn invocation_number(group: vec3<u32>, groups: vec3<u32>, index: u32) -> u32 {
+    return group_number(group, groups) * workgroup_size + index;
 }
 
+// Dimension d of an array that is packed four to a vector.
 fn size_of(d: u32) -> u32 { return copy.sizes[d / 4u][d % 4u]; }
 
 // The upper half of the 64-bit product.

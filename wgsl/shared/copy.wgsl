@@ -7,7 +7,7 @@ struct Copy {
     source_offset: u32,                  // elements, from the start of the binding
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
-    count: u32,                          // elements, rows, words or tiles, as the kernel says
+    count: u32,                          // elements, rows, words or tiles: what the kernel's first comment maps
     multipliers: array<vec4<u32>, 2>,    // of each dimension's divisor, for kernels that must not divide
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     pieces: u32,                         // invocations a row, or tiles beside each other in a plane
@@ -16,10 +16,10 @@ struct Copy {
     row_tiles: u32,                      // tiles below each other in a plane
     row_tiles_multiplier: u32,           // of the divisor `row_tiles`
     row_tiles_shift: u32,                // bits, for the same divisor
-    lane_shift: u32,                     // 2^lane_shift lanes lie beside each other along a tile's columns
-    ahead_columns: u32,                  // columns from one of a lane's units to its next
-    ahead_rows: u32,                     // rows from one of a lane's units to its next
-    element_nbytes: u32,                 // bytes an element, for kernels that are not compiled for some
+    across_shift: u32,                   // 2^across_shift invocations lie beside each other along a tile's columns
+    ahead_columns: u32,                  // columns from one unit of an invocation to its next
+    ahead_rows: u32,                     // rows from one unit of an invocation to its next
+    element_bytes: u32,                  // bytes an element, for kernels that are not compiled for some
     paired: u32,                         // 1 where a row is the last two dimensions, 0 where it is the last one
     unused: u32,                         // fills the last 16 bytes
 }

@@ -1,10 +1,10 @@
-// grid: which tile of which plane a workgroup takes, and where its lanes go.
+// grid: the tile of a workgroup, and the units of each of its invocations.
 //
-//   workgroup g  ->  tile number g, of a plane of the last two dimensions: columns of the last, rows of the one before
-//   lane         ->  2^lane_shift lanes lie beside each other along the columns, the others in the rows below;
-//                    a lane takes `units` units, each so many columns or rows ahead of the one before
+//   workgroup g   ->  tile number g, of a plane of the last two dimensions: columns of the last, rows of the one before
+//   invocation i  ->  column i % 2^across_shift and row i / 2^across_shift of the tile, and units - 1 more, each
+//                     ahead_columns columns and ahead_rows rows further than the one before
 //
-// So all that is divided is the same for every lane of a workgroup, and neighbouring lanes touch neighbouring units.
+// Divisions are the same for a whole workgroup, and neighbouring invocations touch neighbouring units.
 
 struct Tile {
     place: Place, // of its plane's first unit
@@ -13,11 +13,11 @@ struct Tile {
 }
 
 fn tile_columns() -> u32 {
-    return max(copy.ahead_columns * units, 1u << copy.lane_shift);
+    return max(copy.ahead_columns * units, 1u << copy.across_shift);
 }
 
 fn tile_rows() -> u32 {
-    return max(copy.ahead_rows * units, workgroup_size >> copy.lane_shift);
+    return max(copy.ahead_rows * units, workgroup_size >> copy.across_shift);
 }
 
 fn find_tile(group: u32) -> Tile {
@@ -27,11 +27,11 @@ fn find_tile(group: u32) -> Tile {
     return Tile(find_place(number.plane, copy.rank - 2u), column, row);
 }
 
-// Columns and rows of a lane's first unit from its tile's first.
-fn lane_column(lane: u32) -> u32 {
-    return lane & ((1u << copy.lane_shift) - 1u);
+// Columns and rows from a tile's first unit to the first unit of an invocation of its workgroup.
+fn own_column(index: u32) -> u32 {
+    return index & ((1u << copy.across_shift) - 1u);
 }
 
-fn lane_row(lane: u32) -> u32 {
-    return lane >> copy.lane_shift;
+fn own_row(index: u32) -> u32 {
+    return index >> copy.across_shift;
 }

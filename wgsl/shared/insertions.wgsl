@@ -1,10 +1,10 @@
 // insertions: which elements and rows of windows are written into a tensor, and where.
 
-override contested: bool; // whether windows may overlap
+override contested: bool = false; // whether windows may overlap
 
 @group(0) @binding(5) var<storage, read> winners: array<u32>; // the greatest claim on each index
 
-// Whether a window is the last one that has the index of a claim.
+// Whether a window is the last one that writes the index of a claim.
 fn wins(claim: u32, window: u32) -> bool {
     if (contested) {
         return winners[claim] == copy.claim_base + window;
@@ -19,8 +19,8 @@ struct TensorRow {
     extent: Extent,  // the bytes of it that go into the tensor
 }
 
-// A row of a dispatch, whose units are so many bytes.
-fn find_tensor_row(number: u32, unit_nbytes: u32) -> TensorRow {
+// Row `number` of a dispatch, in units of `unit_bytes` bytes.
+fn find_tensor_row(number: u32, unit_bytes: u32) -> TensorRow {
     let window = divide(number, copy.window_multiplier, copy.window_shift);
     let rest = number - window * copy.window_size;
     let pick = find_pick(window);
@@ -31,12 +31,12 @@ fn find_tensor_row(number: u32, unit_nbytes: u32) -> TensorRow {
     let size = bitcast<i32>(size_of(last));
     let before = clamp(-offset, 0, size); // indices of it before those in use
     let stop = clamp(bitcast<i32>(extent_of(last)) - offset, before, size);
-    let index_nbytes = tensor_stride_of(last);
-    let start = place.tensor + first * index_nbytes;
-    let low = start + bitcast<u32>(before) * index_nbytes;
+    let index_bytes = tensor_stride_of(last);
+    let start = place.tensor + first * index_bytes;
+    let low = start + bitcast<u32>(before) * index_bytes;
     let written = place.inside && wins(place.claim + first * claim_stride_of(last), pick.number);
-    let nbytes = select(0u, bitcast<u32>(stop - before) * index_nbytes, written);
+    let bytes = select(0u, bitcast<u32>(stop - before) * index_bytes, written);
     let source = copy.batch_offset + pick.number * copy.window_stride + place.batch;
-    let extent = find_extent(select(0u, low, nbytes > 0u), nbytes, unit_nbytes);
+    let extent = find_extent(select(0u, low, bytes > 0u), bytes, unit_bytes);
     return TensorRow(source, start, is_backwards(pick, last), extent);
 }

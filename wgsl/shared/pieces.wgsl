@@ -1,15 +1,15 @@
-// pieces: what an invocation takes of a row, in units: elements, words or blocks, as the kernel says.
+// pieces: the units of a row that an invocation copies: elements, words or blocks of 16 bytes, as the kernel says.
 //
 //   invocation n         ->  piece n % pieces of row n / pieces
 //   piece, contiguous    ->  `each` neighbouring units of the row
-//   piece, interleaved   ->  every pieces-th unit, `each` at most, so that neighbours take neighbours
+//   piece, striped       ->  every pieces-th unit, `each` at most: neighbouring invocations touch neighbouring units
 //
-// Contiguous pieces are for CPUs, whose lanes wait for each other and pay for every access that may be masked: units
-// inside a row are copied without a decision. The last piece of a row begins early enough to be full, and what is
-// left of the last workgroup repeats the last piece, so that some units are written twice, with the same value.
+// Contiguous pieces are for CPUs, where invocations run in lockstep and each access that may be masked costs time: all
+// accesses are unconditional. So the last piece of a row begins early enough to be full, and surplus invocations of the
+// last workgroup repeat the last piece: some units are written more than once, with the same value.
 
-override each: u32;        // units an invocation; contiguous ones no more than every row has
-override contiguous: bool; // whether an invocation's units are neighbours
+override each: u32 = 4u;           // units an invocation; contiguous ones no more than every row has
+override contiguous: bool = false; // whether an invocation's units are neighbours
 
 struct Piece {
     row: u32,    // rows before its own
@@ -22,7 +22,7 @@ fn find_piece(invocation: u32, rows: u32) -> Piece {
     return Piece(taken, min(invocation - taken * copy.pieces, copy.pieces - 1u));
 }
 
-// Whether an invocation has nothing to do: never where pieces are contiguous, so that nothing is masked there.
+// Whether an invocation has no piece; never where pieces are contiguous.
 fn is_left_over(piece: Piece, rows: u32) -> bool {
     return !contiguous && piece.row >= rows;
 }
@@ -44,7 +44,7 @@ struct Edges {
     count: u32, // units
 }
 
-// The first piece of a row has its head, unless that is taken, because the row before has it; the last piece the tail.
+// The first piece of a row has its head, unless the row before has it (`taken`); the last piece has the tail.
 fn find_edges(piece: Piece, extent: Extent, places_per_unit: u32, taken: bool) -> Edges {
     let head = piece.number == 0u && extent.first_unit < extent.whole_unit && !taken;
     let tail = piece.number + 1u == copy.pieces && extent.stop_unit * places_per_unit < extent.stop;

@@ -1,4 +1,5 @@
-// runs: rows of the last dimension, or, where that is short, of the last two.
+// runs: rows of the last dimension, or, where that is short, of the last two; and the words at the ends of rows of
+// elements of 1 and 2 bytes.
 
 // A row: runs of the last dimension, as many as the dimension before has, or one.
 struct Runs {
@@ -30,19 +31,19 @@ fn runs_before(c: u32) -> u32 {
     return copy.paired * divide_by(c, last);
 }
 
-// How far a row's c-th element lies from its first in the source, in elements.
+// Source elements from a row's first element to its c-th one.
 fn source_ahead(row: Runs, c: u32) -> u32 {
     return c * row.source_stride + runs_before(c) * row.source_carry;
 }
 
-// A word at an end of a row, together with what the next row has in it.
+// Writes a word at an end of a row, with the elements of the next row that are in it; other bytes keep their value.
 fn copy_edge_word(word: u32, piece: Piece, extent: Extent, place: Place, row: Runs) {
-    let lanes = elements_per_word();
-    let bits = 8u * element_nbytes;
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
     let next = find_place(piece.row + 1u, row.dimensions);
     var value = target_words[word];
-    for (var i = 0u; i < lanes; i++) {
-        let element = word * lanes + i;
+    for (var i = 0u; i < per_word; i++) {
+        let element = word * per_word + i;
         let inside = element >= extent.start && element < extent.stop;
         let follows = piece.row + 1u < copy.count && element >= next.target_element;
         if (inside || follows) {

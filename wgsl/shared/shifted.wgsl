@@ -1,8 +1,6 @@
-// shifted: blocks of a row, of neighbours or of every second or fourth element, read from wherever they begin.
-//
-// Source elements from one of a row to the next, forwards or backwards, are its distance: 1, 2 or 4.
+// shifted: blocks of a row whose source elements are 1, 2 or 4 elements apart (its distance), read from any byte on.
 
-override way: i32; // 1 where all rows go forwards, -1 where they go backwards, 0 where the last source stride says it
+override way: i32 = 0; // 1: all rows go forwards, -1: backwards, 0: the sign of the last source stride says it
 
 fn is_forwards() -> bool {
     let last = copy.rank - 1u;
@@ -14,45 +12,45 @@ fn in_order(block: vec4<u32>) -> vec4<u32> {
     if (way > 0) {
         return block;
     }
-    return select(turn(block, copy.element_nbytes), block, is_forwards());
+    return select(turn(block, copy.element_bytes), block, is_forwards());
 }
 
 // Where a row begins and ends, in bytes and blocks of the target.
 fn find_row_extent(place: Place) -> Extent {
     let last = copy.rank - 1u;
-    let size_nbytes = size_of(last) * copy.element_nbytes;
-    return find_extent(place.target_element * copy.element_nbytes, size_nbytes, 16u);
+    let size_bytes = size_of(last) * copy.element_bytes;
+    return find_extent(place.target_element * copy.element_bytes, size_bytes, 16u);
 }
 
 // The lowest source byte of a block of a row.
 fn find_source(place: Place, block: u32, distance: u32) -> u32 {
-    let ahead = (block * 16u - place.target_element * copy.element_nbytes) * distance;
-    let source = place.source_element * copy.element_nbytes;
-    return select(source - ahead - (16u - copy.element_nbytes) * distance, source + ahead, is_forwards());
+    let ahead = (block * 16u - place.target_element * copy.element_bytes) * distance;
+    let source = place.source_element * copy.element_bytes;
+    return select(source - ahead - (16u - copy.element_bytes) * distance, source + ahead, is_forwards());
 }
 
 // Every second element of two neighbours.
 fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
     if (whole_words) {
-        return select(vec4(low.xz, high.xz), vec4(low.xy, high.xy), copy.element_nbytes == 8u);
+        return select(vec4(low.xz, high.xz), vec4(low.xy, high.xy), copy.element_bytes == 8u);
     }
-    if (copy.element_nbytes == 8u) {
+    if (copy.element_bytes == 8u) {
         return vec4(low.xy, high.xy);
     }
-    if (copy.element_nbytes == 4u) {
+    if (copy.element_bytes == 4u) {
         return vec4(low.xz, high.xz);
     }
     var first = vec4(low.xz, high.xz);
     var second = vec4(low.yw, high.yw);
-    if (copy.element_nbytes == 1u) {
+    if (copy.element_bytes == 1u) {
         first = (first & vec4(0xffu)) | ((first >> vec4(8u)) & vec4(0xff00u));
         second = (second & vec4(0xffu)) | ((second >> vec4(8u)) & vec4(0xff00u));
     }
     return (first & vec4(0xffffu)) | (second << vec4(16u));
 }
 
-// The block of a row whose lowest source byte lies `offset` bytes, 0 to 15, into a block. The last load may lie beyond what
-// is needed, and at an end of a row the first one before the binding.
+// The block of a row whose lowest source byte lies `offset` bytes, 0 to 15, into a block. The last load may lie past
+// the row, and the first one before the binding.
 fn read_from(block: u32, offset: u32, distance: u32) -> vec4<u32> {
     if (distance == 1u) {
         let far = source_block(block + u32(offset != 0u));

@@ -1,7 +1,11 @@
 // windows: the parameters of one dispatch that copies many windows of one tensor, and where each window lies.
 //
-// In the tensor they lie at offsets of their own, in the batch one after another. They are extracted from the tensor,
-// the source, into the batch, or inserted from the batch, the source, into the tensor.
+// In the tensor windows lie at offsets of their own, in the batch one after another. Extracting copies from the tensor
+// into the batch, inserting from the batch into the tensor. A place is a byte for kernels of rows (insert_rows,
+// insert_words, window_rows), an element for all others; an index counts along one dimension.
+//
+//   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
+//   index[d]                 ->  offset[d] + steps[d] * c[d], or backwards from the window's end: bit d of `flips`
 
 struct Windows {
     sizes: array<vec4<u32>, 2>,          // indices of a window; dimension d is sizes[d / 4][d % 4]
@@ -16,14 +20,14 @@ struct Windows {
     inner: array<vec4<u32>, 2>,          // indices of all later dimensions together, row by row without the last
     multipliers: array<vec4<u32>, 2>,    // of the divisors `inner`
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
-    tensor_strides: array<vec4<u32>, 2>, // elements, or bytes row by row, modulo 2^32
+    tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
     batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
     claim_strides: array<vec4<u32>, 2>,  // claims
     masks: array<vec4<u32>, 16>,         // bytes of a block that belong to a channel, from the first one on
     fill: vec4<u32>,                     // what lies outside of the tensor, repeated
-    tensor_offset: u32,                  // elements or bytes, from the start of the binding, modulo 2^32
-    batch_offset: u32,                   // elements or bytes, from the start of the binding, modulo 2^32
-    window_stride: u32,                  // elements or bytes of the batch from one window to the next, modulo 2^32
+    tensor_offset: u32,                  // places, from the start of the binding, modulo 2^32
+    batch_offset: u32,                   // places, from the start of the binding, modulo 2^32
+    window_stride: u32,                  // places of the batch from one window to the next, modulo 2^32
     claim_offset: u32,                   // claims, modulo 2^32
     claim_base: u32,                     // a claim is the number of its window, and this
     rank: u32,                           // dimensions in use, the first ones
@@ -34,7 +38,7 @@ struct Windows {
     window_size: u32,                    // elements of a window, or its rows
     window_multiplier: u32,              // of the divisor `window_size`
     window_shift: u32,                   // bits, for the same divisor
-    row_nbytes: u32,                     // bytes a row
+    row_bytes: u32,                      // bytes a row
     pieces: u32,                         // invocations a row
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
@@ -43,13 +47,13 @@ struct Windows {
     row_size: u32,                       // elements of a window's last two dimensions
     each: u32,                           // words of the output that an invocation puts together
     unused_0: u32,                       // fills the last 16 bytes
-    unused_1: u32,                       // likewise
-    unused_2: u32,                       // likewise
+    unused_1: u32,                       // fills the last 16 bytes
+    unused_2: u32,                       // fills the last 16 bytes
 }
 
-override picked: bool;        // whether `picks` says which windows, and how they go
-override offset_nbytes: u32;  // bytes an offset: 1, 2, 4 or 8
-override offset_signed: bool; // whether offsets are signed
+override picked: bool = false;       // whether `picks` says which windows, and how they go
+override offset_bytes: u32 = 8u;     // bytes an offset: 1, 2, 4 or 8
+override offset_signed: bool = true; // whether offsets are signed
 
 @group(0) @binding(0) var<uniform> copy: Windows;
 @group(0) @binding(3) var<storage, read> picks: array<u32>;
@@ -87,18 +91,18 @@ fn is_backwards(pick: Pick, d: u32) -> bool {
 
 // An offset as i32; what does not fit is taken as the nearest that does.
 fn read_offset(index: u32) -> i32 {
-    if (offset_nbytes == 8u) {
+    if (offset_bytes == 8u) {
         let low = offset_words[2u * index];
         let high = offset_words[2u * index + 1u];
         let negative = offset_signed && (high >> 31u) == 1u;
         let fits = high == select(0u, 0xffffffffu, negative) && (low >> 31u) == u32(negative);
         return select(select(0x7fffffff, -0x7fffffff - 1, negative), bitcast<i32>(low), fits);
     }
-    let lanes = 4u / min(offset_nbytes, 4u);
-    let bits = 8u * min(offset_nbytes, 4u);
-    let word = offset_words[index / lanes];
-    let value = extractBits(word, index % lanes * bits, bits);
-    let signed_value = extractBits(bitcast<i32>(word), index % lanes * bits, bits);
+    let per_word = 4u / min(offset_bytes, 4u);
+    let bits = 8u * min(offset_bytes, 4u);
+    let word = offset_words[index / per_word];
+    let value = extractBits(word, index % per_word * bits, bits);
+    let signed_value = extractBits(bitcast<i32>(word), index % per_word * bits, bits);
     return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
 }
 
@@ -140,10 +144,10 @@ fn find_element(invocation: u32) -> Element {
     return found;
 }
 
-// A place in the dimensions before those of a row.
+// Where a row of a window begins: a place in the dimensions before those of the row.
 struct WindowPlace {
-    tensor: u32,  // elements or bytes before it, as the dispatch counts, modulo 2^32
-    batch: u32,   // likewise, from the first of its window
+    tensor: u32,  // places before it, modulo 2^32
+    batch: u32,   // elements before it, from the first of its window
     claim: u32,   // claims before that of its index
     inside: bool, // whether the tensor has it, among the indices that are in use
     rest: u32,    // of the index, in the dimensions of a row

@@ -4,11 +4,11 @@
 
 // Elements a word; never 0, which compilers refuse as a divisor, though kernels of wide elements never divide by it.
 fn elements_per_word() -> u32 {
-    return max(4u / element_nbytes, 1u);
+    return max(4u / element_bytes, 1u);
 }
 
 fn read_narrow(source_element: u32) -> u32 {
-    let lanes = elements_per_word();
-    let bits = 8u * element_nbytes;
-    return extractBits(source_words[source_element / lanes], source_element % lanes * bits, bits);
+    let per_word = elements_per_word();
+    let bits = 8u * element_bytes;
+    return extractBits(source_words[source_element / per_word], source_element % per_word * bits, bits);
 }

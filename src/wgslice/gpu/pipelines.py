@@ -19,7 +19,7 @@ from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
 from wgslice.plans.windows_steps import WindowDispatch, Windows
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
 from wgslice.shaders.window_uniforms import window_block, window_constants
 
@@ -179,7 +179,7 @@ class Pipelines:
                 layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
                 compute={
                     "module": self.module(kernel),
-                    "entry_point": kernel.value,
+                    "entry_point": entry_point(kernel),
                     "constants": dict(constants),
                 },
             )

@@ -11,7 +11,7 @@ WORD_NBYTES = 4
 
 
 class Kernel(Enum):
-    """A kernel. Its value names its file in `wgsl/`, its entry point and its reference implementation."""
+    """A kernel, named as its file in `wgsl/` (grids of units share one) and its reference implementation."""
 
     SLICE1 = "slice1"
     ROWS = "rows"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["kernel_module", "shared_files"]
+__all__ = ["entry_point", "kernel_module", "shared_files"]
 
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
 COPIES = ("common", "copy")
@@ -18,9 +19,9 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.ROWS: (*ROWS, "runs", "words"),
     Kernel.WIDE_ROWS: ROWS,
     Kernel.SHIFTED_ROWS: (*ROWS, "blocks", "shifted"),
-    Kernel.WORD_GRID: (*COPIES, "grid", "unit_grid"),
-    Kernel.PAIR_GRID: (*COPIES, "grid", "unit_grid"),
-    Kernel.WIDE_GRID: (*COPIES, "grid", "unit_grid"),
+    Kernel.WORD_GRID: (*COPIES, "grid"),
+    Kernel.PAIR_GRID: (*COPIES, "grid"),
+    Kernel.WIDE_GRID: (*COPIES, "grid"),
     Kernel.SHIFTED_GRID: (*COPIES, "grid", "blocks", "shifted"),
     Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
     Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
@@ -39,10 +40,23 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
 }
 
 
+# Kernels that one file serves, which differ in the type of what an invocation copies.
+UNIT_TYPES = {Kernel.WORD_GRID: "u32", Kernel.PAIR_GRID: "vec2<u32>", Kernel.WIDE_GRID: "vec4<u32>"}
+
+
+def entry_point(kernel: Kernel) -> str:
+    """The name of a kernel's file and of the function that it runs."""
+    return "unit_grid" if kernel in UNIT_TYPES else kernel.value
+
+
 @cache
 def kernel_module(kernel: Kernel) -> str:
     """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
     folder = files("wgslice.wgsl")
-    paths = [folder.joinpath(f"{kernel.value}.wgsl")]
+    paths = [folder.joinpath(f"{entry_point(kernel)}.wgsl")]
     paths += [folder.joinpath("shared", f"{name}.wgsl") for name in shared_files[kernel]]
-    return "\n".join(path.read_text("utf-8") for path in paths)
+    text = "\n".join(path.read_text("utf-8") for path in paths)
+    if kernel not in UNIT_TYPES:
+        return text
+    units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
+    return f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{text}"

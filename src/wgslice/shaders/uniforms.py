@@ -27,23 +27,23 @@ __all__ = [
 # to 9 % longer by Mesa 22.3, second columns 2.5 times as long by SwiftShader, which executes both sides of
 # what a uniform decides.
 CONSTANTS: dict[Kernel, tuple[str, ...]] = {
-    Kernel.SLICE1: ("element_nbytes",),
-    Kernel.ROWS: ("element_nbytes", "each", "contiguous"),
+    Kernel.SLICE1: ("element_bytes",),
+    Kernel.ROWS: ("element_bytes", "each", "contiguous"),
     Kernel.WIDE_ROWS: ("each", "contiguous"),
     Kernel.SHIFTED_ROWS: ("distance", "way", "whole_words", "each", "contiguous"),
     **dict.fromkeys(UNIT_GRIDS, ()),
     Kernel.SHIFTED_GRID: ("distance", "way", "whole_words"),
     Kernel.ROW_ENDS: ("way", "whole_words", "each", "contiguous"),
-    Kernel.NARROW_ROWS: ("element_nbytes", "each", "contiguous"),
-    Kernel.NARROW_ENDS: ("element_nbytes", "each", "contiguous"),
-    Kernel.NARROW_RUNS: ("element_nbytes", "each", "contiguous"),
+    Kernel.NARROW_ROWS: ("element_bytes", "each", "contiguous"),
+    Kernel.NARROW_ENDS: ("element_bytes", "each", "contiguous"),
+    Kernel.NARROW_RUNS: ("element_bytes", "each", "contiguous"),
     Kernel.PIXELS: (
-        *("element_nbytes", "whole_words", "each", "contiguous"),
+        *("element_bytes", "whole_words", "each", "contiguous"),
         *("channels", "pixel_step", "channel_step"),
         *("group_blocks", "parts", "part_blocks", "apart", "ragged"),
     ),
-    Kernel.TILES: ("element_nbytes", "each"),
-    Kernel.WIDE_TILES: ("element_nbytes", "side", "row_step"),
+    Kernel.TILES: ("element_bytes", "each"),
+    Kernel.WIDE_TILES: ("element_bytes", "side", "row_step"),
 }
 
 copy_dtype = np.dtype(
@@ -63,10 +63,10 @@ copy_dtype = np.dtype(
         ("row_tiles", "<u4"),  # tiles below each other in a plane
         ("row_tiles_multiplier", "<u4"),  # of the divisor `row_tiles`
         ("row_tiles_shift", "<u4"),  # bits
-        ("lane_shift", "<u4"),  # 2**lane_shift lanes lie along a tile's columns
-        ("ahead_columns", "<u4"),  # columns from one of a lane's units to its next
-        ("ahead_rows", "<u4"),  # rows likewise
-        ("element_nbytes", "<u4"),  # bytes an element
+        ("across_shift", "<u4"),  # 2**across_shift invocations lie along a tile's columns
+        ("ahead_columns", "<u4"),  # columns from one unit of an invocation to its next
+        ("ahead_rows", "<u4"),  # rows from one unit of an invocation to its next
+        ("element_bytes", "<u4"),  # bytes an element
         ("paired", "<u4"),  # 1 where a row is two dimensions
         ("unused", "<u4"),  # fills the last 16 bytes
     ]
@@ -86,7 +86,7 @@ def uniform_block(step: Dispatch) -> bytes:
     block["source_offset"] = step.source.offset
     block["target_offset"] = step.target.offset
     block["rank"] = rank
-    block["element_nbytes"] = step.width_nbytes
+    block["element_bytes"] = step.width_nbytes
     block["paired"] = step.share.paired
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
@@ -95,7 +95,7 @@ def uniform_block(step: Dispatch) -> bytes:
         tiling = step.share.tiling
         block["row_tiles"] = tiling.row_tiles
         block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(tiling.row_tiles)
-        block["lane_shift"] = tiling.lane_shift
+        block["across_shift"] = tiling.lane_shift
         block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
     return block.tobytes()
 
@@ -105,7 +105,7 @@ def override_constants(step: Dispatch) -> dict[str, int]:
     kernel, share = step.kernel, step.share
     on_cpu = kernel is Kernel.SHIFTED_ROWS and share.contiguous
     values = {
-        "element_nbytes": step.width_nbytes,
+        "element_bytes": step.width_nbytes,
         "each": share.each,
         "side": share.each,
         "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,

@@ -23,6 +23,7 @@ __all__ = ["window_block", "window_constants", "windows_dtype"]
 MOST_MASKS = 16  # channels, one a byte of a block
 PLURALS = {"inner": "inner"}  # fields of a dimension whose array has no s behind its name
 
+# A place is a byte for kernels of rows (`insert_rows`, `insert_words`, `window_rows`), an element for others.
 windows_dtype = np.dtype(
     [
         ("sizes", "<u4", MAX_RANK),  # indices of a window
@@ -37,14 +38,14 @@ windows_dtype = np.dtype(
         ("inner", "<u4", MAX_RANK),  # indices of all later dimensions together
         ("multipliers", "<u4", MAX_RANK),  # of the divisors `inner`
         ("shifts", "<u4", MAX_RANK),  # bits
-        ("tensor_strides", "<u4", MAX_RANK),  # elements or bytes, modulo 2^32
+        ("tensor_strides", "<u4", MAX_RANK),  # places, modulo 2^32
         ("batch_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
         ("claim_strides", "<u4", MAX_RANK),  # claims
         ("masks", "<u4", (MOST_MASKS, 4)),  # bytes of a block that belong to a channel
         ("fill", "<u4", 4),  # what lies outside of the tensor, repeated
-        ("tensor_offset", "<u4"),  # elements or bytes, modulo 2^32
-        ("batch_offset", "<u4"),  # likewise
-        ("window_stride", "<u4"),  # elements or bytes from one window to the next, modulo 2^32
+        ("tensor_offset", "<u4"),  # places, modulo 2^32
+        ("batch_offset", "<u4"),  # places, modulo 2^32
+        ("window_stride", "<u4"),  # places from one window to the next, modulo 2^32
         ("claim_offset", "<u4"),  # claims, modulo 2^32
         ("claim_base", "<u4"),  # a claim is the number of its window, and this
         ("rank", "<u4"),  # dimensions in use
@@ -55,7 +56,7 @@ windows_dtype = np.dtype(
         ("window_size", "<u4"),  # elements or rows of a window
         ("window_multiplier", "<u4"),  # of the divisor `window_size`
         ("window_shift", "<u4"),  # bits
-        ("row_nbytes", "<u4"),  # bytes a row
+        ("row_bytes", "<u4"),  # bytes a row
         ("pieces", "<u4"),  # invocations a row
         ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
         ("pieces_shift", "<u4"),  # bits
@@ -64,8 +65,8 @@ windows_dtype = np.dtype(
         ("row_size", "<u4"),  # elements of a window's last two dimensions
         ("each", "<u4"),  # words of the output that an invocation puts together
         ("unused_0", "<u4"),  # fills the last 16 bytes
-        ("unused_1", "<u4"),  # likewise
-        ("unused_2", "<u4"),  # likewise
+        ("unused_1", "<u4"),  # fills the last 16 bytes
+        ("unused_2", "<u4"),  # fills the last 16 bytes
     ]
 )
 
@@ -91,7 +92,7 @@ def window_block(step: WindowDispatch) -> bytes:
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
     if isinstance(step, RowsDispatch):
-        block["row_nbytes"] = step.row_nbytes
+        block["row_bytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
     elif isinstance(step, ElementsDispatch):
         block["segment"] = step.segment
@@ -115,11 +116,11 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
     constants = {
         "workgroup_size": step.share.workgroup_size,
         "picked": int(step.picks is not None),
-        "offset_nbytes": step.windows.offset_nbytes,
+        "offset_bytes": step.windows.offset_nbytes,
         "offset_signed": int(step.windows.offset_signed),
     }
     if step.kernel is not Kernel.CLAIM_WINDOWS:
-        constants["element_nbytes"] = step.element_nbytes
+        constants["element_bytes"] = step.element_nbytes
     if step.kernel.reads_claims:
         constants["contested"] = int(step.claims is not None)
     if isinstance(step, RowsDispatch):

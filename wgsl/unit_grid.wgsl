@@ -1,9 +1,16 @@
-// unit_grid: the copy of a tile in units of the kernel's type, all loads of a lane before its first store.
+// unit_grid: elements of 4, 8 or 16 bytes at any stride, on GPUs: the kernels word_grid, pair_grid and wide_grid.
+//
+//   workgroup g, invocation i  ->  `units` units of tile g of a plane, as grid says, all loaded before the first store
+//
+// A module begins with the type of its kernel's units, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and their number,
+// `const units: u32 = 8u;`.
 
 @group(0) @binding(1) var<storage, read> source_units: array<Unit>;
 @group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
 
-fn copy_tile(group: u32, lane: u32) {
+@compute @workgroup_size(workgroup_size)
+fn unit_grid(own: Invocation) {
+    let group = group_number(own.group, own.groups);
     if (group >= copy.count) {
         return;
     }
@@ -16,8 +23,8 @@ fn copy_tile(group: u32, lane: u32) {
     let target_column = target_stride_of(last);
     let target_row = target_stride_of(before);
     let tile = find_tile(group);
-    let column = lane_column(lane);
-    let row = lane_row(lane);
+    let column = own_column(own.index);
+    let row = own_row(own.index);
     let source_first = tile.place.source_element + tile.column * source_column + tile.row * source_row;
     let target_first = tile.place.target_element + tile.column * target_column + tile.row * target_row;
     let source_unit = source_first + (column * source_column + row * source_row);
@@ -26,7 +33,7 @@ fn copy_tile(group: u32, lane: u32) {
     let target_ahead = copy.ahead_columns * target_column + copy.ahead_rows * target_row;
     var held: array<Unit, units>;
     for (var k = 0u; k < units; k++) {
-        held[k] = source_units[source_unit + k * source_ahead]; // beyond a plane anything, which nobody stores
+        held[k] = source_units[source_unit + k * source_ahead]; // any value outside of the plane: it is not stored
     }
     for (var k = 0u; k < units; k++) {
         let inside = tile.column + column + k * copy.ahead_columns < columns;
