@@ -47,7 +47,7 @@ def test_modules_have_constants_for_overrides() -> None:
     )
     for variant in variants(ASKED):
         assert "override" not in re.sub(r"//.*", "", variant.text)
-        assert f"fn {variant.kernel}(" in variant.text
+        assert f"fn {variant.entry_point}(" in variant.text
 
 
 def test_equal_modules_are_compiled_once() -> None:

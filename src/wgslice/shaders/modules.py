@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
 from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
 
-__all__ = ["entry_point", "kernel_module", "shared_files"]
+__all__ = ["constants_of", "entry_point", "kernel_module", "shared_files"]
 
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
 COPIES = ("common", "copy")
@@ -60,3 +61,9 @@ def kernel_module(kernel: Kernel) -> str:
         return text
     units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
     return f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{text}"
+
+
+@cache
+def constants_of(kernel: Kernel) -> tuple[str, ...]:
+    """The names of the constants that a pipeline of a kernel is compiled with."""
+    return tuple(re.findall(r"^override (\w+): \w+ = -?\w+;", kernel_module(kernel), re.MULTILINE))

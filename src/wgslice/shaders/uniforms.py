@@ -8,10 +8,10 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.pixels import pixels_of
 from wgslice.plans.steps import Dispatch
+from wgslice.shaders.modules import constants_of
 
 __all__ = [
     "copy_dtype",
@@ -19,32 +19,6 @@ __all__ = [
     "override_constants",
     "uniform_block",
 ]
-
-# What the kernels of copies are compiled for, beside workgroups of a size. Few things: each value makes
-# another pipeline, which takes 70 to 120 ms to compile (lavapipe), and uniforms cost GPUs nothing. They cost
-# CPUs where they decide how often a loop runs, since accesses in loops that are not unrolled are masked, and
-# whether bytes are shifted inside of words or rows turned: on two cores of an AMD EPYC rows of words take 5
-# to 9 % longer by Mesa 22.3, second columns 2.5 times as long by SwiftShader, which executes both sides of
-# what a uniform decides.
-CONSTANTS: dict[Kernel, tuple[str, ...]] = {
-    Kernel.SLICE1: ("element_bytes",),
-    Kernel.ROWS: ("element_bytes", "each", "contiguous"),
-    Kernel.WIDE_ROWS: ("each", "contiguous"),
-    Kernel.SHIFTED_ROWS: ("distance", "way", "whole_words", "each", "contiguous"),
-    **dict.fromkeys(UNIT_GRIDS, ()),
-    Kernel.SHIFTED_GRID: ("distance", "way", "whole_words"),
-    Kernel.ROW_ENDS: ("way", "whole_words", "each", "contiguous"),
-    Kernel.NARROW_ROWS: ("element_bytes", "each", "contiguous"),
-    Kernel.NARROW_ENDS: ("element_bytes", "each", "contiguous"),
-    Kernel.NARROW_RUNS: ("element_bytes", "each", "contiguous"),
-    Kernel.PIXELS: (
-        *("element_bytes", "whole_words", "each", "contiguous"),
-        *("channels", "pixel_step", "channel_step"),
-        *("group_blocks", "parts", "part_blocks", "apart", "ragged"),
-    ),
-    Kernel.TILES: ("element_bytes", "each"),
-    Kernel.WIDE_TILES: ("element_bytes", "side", "row_step"),
-}
 
 copy_dtype = np.dtype(
     [
@@ -100,25 +74,31 @@ def uniform_block(step: Dispatch) -> bytes:
     return block.tobytes()
 
 
+# Few things are constants: each value makes another pipeline, which takes 70 to 120 ms to compile (lavapipe),
+# and uniforms cost GPUs nothing. They cost CPUs where they decide how often a loop runs, since accesses in
+# loops that are not unrolled are masked, and whether bytes are shifted inside of words or rows turned: on two
+# cores of an AMD EPYC rows of words take 5 to 9 % longer by Mesa 22.3, second columns 2.5 times as long by
+# SwiftShader, which executes both sides of what a uniform decides.
 def override_constants(step: Dispatch) -> dict[str, int]:
     """The constants that the kernel of `step` is compiled with."""
     kernel, share = step.kernel, step.share
     on_cpu = kernel is Kernel.SHIFTED_ROWS and share.contiguous
+    step_of_row = step.source.strides[-1] if step.source.rank else 0
     values = {
+        "workgroup_size": share.workgroup_size,
         "element_bytes": step.width_nbytes,
         "each": share.each,
         "side": share.each,
         "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,
         "contiguous": int(share.contiguous),
         "whole_words": int(on_cpu and step.width_nbytes >= 4),
-        "way": (1 if step.source.strides[-1] > 0 else -1) if on_cpu else 0,
+        "way": (1 if step_of_row > 0 else -1) if on_cpu else 0,
+        "distance": abs(step_of_row),
     }
-    if kernel in (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID):
-        values["distance"] = abs(step.source.strides[-1])
     if kernel is Kernel.PIXELS:
         pixels = pixels_of(step.source, step.target, step.width_nbytes)
         values |= {name: int(value) for name, value in vars(pixels).items()}
-    return {"workgroup_size": share.workgroup_size, **{name: values[name] for name in CONSTANTS[kernel]}}
+    return {name: values[name] for name in constants_of(kernel)}
 
 
 def wrapped_strides(layout: Layout) -> list[int]:

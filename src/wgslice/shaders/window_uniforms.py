@@ -7,15 +7,13 @@ from math import prod
 import numpy as np
 
 from wgslice.arguments import MAX_RANK
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.windows_steps import (
     ElementsDispatch,
-    InsertRowsDispatch,
-    InsertWordsDispatch,
     RowsDispatch,
     WindowDispatch,
-    WindowRowsDispatch,
 )
+from wgslice.shaders.modules import constants_of
 from wgslice.shaders.uniforms import divider
 
 __all__ = ["window_block", "window_constants", "windows_dtype"]
@@ -113,28 +111,20 @@ def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, i
 
 def window_constants(step: WindowDispatch) -> dict[str, int]:
     """The constants that a kernel of windows is compiled with."""
-    constants = {
+    values = {
         "workgroup_size": step.share.workgroup_size,
-        "picked": int(step.picks is not None),
+        "picked": step.picks is not None,
         "offset_bytes": step.windows.offset_nbytes,
-        "offset_signed": int(step.windows.offset_signed),
+        "offset_signed": step.windows.offset_signed,
+        "element_bytes": step.element_nbytes,
+        "contested": step.claims is not None,
+        "each": step.share.each,
+        "contiguous": step.share.contiguous,
+        "whole_words": step.element_nbytes >= 4,
+        "filled": step.windows.fill is not None,
     }
-    if step.kernel is not Kernel.CLAIM_WINDOWS:
-        constants["element_bytes"] = step.element_nbytes
-    if step.kernel.reads_claims:
-        constants["contested"] = int(step.claims is not None)
-    if isinstance(step, RowsDispatch):
-        constants["channels"] = step.channels
-        constants["each"] = step.share.each
-        constants["contiguous"] = int(step.share.contiguous)
-        constants["mirrored"] = int(step.mirrored)
-        if not isinstance(step, InsertWordsDispatch):
-            constants["whole_words"] = int(step.element_nbytes >= 4)
-    if isinstance(step, WindowRowsDispatch):
-        constants["filled"] = int(step.windows.fill is not None)
-        constants["ragged"] = int(step.ragged)
-    if isinstance(step, InsertRowsDispatch):
-        constants["clipped"] = int(step.clipped)
-    if isinstance(step, InsertWordsDispatch):
-        constants["ends"] = int(step.ends)
-    return constants
+    of_rows = ("channels", "mirrored", "ragged", "clipped", "ends")
+    return {
+        name: int(getattr(step, name) if name in of_rows else values[name])
+        for name in constants_of(step.kernel)
+    }
