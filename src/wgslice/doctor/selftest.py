@@ -17,7 +17,7 @@ from wgslice.doctor.windows import window_trials
 from wgslice.errors import named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device
-from wgslice.gpu.translation import refusals
+from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 

@@ -23,10 +23,9 @@ from wgslice.gpu.adapter import (
     redirected,
 )
 from wgslice.gpu.limits import check_limits, profile_for
-from wgslice.gpu.native import check_valid
+from wgslice.gpu.native import LOST, check_valid, translated_errors
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
-from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.waiting import wait_done
 from wgslice.plans.profiles import PATTERN_NBYTES, Limits
 

@@ -10,9 +10,8 @@ from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
 from wgslice.gpu.adapter import check_process
 from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.native import owner_of
+from wgslice.gpu.native import owner_of, translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
-from wgslice.gpu.translation import translated_errors
 from wgslice.layout import Layout
 
 __all__ = [

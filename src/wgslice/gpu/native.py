@@ -1,7 +1,7 @@
 """All that is used of wgpu's private interface; a test names the version that has it.
 
-Calls of wgpu-native whose result wgpu-py drops, or that it makes several times slower, and private names of
-wgpu-py for which it has no public ones.
+Calls of wgpu-native whose result wgpu-py drops, or that it makes several times slower, private names of
+wgpu-py for which it has no public ones, and its errors as Python's own, told apart by their texts.
 """
 
 from __future__ import annotations
@@ -10,9 +10,22 @@ from functools import cache
 from threading import Event
 from typing import Any, NamedTuple
 
+from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise
 
-__all__ = ["check_valid", "mapping_event", "native_version", "owner_of", "poll_wait", "queue_is_empty"]
+__all__ = [
+    "LOST",
+    "check_valid",
+    "mapping_event",
+    "native_version",
+    "owner_of",
+    "poll_wait",
+    "queue_is_empty",
+    "refusals",
+    "translated_errors",
+]
+
+LOST = "the device is lost: request a new one and upload again"
 
 
 class Native(NamedTuple):
@@ -76,3 +89,38 @@ def owner_of(handle: Buffer | CommandEncoder) -> GPUDevice:
     owned: Any = handle
     owner: GPUDevice = owned._device
     return owner
+
+
+class TranslatedErrors:
+    """Raise wgpu's errors in other words, as far as their texts tell them apart."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None:
+            return
+        import wgpu
+
+        if not isinstance(error, wgpu.GPUError):
+            return
+        text = str(error)
+        if "Not enough memory left" in text:
+            raise OutOfDeviceMemory(
+                "the device has no memory left for this buffer: drop tensors that are no longer needed"
+            ) from error
+        if "device is lost" in text.lower():
+            raise DeviceLostError(LOST) from error
+        if "has been destroyed" in text:
+            raise ValueError("the buffer has been destroyed: its memory is gone") from error
+
+
+translated_errors = TranslatedErrors()  # holds nothing, so that one serves all threads
+
+
+def refusals() -> type[Exception]:
+    """What wgpu raises where it refuses something, such as a shader."""
+    import wgpu
+
+    error: type[Exception] = wgpu.GPUError
+    return error

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.gpu.native import translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
     BindGroup,
@@ -21,7 +22,6 @@ from wgslice.gpu.protocols import (
     Pipeline,
     ShaderModule,
 )
-from wgslice.gpu.translation import translated_errors
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS

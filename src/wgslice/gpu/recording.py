@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.native import translated_errors
 from wgslice.gpu.pipelines import Bound, Command, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
-from wgslice.gpu.translation import translated_errors
 from wgslice.layout import Layout
 from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import whole_words
 from wgslice.gpu.device import Device
+from wgslice.gpu.native import translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
-from wgslice.gpu.translation import translated_errors
 from wgslice.gpu.waiting import begin_mapping, wait_for_mapping, wait_mapped
 from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 

@@ -12,9 +12,8 @@ from queue import SimpleQueue
 from time import perf_counter, sleep
 
 from wgslice.errors import DeviceLostError
-from wgslice.gpu.native import mapping_event, poll_wait, queue_is_empty
+from wgslice.gpu.native import LOST, mapping_event, poll_wait, queue_is_empty
 from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise
-from wgslice.gpu.translation import LOST
 
 __all__ = ["begin_mapping", "wait_done", "wait_for_mapping", "wait_mapped"]
 

@@ -1,11 +1,13 @@
-"""Operators on a device: what may be bound to them, and the plans for what is bound. Compiled or not."""
+"""Where operators read and write: what may be bound to them, the plans for that, and outputs of functions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, SupportsIndex, TypeAlias
 
 from wgslice.arguments import checked_offset, whole_words
+from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_buffer_type, check_fits
@@ -16,10 +18,10 @@ from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import MOST_PLACES, Limits
 from wgslice.plans.terms import Table, Terms, rebase
-from wgslice.tensors.placed import check_writeable
-from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
+from wgslice.tensors.tensor import Tensor, allocate
 
-__all__ = ["Binding", "PlannedOperator", "Problem"]
+__all__ = ["Binding", "PlannedOperator", "Problem", "output_for"]
 
 Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
@@ -132,3 +134,20 @@ def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
         remedy = "copy() the tensor" if copied else f"give a tensor of strides {desc.strides}"
         remedy += ", or describe its strides" * (min(tensor.strides) >= 0)
         raise ValueError(f"strides {tensor.strides}: compiled for {desc.strides}; {remedy}")
+
+
+def output_for(
+    x: Tensor, sizes: Sequence[int], out: Tensor | None, before: str = "", behind: str = ""
+) -> Tensor:
+    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them.
+
+    The words stand before and behind the sizes where they are refused.
+    """
+    if out is None:
+        return allocate(sizes, x.dtype, x.device)
+    check_tensor("out", out)
+    check_same_dtype(x.dtype, out.dtype)
+    check_destination(out)
+    if out.shape != tuple(sizes):
+        raise ValueError(f"out has sizes {out.shape}: must be {before}{tuple(sizes)}{behind}")
+    return out

@@ -14,9 +14,8 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator
+from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import Descriptor
-from wgslice.operators.outputs import output_for
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
 from wgslice.plans.aside import plan_anew

@@ -13,10 +13,9 @@ from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.binding import PlannedOperator
-from wgslice.operators.outputs import output_for
+from wgslice.operators.binding import PlannedOperator, output_for
+from wgslice.operators.descriptor import WindowDescriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.tensors.placed import check_tensor

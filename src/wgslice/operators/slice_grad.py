@@ -11,10 +11,9 @@ from wgslice.dialects.window import Window
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
-from wgslice.operators.binding import PlannedOperator
-from wgslice.operators.outputs import output_for
+from wgslice.operators.binding import PlannedOperator, output_for
+from wgslice.operators.descriptor import WindowDescriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.window_descriptor import WindowDescriptor
 from wgslice.plans.slice_grad import slice_grad_planner
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor

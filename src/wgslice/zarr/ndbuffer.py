@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 from math import prod
 from threading import Lock
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import zarr
@@ -20,7 +22,6 @@ from wgslice.gpu.device import Device, checked_device
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
 from wgslice.zarr.landing import Landing
-from wgslice.zarr.reading import Task, begin, current_task, end
 
 __all__ = ["DEVICE_KEY", "NAME", "NDBuffer"]
 
@@ -30,6 +31,13 @@ DEVICE_KEY = "wgslice.device"  # beside it: a Device, a part of an adapter's nam
 # What is put together in host memory and then crosses at once, both ways. As for `GATHERED_NBYTES`: so put
 # together and uploaded 2.9 and 1.4 times what Zarr took alone, gathered and inserted 5.4 and 2.5 times.
 WHOLE_NBYTES = 2**26
+
+Task: TypeAlias = asyncio.Task[Any]
+
+# The task that reads what a user asked for. Zarr makes that and shards on the way there with one call: one
+# task makes and takes what a user asked for; tasks and threads that begin meanwhile, with a copy of that
+# task's context, make shards, and codecs take them.
+reading: ContextVar[Task | None] = ContextVar("reading", default=None)
 
 
 class NDBuffer(cpu.NDBuffer):
@@ -140,3 +148,27 @@ def element_of_a_tensor(shape: Sequence[int], dtype: DType) -> DType | None:
 
 
 register_ndbuffer(NDBuffer, NAME)
+
+
+def current_task() -> Task | None:
+    """The task that runs in this thread."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return None
+
+
+def begin(task: Task) -> bool:
+    """Begin to read in a task; whether it is what a user asked for.
+
+    After a read that failed it may be taken for a part of that one, until another has ended.
+    """
+    if reading.get() is not None:
+        return False
+    reading.set(task)
+    return True
+
+
+def end() -> None:
+    """End what a task has begun to read."""
+    reading.set(None)
