@@ -35,7 +35,7 @@ SECTIONS: dict[str, Sequence[Case]] = {
     "graphs": GRAPHS,
     "accesses": ASKED,  # what GPU compilers say
 }
-WORDS = "reason", "hindrance"  # fields of steps that are printed only
+WORDS = ("reason",)  # fields of steps that are printed only
 
 
 def provenance(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.plans.choosing import Choice
+from wgslice.plans.choose import Choice
 from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.shipped import shipped_for

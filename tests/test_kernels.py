@@ -32,16 +32,16 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.gpu.pipelines import Bound, Pipelines
 from wgslice.layout import Layout
-from wgslice.plans.candidates import LEAST_NARROW_NBYTES, Candidate
-from wgslice.plans.choosing import dispatches_of
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.dealing import deal_row
 from wgslice.plans.grids import GRIDS, UNIT_GRIDS, Tiling
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.pixels import MOST_BLOCKS
 from wgslice.plans.plan import Plan, Step
+from wgslice.plans.problem import Problem
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
+from wgslice.plans.strategies import LEAST_NARROW_NBYTES, dispatches
 from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
@@ -572,8 +572,9 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
         bindings = Span(0, source.size // 16 * 16), Span(0, target.size // 16 * 16)  # room to go wrong
-        candidate = Candidate(kernel, "forced", paired)
-        steps = dispatches_of(candidate, source_layout, target_layout, width, bindings, limits)
+        problem = Problem(source_layout, target_layout, width, Terms(limits))
+        problem.bindings = bindings
+        steps = dispatches(kernel, "forced", paired, problem)
         plan = Plan(0, width, width, source_layout, target_layout, tuple(steps))
         expected.append(copied(source, source_layout, target, target_layout, width))
         assert not np.array_equal(expected[-1], target)
@@ -641,8 +642,9 @@ def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel,
     nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096
     source, target = random_bytes(nbytes, 1), random_bytes(nbytes, 2)
     bindings = Span(0, nbytes), Span(0, nbytes)
-    candidate = Candidate(kernel, "forced")
-    steps = tuple(dispatches_of(candidate, layout, layout, width, bindings, limits))
+    problem = Problem(layout, layout, width, Terms(limits))
+    problem.bindings = bindings
+    steps = tuple(dispatches(kernel, "forced", False, problem))
     share = steps[0].share
     assert (share.workgroups, share.count, share.pieces) == ((2, 2, 1), 3, pieces)
     expected = copied(source, layout, target, layout, width)

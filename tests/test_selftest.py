@@ -404,7 +404,7 @@ def test_a_plan_says_what_is_not_trusted(kernel: Kernel) -> None:
         source, target, width, Terms(replace(limits, distrusted=frozenset({kernel})), copy_to=False)
     )
     assert [step.name for step in plan.steps] == ["slice1"]
-    assert f"  in the way of {kernel.value}: it failed the self-test of this device\n" in f"{plan}\n"
+    assert "it failed the self-test of this device" in f"{plan}\n"
 
 
 @on_one_adapter

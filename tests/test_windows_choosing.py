@@ -17,8 +17,7 @@ import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import inserted_windows
 from wgslice.plans.aside import plan_anew
-from wgslice.plans.choosing import Choice
-from wgslice.plans.costs import Costs, Work
+from wgslice.plans.costs import Work
 from wgslice.plans.estimates import seconds_of
 from wgslice.plans.extract_windows import extract_windows_planner, plan_extract_windows
 from wgslice.plans.insert_windows import insert_windows_planner, plan_insert_windows
@@ -28,7 +27,6 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.shipped import shipped
 from wgslice.plans.terms import Table, Terms
-from wgslice.plans.ways import Way
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.tuning.probes import probes
 from wgslice.tuning.window_probes import WindowProbe, window_probes
@@ -116,30 +114,21 @@ def test_a_printed_plan_says_what_windows_take_and_what_the_next_way_would() -> 
         *("window_rows", "window_words", "extract_windows")
     ]
     line = str(plan).splitlines()[-1]
-    assert line.startswith("  estimated to take ")
-    assert "; by window_words " in line
-    assert line.endswith(f": {CPU.costs.origin}")
-    assert plan.hindrances == ()
+    assert line.startswith("  considered: window_words ")
+    assert f"  estimated time {(plan.seconds or 0) * 1e6:.3g} us: {CPU.costs.origin}" in str(plan)
+    assert plan.rejected == ()
 
 
 @pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
-def test_printing_a_plan_of_windows_plans_nothing(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printing_a_plan_of_windows_builds_no_strategy(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of extracted windows and of inserted ones, also where offsets are packed or copied first."""
-    planned: list[str] = []
-    choice = Way.choice
-
-    def counted(way: Way, costs: Costs) -> Choice | None:
-        planned.append(way.name)
-        return choice(way, costs)
-
-    monkeypatch.setattr(Way, "choice", counted)
     offsets = np.stack([np.arange(50), np.arange(50) * 3], 1)
-    bound = wg.TensorDesc("i4", (50, 2))
     image, batch = wg.TensorDesc("u1", (99, 300)), wg.TensorDesc("u1", (50, 3, 64))
-    given: Any = bound if on_gpu else offsets
+    given: Any = wg.TensorDesc("i4", (50, 2)) if on_gpu else offsets
     windows = wg.ExtractWindows(image, batch, given, (3, 64)).windows
     insertion = wg.InsertWindows(batch, image, given, overlap="last").insertion
     limits = Limits(2**30, 32, 2**16, CPU)
+    plans = []
     for table in (Layout.packed((50, 2)), Layout.of((50, 2), (4, 2))):
         for shared in (False, True):
             for planner, sides in (
@@ -147,12 +136,11 @@ def test_printing_a_plan_of_windows_plans_nothing(on_gpu: bool, monkeypatch: pyt
                 (insert_windows_planner(insertion), (batch, image)),
             ):
                 terms = Terms(limits, shared=shared, table=Table(table, 4) if on_gpu else None)
-                plan = plan_anew(planner, sides[0].layout, sides[1].layout, 1, terms)
-                assert planned
-                planned.clear()
-                assert on_gpu or bool(plan.others) != shared
-                assert ("; by " in str(plan)) == bool(plan.others)
-                assert not planned
+                plans.append((shared, plan_anew(planner, sides[0].layout, sides[1].layout, 1, terms)))
+    monkeypatch.setattr("wgslice.plans.choose.bounded", lambda *_: pytest.fail("planned again"))
+    for shared, plan in plans:
+        assert on_gpu or bool(plan.others) != shared
+        assert ("considered: " in str(plan)) == bool(plan.others)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -215,10 +203,10 @@ def test_work_of_which_nothing_is_known_is_not_taken() -> None:
     profile = replace(CPU, costs=replace(CPU.costs, works=works))
     plan = extracted(profile, 64)
     assert kernels_of(plan) == ["window_words"]
-    assert plan.hindrances == ("in the way of window_rows: nothing is known of what it costs",)
+    assert "window_rows: nothing is known of what it costs" in plan.rejected
     plan = inserted(profile, 64)
     assert kernels_of(plan) == ["insert_words"]
-    assert plan.hindrances == ("in the way of insert_rows: nothing is known of what it costs",)
+    assert "insert_rows: nothing is known of what it costs" in plan.rejected
 
 
 def test_what_a_tight_buffer_leaves_out_goes_the_cheaper_way() -> None:
@@ -229,7 +217,7 @@ def test_what_a_tight_buffer_leaves_out_goes_the_cheaper_way() -> None:
         rest = plan.steps[-1]
         assert isinstance(rest, WindowDispatch)
         assert rest.share.count == 1
-        assert plan.hindrances[0].startswith("in the way of insert_rows: the input's buffer ends inside")
+        assert "left out of blocks: the input's buffer ends inside" in rest.reason
 
 
 def test_what_packs_offsets_counts_in_every_estimate() -> None:
@@ -278,8 +266,8 @@ def test_whole_images_may_go_by_a_buffer_copy_each() -> None:
     plan = whole_images()
     (step,) = plan.steps
     assert str(step) == "30 buffer copies of 384 bytes: windows of contiguous words on both sides"
-    assert plan.hindrances == ()
-    assert "; by window_rows " in str(plan)
+    assert plan.rejected == ()
+    assert "considered: window_rows " in str(plan)
     assert plan.seconds == COPYING.costs.submission_s
     for otherwise in (
         whole_images((9, 8, 9), itemsize=1),  # 72 bytes, from any number of them on

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from wgslice.doctor.cases import Case, cases
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import coalesce
-from wgslice.plans.candidates import Candidate
-from wgslice.plans.choosing import dispatches_of, trusted
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Problem
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
+from wgslice.plans.strategies import DISPATCHES
 from wgslice.plans.terms import Terms
 
 __all__ = ["copy_trials"]
@@ -42,17 +42,22 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
     for number, case in enumerate(cases()):
         width, (source, target) = case.width_nbytes, coalesce(case.source, case.target)
         case = Case(width, source, target)
-        bindings = Span(0, side_nbytes(source, width)), Span(0, side_nbytes(target, width))
-        owners: dict[Kernel, Candidate] = {}  # which of two kernels the same ends are tried with
-        for candidate, _ in trusted(source, target, width, Terms(limits), whole_vectors=True):
-            if number % ONE_OF.get(candidate.kernel, 1):
+        problem = Problem(source, target, width, Terms(limits))
+        owners: dict[Kernel, str] = {}  # which of two kernels the same ends are tried with
+        for strategy in DISPATCHES[width]:
+            if strategy.applies(problem) is not None:
                 continue
             for most in (limits.workgroups, FOLDED):
-                folded = replace(limits, workgroups=most)
-                step, *ends = dispatches_of(candidate, source, target, width, bindings, folded)
+                folded = Problem(source, target, width, Terms(replace(limits, workgroups=most)))
+                folded.bindings = Span(0, side_nbytes(source, width)), Span(0, side_nbytes(target, width))
+                step, *ends = strategy.build(folded)
+                assert isinstance(step, Dispatch)
+                if number % ONE_OF.get(step.kernel, 1):
+                    break
                 yield trial_of(case, step)
                 for end in ends:
-                    if owners.setdefault(end.kernel, candidate) == candidate:
+                    assert isinstance(end, Dispatch)
+                    if owners.setdefault(end.kernel, strategy.name) == strategy.name:
                         yield trial_of(case, end)
                 if step.share.workgroups[0] <= FOLDED:
                     break  # nothing to fold

@@ -32,7 +32,7 @@ def explain(what: Tensor | Descriptor, device: Device | str | None = None) -> Pl
     Returns
     -------
     Plan
-        To print; `summary` is its line, `steps` what runs, `hindrances` what is in the way of a faster way.
+        To print; `summary` is its line, `steps` what runs, `rejected` why others are not applicable.
         Nothing is compiled, submitted or allocated on the GPU, so that what only a run finds, such as a
         destroyed buffer or a lack of memory, is not found.
 
@@ -52,9 +52,9 @@ def explain(what: Tensor | Descriptor, device: Device | str | None = None) -> Pl
     >>> x = wg.asarray(np.zeros((1000, 1024), np.uint8))
     >>> wg.explain(x[1:, ::-1]).summary
     'merged (999, 1024) x 1 bytes, shifted_rows'
-    >>> wg.explain(x[1:, ::-1]).hindrances
-    ('in the way of a buffer copy: the input is read backwards',)
-    >>> wg.explain(x[1:]).hindrances
+    >>> wg.explain(x[0, ::3]).rejected
+    ('buffer copy per row: elements of a row lie 3 bytes apart in the input',)
+    >>> wg.explain(x[1:]).rejected
     ()
     """
     with named("explain"):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import inf
 
 from wgslice.layout import Layout
-from wgslice.plans.choosing import Choice
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.estimates import seconds_of
 from wgslice.plans.plan import Plan, Planner, Step
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
@@ -43,25 +40,12 @@ def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int,
     packing = [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
     plan = planner(source, target, itemsize, terms._replace(table=packed))
     scratch = Memory.PACKED_OFFSETS, packed.layout.size * packed.itemsize
-    packing_s = seconds_of(packing, terms.limits.profile.costs)
-    others = plan.others and tuple(each._replace(seconds=packing_s + each.seconds) for each in plan.others)
     return replace(
         plan,
         steps=(*packing, *plan.steps),
         scratch=(*plan.scratch, scratch),
-        alternatives_of=partial(after, packing, plan),
-        others=others,
+        before=tuple(packing),
     )
-
-
-def after(packing: Sequence[Step], plan: Plan) -> list[Choice]:
-    """A plan's alternatives, each after the steps that pack the offsets."""
-    assert plan.costs is not None
-    packing_s = seconds_of(packing, plan.costs)
-    return [
-        choice._replace(steps=(*packing, *choice.steps), seconds=packing_s + choice.seconds)
-        for choice in plan.choices
-    ]
 
 
 def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
@@ -87,11 +71,9 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
         width_nbytes=copied.width_nbytes,
         source=copied.source,
         target=copied.target,
-        terms=copied.terms,
         steps=(*reading, *writing),
         scratch=(scratch, *moved.scratch),
-        alternatives_of=list,
-        others=(),
+        choice=copied.choice and copied.choice._replace(others=()),
     )
 
 

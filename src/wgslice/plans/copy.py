@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from wgslice.arguments import U32_MAX
+from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choosing import alternatives, cheapest
+from wgslice.plans.choose import choose
 from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES
+from wgslice.plans.problem import Problem
+from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, untrusted
+from wgslice.plans.strategies import COPIES
 from wgslice.plans.terms import Terms
 from wgslice.plans.widening import widen
 
@@ -28,19 +31,12 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Pl
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
-    steps = in_order(cheapest(source, target, width_nbytes, terms).steps)
-    others = partial(alternatives, source, target, width_nbytes, terms)
+    choice = choose(Problem(source, target, width_nbytes, terms), COPIES[width_nbytes])
+    if choice is None:
+        raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", terms.limits))
     costs = terms.limits.profile.costs
     return Plan(
-        nbytes,
-        itemsize,
-        width_nbytes,
-        source,
-        target,
-        steps,
-        costs=costs,
-        terms=terms,
-        alternatives_of=others,
+        nbytes, itemsize, width_nbytes, source, target, in_order(choice.steps), costs=costs, choice=choice
     )
 
 

@@ -71,7 +71,7 @@ def name_of(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: in
     if paired:
         parts.append("paired")
     if kernel in IN_BLOCKS:
-        parts.append(STEPS[step])
+        parts.append(STEPS.get(step, STEPS[1]))
     elif kernel not in ALIKE:
         parts.append(lies)
     return " ".join(parts)

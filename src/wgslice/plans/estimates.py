@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from wgslice.plans.costs import Costs
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
 from wgslice.plans.windows_steps import WindowDispatch
 
-__all__ = ["Estimate", "Step", "seconds_of"]
+__all__ = ["Step", "seconds_of"]
 
 Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
-
-
-class Estimate(NamedTuple):
-    """Estimated time of a way to copy, beside the submission."""
-
-    name: str
-    seconds: float
-    is_bound: bool = False  # whether it is a lower bound, since the way's steps were not planned
 
 
 def seconds_of(steps: Iterable[Step], costs: Costs) -> float:

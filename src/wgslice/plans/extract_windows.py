@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import prod
 
 from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
+from wgslice.plans.choose import OTHER, Reason, Strategy, choose
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import windows_work
 from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Planner, Step
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import FAILED, Limits
+from wgslice.plans.steps import BufferCopies
 from wgslice.plans.terms import Terms
-from wgslice.plans.ways import Way, cheapest_way
+from wgslice.plans.window_copies import window_copies
 from wgslice.plans.window_rows import Rows, plan_rows
-from wgslice.plans.windows_elements import elements_ways
-from wgslice.plans.windows_plan import plan_of_windows
+from wgslice.plans.windows_elements import extracted_elements, goes_by_words
+from wgslice.plans.windows_plan import by_copies, least_seconds, left_out, plan_of_windows
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Windows
 
-__all__ = ["check_tables", "extract_windows_planner", "plan_extract_windows"]
+__all__ = ["EXTRACTIONS", "Extraction", "check_tables", "extract_windows_planner", "plan_extract_windows"]
 
 PICK_NBYTES = 8  # of a window's number and directions
 
@@ -43,34 +45,100 @@ def plan_extract_windows(
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     check_tables(windows, terms.limits, "extract")
-    request = Request(windows, source, target, itemsize, terms)
-    return plan_of_windows(request, windows.numbers, ways(request))
+    return plan_of_windows(Extraction(windows, source, target, itemsize, terms), EXTRACTIONS)
 
 
-def ways(request: Request) -> Iterator[Way]:
-    """The ways for kernels to copy windows: in blocks of rows, by words, by elements, or one by one."""
+@dataclass(frozen=True, eq=False)
+class Extraction(Request):
+    """Windows to extract, from one of them on."""
+
+    beginning: int = 0
+
+    @cached_property
+    def rows(self) -> Rows:
+        """What `window_rows` does, or why it does nothing."""
+        return plan_rows(self)
+
+    @cached_property
+    def copies(self) -> BufferCopies | str:
+        """A buffer copy of each window, or why not."""
+        return window_copies(self, self.windows.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the windows."""
+        return (self.windows.count - self.beginning) * prod(self.windows.sizes) * self.itemsize
+
+
+def against_rows(request: Extraction) -> Reason | None:
+    """Why windows are not taken in blocks of rows."""
+    return None if request.rows.steps else request.rows.hindrance
+
+
+def rows_seconds(request: Extraction) -> float:
+    """Estimated seconds of the blocks of rows."""
+    return seconds_of(request.rows.steps, request.limits.profile.costs)
+
+
+def by_rows(request: Extraction) -> Sequence[Step]:
+    """Blocks of rows of some windows, and what the rest takes; no steps where that has no strategy."""
+    steps, left, hindrance = request.rows
+    if left == request.windows.count:
+        return steps
+    rest = choose(replace(request, beginning=left), ELEMENTS)
+    return [*steps, *left_out(rest, hindrance)] if rest else []
+
+
+def against_elements(kernel: Kernel, request: Extraction) -> Reason | None:
+    """Why windows are not taken element by element, or word by word."""
+    if kernel is Kernel.WINDOW_WORDS and not goes_by_words(request):
+        return OTHER
+    return FAILED if kernel in request.limits.distrusted else None
+
+
+def elements_seconds(kernel: Kernel, request: Extraction) -> float:
+    """Estimated seconds that a dispatch takes at least for its bytes."""
+    return least_seconds(windows_work(kernel, request.itemsize), request.nbytes, request.limits.profile.costs)
+
+
+def by_elements(kernel: Kernel, request: Extraction) -> Sequence[Step]:
+    """The dispatches of a kernel that takes elements, or words."""
+    return list(extracted_elements(kernel, request, request.beginning))
+
+
+def against_one_by_one(request: Extraction) -> Reason | None:
+    """Why windows are not planned one by one."""
+    windows = request.windows
+    inside = windows.offsets is not None and windows.fill is None
+    return None if inside and one_is_too_large(request) else OTHER
+
+
+def steps_seconds(request: Extraction) -> float:
+    """Estimated seconds that a step for each window takes at least."""
     costs = request.limits.profile.costs
-    rows = plan_rows(request)
-    if rows.steps:
-        least_s = seconds_of(rows.steps, costs)
-        yield Way(Kernel.WINDOW_ROWS.value, least_s, partial(with_rest, request, rows))
-    hindrance = "" if rows.steps and rows.left == request.windows.count else rows.hindrance
-    yield from elements_ways(request, 0, hindrance)
-    if one_is_too_large(request) and request.windows.offsets is not None and request.windows.fill is None:
-        least_s = request.windows.count * min(costs.copy_s, costs.dispatch_s)  # a step each
-        yield Way("window by window", least_s, partial(one_by_one, request, request.windows.offsets))
+    return request.windows.count * min(costs.copy_s, costs.dispatch_s)
 
 
-def with_rest(request: Request, rows: Rows) -> Iterator[Step]:
-    """Rows of some windows, and the cheapest way to copy those that are left; none without such a way."""
-    rest = None
-    if rows.left < request.windows.count:
-        costs = request.limits.profile.costs
-        rest = cheapest_way(elements_ways(request, rows.left, rows.hindrance), costs)
-        if rest is None:
-            return
-    yield from rows.steps
-    yield from rest.steps if rest else ()
+def one_by_one(request: Extraction) -> Sequence[Step]:
+    """Each window, which lies inside the source, as a copy of its own."""
+    return list(copies_of_each(request))
+
+
+ELEMENTS: tuple[Strategy[Extraction], ...] = tuple(
+    Strategy(
+        kernel.value,
+        partial(against_elements, kernel),
+        partial(elements_seconds, kernel),
+        partial(by_elements, kernel),
+    )
+    for kernel in (Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS)
+)
+EXTRACTIONS: tuple[Strategy[Extraction], ...] = (
+    by_copies(),
+    Strategy(Kernel.WINDOW_ROWS.value, against_rows, rows_seconds, by_rows),
+    *ELEMENTS,
+    Strategy("window by window", against_one_by_one, steps_seconds, one_by_one),
+)
 
 
 def check_tables(windows: Windows, limits: Limits, verb: str) -> None:
@@ -91,9 +159,10 @@ def one_is_too_large(request: Request) -> bool:
     return max((side.stop - side.lowest) * request.itemsize for side in (box, one)) > request.most_nbytes
 
 
-def one_by_one(request: Request, offsets: NDArray[np.int32]) -> Iterator[Step]:
-    """Each window, which lies inside the source, as a copy of its own."""
-    windows = request.windows
+def copies_of_each(request: Request) -> Iterator[Step]:
+    """The steps of a copy of each window."""
+    windows, offsets = request.windows, request.windows.offsets
+    assert offsets is not None
     for number, (begins, flips) in enumerate(zip(offsets.tolist(), windows.flips.tolist(), strict=True)):
         indices = []
         for axis, begin in enumerate(begins):

@@ -38,7 +38,7 @@ def claims_of(request: Request, band: Band) -> Iterator[WindowDispatch]:
             )
 
 
-def elements_of(request: Request, band: Band, hindrance: str) -> Iterator[WindowDispatch]:
+def elements_of(request: Request, band: Band) -> Iterator[WindowDispatch]:
     """Dispatches of `insert_windows` into a part of a tensor."""
     target = span_of(request.tensor.select(band.ranges), request.itemsize, request.limits)
     for part in parts(request, [range(size) for size in request.windows.sizes]):
@@ -53,7 +53,6 @@ def elements_of(request: Request, band: Band, hindrance: str) -> Iterator[Window
                 numbers,
                 (source, target),
                 "windows, element by element",
-                hindrance,
             )
 
 
@@ -65,7 +64,6 @@ def dispatch_of_elements(
     numbers: Numbers,
     bindings: tuple[Span, Span],
     reason: str,
-    hindrance: str = "",
 ) -> WindowDispatch:
     """One dispatch: some windows, a part of each, in a part of the tensor."""
     windows, itemsize = request.windows, request.itemsize
@@ -96,7 +94,6 @@ def dispatch_of_elements(
         writes=Memory.CLAIMS if claiming else Memory.OUTPUT,
         share=share,
         reason=reason,
-        hindrance=hindrance,
     )
 
 

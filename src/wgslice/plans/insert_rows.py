@@ -3,85 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from wgslice.plans.costs import windows_work
 from wgslice.plans.insert_bands import Band, Numbers, held, leaving_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.profiles import FAILED, UNKNOWN
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
-from wgslice.plans.window_row import Row, deal_blocks, longest_row
+from wgslice.plans.window_row import Row, deal_blocks
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch
 
-__all__ = ["TIGHT", "RowWay", "row_ways"]
+__all__ = ["blocks_of", "hindrance_of_rows", "is_ragged", "windows_with_room", "words_of"]
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
-TIGHT = "the input's buffer ends inside a vector of 16 bytes"
 RowsStep: TypeAlias = InsertRowsDispatch | InsertWordsDispatch
 
 
-@dataclass(frozen=True, eq=False)
-class RowWay:
-    """How windows are inserted row by row."""
-
-    row: Row
-    kernel: Kernel  # in blocks, or by words
-    ragged: bool  # whether some row begins or ends inside a block of the output, if the tensor has all of it
-    stop: int  # the first window that is left out, since the input's buffer ends inside a vector
-    hindrance: str = ""  # why rows are not taken in blocks, where they cannot be
-
-    def steps_of(self, band: Band) -> Iterator[RowsStep]:
-        """The dispatches for the windows of a band."""
-        if self.kernel is Kernel.INSERT_WORDS:
-            return words_of(self, band)
-        return blocks_of(self, band.before(self.stop))
-
-    @property
-    def works(self) -> list[str]:
-        """The classes of work of its dispatches, that of most of them first."""
-        own, nbytes, mirrored = self.row.work(self.kernel), self.row.element_nbytes, self.row.mirrored
-        if self.kernel is Kernel.INSERT_WORDS:
-            return [own]
-        return [own, windows_work(Kernel.INSERT_WORDS, nbytes, ends=True, mirrored=mirrored)]
-
-
-def row_ways(request: Request, found: list[Band], numbers: Numbers) -> tuple[list[RowWay], str]:
-    """How some windows can be inserted row by row into bands, and why not in blocks, where they cannot be.
-
-    In blocks first, if that is possible.
-    """
-    row, limits = longest_row(request), request.limits
+def hindrance_of_rows(row: Row, found: list[Band]) -> str | None:
+    """Why windows are not inserted row by row into bands; None where they can be."""
     contested = any(band.contested for band in found)
     hindrance = row.hindrance() or hindrance_of_bindings(row, found)
-    if contested and any(band.differ[row.axis] for band in found) and request.windows.sizes[row.axis] > 1:
+    if contested and any(band.differ[row.axis] for band in found) and row.request.windows.sizes[row.axis] > 1:
         hindrance = hindrance or "windows may overlap in parts of rows"
-    if hindrance is None and Kernel.INSERT_WORDS in limits.distrusted:
-        hindrance = FAILED
-    if hindrance:
-        return [], hindrance
-    ragged = is_ragged(row, numbers)
-    hindrance = row.hindrance_of_blocks(limits.profile, ragged=ragged)
-    stop = windows_with_room(request)
-    if contested and stop < request.windows.count:
-        hindrance = hindrance or TIGHT
-    if Kernel.INSERT_ROWS in limits.distrusted:
-        hindrance = hindrance or FAILED
-    in_blocks = RowWay(row, Kernel.INSERT_ROWS, ragged, stop)
-    works = limits.profile.costs.works
-    if not works.keys() >= set(in_blocks.works):
-        hindrance = hindrance or UNKNOWN
-    ways = [] if hindrance else [in_blocks]
-    why = hindrance or (TIGHT if stop < request.windows.count else "")
-    by_words = RowWay(row, Kernel.INSERT_WORDS, ragged, request.windows.count, why)
-    if row.nbytes > request.itemsize and works.keys() >= set(by_words.works):
-        ways.append(by_words)
-    return ways, why
+    return hindrance
 
 
 def hindrance_of_bindings(row: Row, found: list[Band]) -> str | None:
@@ -145,10 +93,10 @@ def bound(row: Row, band: Band, numbers: Numbers, pieces: int) -> Iterator[Bound
         yield Bound(some, span_of(taken, request.itemsize, request.limits), target, band)
 
 
-def blocks_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
+def blocks_of(row: Row, ragged: bool, band: Band) -> Iterator[RowsStep]:
     """Whole blocks of rows, then their ends; windows that leave the band apart from those that do not."""
-    row, request = way.row, way.row.request
-    pieces, each = deal_blocks(row, Kernel.INSERT_ROWS, request.limits.profile, ragged=way.ragged)
+    request = row.request
+    pieces, each = deal_blocks(row, Kernel.INSERT_ROWS, request.limits.profile, ragged=ragged)
     orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
     leaving = leaving_windows(request, band.numbers, band.ranges)
     for leave in (False, True):
@@ -165,7 +113,7 @@ def blocks_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
                     share=request.share(len(some.numbers), invocations, pieces, each),
                     reason=f"windows, row by row of {orders}, in blocks of 16 bytes",
                 )
-            if way.ragged or leave:
+            if ragged or leave:
                 yield words(row, some, END_PIECES, BLOCK_WORDS, ends=True)
 
 
@@ -174,18 +122,16 @@ def words_spanned(row: Row) -> int:
     return (row.nbytes + 2) // WORD_NBYTES + 1
 
 
-def words_of(way: RowWay, band: Band) -> Iterator[RowsStep]:
+def words_of(row: Row, band: Band) -> Iterator[RowsStep]:
     """All words of rows."""
-    row, most = way.row, words_spanned(way.row)
+    most = words_spanned(row)
     each = min(most, BLOCK_WORDS) if row.request.limits.profile.contiguous else 1
     pieces = -(-most // each)
     for some in bound(row, band, band.numbers, pieces):
-        yield words(row, some, pieces, each, ends=False, hindrance=way.hindrance)
+        yield words(row, some, pieces, each, ends=False)
 
 
-def words(
-    row: Row, some: Bound, pieces: int, each: int, *, ends: bool, hindrance: str = ""
-) -> InsertWordsDispatch:
+def words(row: Row, some: Bound, pieces: int, each: int, *, ends: bool) -> InsertWordsDispatch:
     """A dispatch of `insert_words`."""
     count = len(some.numbers)
     share = row.request.share(count, count * row.count * pieces, pieces, each)
@@ -193,7 +139,6 @@ def words(
     return InsertWordsDispatch(
         **row.fields(some.numbers, some.target, some.source, some.band),
         ends=ends,
-        hindrance=hindrance,
         source_binding=some.source,
         target_binding=some.target,
         share=replace(share, contiguous=False),  # a word that is written twice at once would be lost

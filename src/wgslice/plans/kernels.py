@@ -40,40 +40,38 @@ class Kernel(Enum):
 
     @property
     def deals_rows(self) -> bool:
-        """Whether invocations share out each row of the last dimension, or two; one must exist."""
-        return self in (
-            *(Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS),
-            *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS, Kernel.NARROW_ENDS),
-        )
+        """Whether a row of the last dimension, or of two, is split over invocations; one must exist."""
+        return self in BY_ROWS
 
     @property
     def takes_windows(self) -> bool:
         """Whether it copies many windows, with a struct and bindings of its own."""
-        extracting = (Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
-        return self.inserts_windows or self in extracting
+        return self in EXTRACTING or self in INSERTING
 
     @property
     def inserts_windows(self) -> bool:
         """Whether it puts many windows into a tensor, or says which of them."""
-        return self in (
-            *(Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS),
-            *(Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
-        )
+        return self in INSERTING
 
     @property
     def reads_claims(self) -> bool:
         """Whether it binds claims, where windows may overlap, beside what all kernels of windows bind."""
-        return self in (Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS)
+        return self in INSERTING and self is not Kernel.CLAIM_WINDOWS
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
-        if self in (
-            *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
-            *(Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS),
-        ):
-            return WIDEST_NBYTES
-        by_words = (
-            *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS),
-            *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
-        )
-        return WORD_NBYTES if self in by_words else width_nbytes
+        return UNITS_NBYTES.get(self, width_nbytes)
+
+
+BY_ROWS = {
+    *(Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS),
+    *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS, Kernel.NARROW_ENDS),
+}
+EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
+INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS}
+IN_BLOCKS = Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS
+BY_WORDS = (
+    *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS),
+    *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
+)
+UNITS_NBYTES = {**dict.fromkeys(IN_BLOCKS, WIDEST_NBYTES), **dict.fromkeys(BY_WORDS, WORD_NBYTES)}

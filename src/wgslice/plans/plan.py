@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choosing import Choice
+from wgslice.plans.choose import Choice, Estimate
 from wgslice.plans.costs import Costs
-from wgslice.plans.estimates import Estimate, Step, seconds_of
-from wgslice.plans.hindrances import Copied
+from wgslice.plans.estimates import Step, seconds_of
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
 from wgslice.plans.windows_steps import WindowDispatch
 
-__all__ = ["Plan", "Planner", "Step", "in_order"]
+__all__ = ["COPY_PER_ROW", "COPY_PER_WINDOW", "Plan", "Planner", "Step", "in_order"]
 
-STEPS_PRINTED = 8
+COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
+STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,8 +39,8 @@ class Plan:
         Merged sizes, element width and kernels in a line.
     seconds : float or None
         Estimate of the time from its submission to the end of the wait; None where there is nothing to do.
-    hindrances : tuple of str
-        What is in the way of something faster, a line for each such way.
+    rejected : tuple of str
+        Strategies that might be faster but are not applicable, and why, a line for each reason.
     """
 
     nbytes: int
@@ -51,9 +51,8 @@ class Plan:
     steps: tuple[Step, ...]
     scratch: tuple[tuple[Memory, int], ...] = ()  # buffers to make for each recording, with their bytes
     costs: Costs | None = None  # that it is estimated by
-    terms: Terms | None = None  # of the copy that `source` and `target` say, where they say one
-    alternatives_of: Callable[[], list[Choice]] = list  # every way to do it, the cheapest first
-    others: tuple[Estimate, ...] | None = None  # of ways not taken; None: as `choices`
+    choice: Choice | None = None  # of its strategy; None where there is nothing to do, or to choose
+    before: tuple[Step, ...] = ()  # steps that come before those of every strategy
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
@@ -88,36 +87,45 @@ class Plan:
             return None
         return self.costs.submission_s + seconds_of(self.steps, self.costs)
 
-    @cached_property
+    @property
     def choices(self) -> tuple[Choice, ...]:
-        """Every way to do it that applies, the one that is taken first, then by their estimates."""
-        return tuple(self.alternatives_of())
+        """Every applicable strategy, built anew: the chosen one, then the others by their estimated time."""
+        if self.choice is None or self.costs is None:
+            return ()
+        before_s = seconds_of(self.before, self.costs)
+        return tuple(
+            each._replace(steps=(*self.before, *in_order(each.steps)), seconds=before_s + each.seconds)
+            for each in self.choice.every()
+        )
+
+    @cached_property
+    def others(self) -> tuple[Estimate, ...]:
+        """Estimates of the other applicable strategies, the least first."""
+        if self.choice is None or self.costs is None:
+            return ()
+        before_s = seconds_of(self.before, self.costs)
+        others = sorted(self.choice.others, key=lambda each: each.seconds)
+        return tuple(each._replace(seconds=before_s + each.seconds) for each in others)
+
+    @cached_property
+    def rejected(self) -> tuple[str, ...]:
+        """Strategies that might be faster but are not applicable, and why, a line for each reason."""
+        found = self.choice.reasons() if self.choice else {}
+        return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
     def estimate(self) -> Iterator[str]:
-        """What it is estimated to take, and what the next best way would, as it is printed."""
+        """Lines of the printed plan: its estimated time, other strategies', and why some do not apply."""
         if self.costs is None or self.seconds is None:
             return
-        line = f"estimated to take {duration(self.seconds)}"
-        others = self.others
-        if others is None:
-            others = tuple(Estimate(choice.name, choice.seconds) for choice in self.choices[1:])
-        if others:
-            second = min(others, key=lambda each: each.seconds)
-            least = " at least" * second.is_bound
-            line += f"; by {second.name}{least} {duration(self.costs.submission_s + second.seconds)}"
-        yield f"{line}: {self.costs.origin}"
-
-    @cached_property
-    def hindrances(self) -> tuple[str, ...]:
-        """What in the layouts and the buffers is in the way of something faster, a line for each such way."""
-        reading = [step for step in self.steps if isinstance(step, Dispatch) and step.reads is Memory.INPUT]
-        windows = [step for step in self.steps if isinstance(step, WindowDispatch) and step.hindrance]
-        lines = [f"in the way of {step.hindered.value}: {step.hindrance}" for step in windows]
-        found = list(dict.fromkeys(lines))
-        if self.terms is not None:
-            copied = Copied(self.source, self.target, self.width_nbytes, self.terms)
-            found += copied.hindrances({step.kernel for step in reading})
-        return tuple(found)
+        yield f"estimated time {duration(self.seconds)}: {self.costs.origin}"
+        if self.others:
+            submission_s = self.costs.submission_s
+            others = [
+                f"{each.name} {'at least ' * each.is_bound}{duration(submission_s + each.seconds)}"
+                for each in self.others[:OTHERS_PRINTED]
+            ]
+            yield f"considered: {'; '.join(others)}"
+        yield from (f"not applicable: {line}" for line in self.rejected)
 
     def __repr__(self) -> str:
         return str(self)
@@ -133,7 +141,7 @@ class Plan:
         lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps")
-        lines += [f"  {line}" for line in (*self.estimate(), *self.hindrances)]
+        lines += [f"  {line}" for line in self.estimate()]
         return "\n".join(lines)
 
 

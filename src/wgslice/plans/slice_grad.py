@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from math import inf
 
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choosing import Choice
+from wgslice.plans.choose import OTHER, Reason, Strategy, choose
 from wgslice.plans.copy import fills, plan_copy
 from wgslice.plans.estimates import seconds_of
 from wgslice.plans.plan import Plan, Planner, Step, in_order
-from wgslice.plans.profiles import MOST_PLANS
+from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.terms import Terms
 
@@ -33,58 +33,77 @@ def plan_slice_grad(
     inside = plan_copy(source, target.select(taken), itemsize, terms)
     if zeroed:
         return inside
-    steps = in_order((*inside.steps, *zeros(taken, target, itemsize, terms)))
-    others = partial(alternatives, inside, taken, target, itemsize, terms)
-    return replace(inside, nbytes=target.size * itemsize, steps=steps, alternatives_of=others)
+    choice = choose(Gradient(inside, taken, target, itemsize, terms), GRADIENTS)
+    assert choice is not None  # zeros can be written anywhere
+    rejected = inside.choice.rejected if inside.choice else ()
+    choice = choice._replace(rejected=rejected)
+    return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
 
 
-def alternatives(
-    inside: Plan, taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms
-) -> list[Choice]:
-    """A clear of everything first, where that is possible, and each byte once; the cheaper one first."""
-    costs = terms.limits.profile.costs
-    ways = {"each byte once": writes_of_zeros(taken, target, itemsize, terms, inf) or ()}
-    cleared = clear_of(taken, target, itemsize, terms)
-    if cleared:
-        ways["a clear first"] = cleared
-    choices = [
-        Choice(name, steps, seconds_of(steps, costs))
-        for name, zeros in ways.items()
-        for steps in [in_order((*inside.steps, *zeros))]
-    ]
-    return sorted(choices, key=lambda choice: choice.seconds)
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """A copy into some indices of a target, and zeros everywhere else."""
+
+    inside: Plan
+    taken: tuple[range, ...]
+    target: Layout
+    itemsize: int
+    terms: Terms
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
+
+    @cached_property
+    def inside_s(self) -> float:
+        """Estimated seconds of the copy."""
+        return seconds_of(self.inside.steps, self.limits.profile.costs)
+
+    @cached_property
+    def clear(self) -> tuple[Step, ...]:
+        """The clear of all of the target, where there is something to clear, and that does it."""
+        cleared = cleared_span(self.target, self.itemsize)
+        outsides = any(True for _ in complement(self.target, self.taken))
+        return (cleared,) if cleared and outsides and self.terms.copy_to else ()
 
 
-def zeros(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms) -> tuple[Step, ...]:
-    """The cheaper way to write the zeros."""
-    cleared = clear_of(taken, target, itemsize, terms)
-    most_s = seconds_of(cleared, terms.limits.profile.costs) if cleared else inf
-    written = writes_of_zeros(taken, target, itemsize, terms, most_s)
-    return cleared if written is None else written
+def against_clear(gradient: Gradient) -> Reason | None:
+    """Why no clear comes first."""
+    return None if gradient.clear else OTHER
 
 
-def clear_of(taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms) -> tuple[Step, ...]:
-    """The clear of everything, where there is something to clear, and that does it."""
-    cleared = cleared_span(target, itemsize)
-    outsides = any(True for _ in complement(target, taken))
-    return (cleared,) if cleared and outsides and terms.copy_to else ()
+def cleared_seconds(gradient: Gradient) -> float:
+    """Estimated seconds of a clear and the copy."""
+    return gradient.inside_s + seconds_of(gradient.clear, gradient.limits.profile.costs)
 
 
-def writes_of_zeros(
-    taken: tuple[range, ...], target: Layout, itemsize: int, terms: Terms, most_s: float
-) -> tuple[Step, ...] | None:
-    """What writes zeros wherever nothing else is; None where that takes longer."""
-    of_pattern = terms._replace(copy_from=True, source_room_nbytes=inf)
-    steps: list[Step] = []
+def cleared_first(gradient: Gradient) -> tuple[Step, ...]:
+    """A clear of everything, and the copy."""
+    return in_order((*gradient.inside.steps, *gradient.clear))
+
+
+def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
+    """The copy, and zeros wherever nothing else is written; no steps where a clear takes less time."""
+    costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
+    most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
+    of_pattern = gradient.terms._replace(copy_from=True, source_room_nbytes=inf)
+    steps = list(gradient.inside.steps)
     seconds = 0.0
-    for outside in complement(target, taken):
+    for outside in complement(gradient.target, gradient.taken):
         for pattern, piece in fills(outside, itemsize):
             added = [of_zeros(step) for step in plan_copy(pattern, piece, itemsize, of_pattern).steps]
             steps += added
-            seconds += seconds_of(added, terms.limits.profile.costs)
+            seconds += seconds_of(added, costs)
             if seconds > most_s:
-                return None
-    return tuple(steps)
+                return ()
+    return in_order(steps)
+
+
+GRADIENTS: tuple[Strategy[Gradient], ...] = (
+    Strategy("each byte once", lambda _: None, lambda gradient: gradient.inside_s, each_byte_once),
+    Strategy("a clear first", against_clear, cleared_seconds, cleared_first),
+)
 
 
 def of_zeros(step: Step) -> Step:

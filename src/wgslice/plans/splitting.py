@@ -11,7 +11,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.profiles import Limits
 from wgslice.plans.terms import LARGEST_BINDING_NBYTES, Terms, span_of
 
-__all__ = ["cut_end", "has_room", "split"]
+__all__ = ["axis_to_halve", "cut_end", "has_room", "split"]
 
 
 def split(

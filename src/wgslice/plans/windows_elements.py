@@ -1,24 +1,21 @@
-"""Windows element by element: the ways that copy any of them, in parts where limits demand it."""
+"""Windows extracted element by element, or word by word: in parts where limits demand it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from math import prod
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import windows_work
 from wgslice.plans.dealing import Share
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.profiles import Profile
 from wgslice.plans.rows import words_spanned
 from wgslice.plans.steps import Span
 from wgslice.plans.terms import span_of
-from wgslice.plans.ways import Way, least_seconds
 from wgslice.plans.windows_request import Request
 from wgslice.plans.windows_steps import Dimension, ElementsDispatch
 
-__all__ = ["elements_ways", "parts"]
+__all__ = ["extracted_elements", "goes_by_words", "parts"]
 
 
 # A dimension more, for windows that have only one: `window_words` takes two as a row.
@@ -34,18 +31,6 @@ ONE = Dimension(
     first=0,
     batch_stride=0,
 )
-
-
-def elements_ways(request: Request, beginning: int, hindrance: str) -> Iterator[Way]:
-    """The ways to copy windows from one on: `window_words`, and `extract_windows`, which does everything."""
-    limits = request.limits
-    nbytes = (request.windows.count - beginning) * prod(request.windows.sizes) * request.itemsize
-    for kernel in (Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS):
-        work = windows_work(kernel, request.itemsize)
-        least_s = least_seconds(work, nbytes, limits.profile.costs)
-        takes = kernel is Kernel.EXTRACT_WINDOWS or goes_by_words(request)
-        if least_s is not None and takes and kernel not in limits.distrusted:
-            yield Way(kernel.value, least_s, partial(steps_by, kernel, request, beginning, hindrance))
 
 
 def goes_by_words(request: Request) -> bool:
@@ -71,7 +56,7 @@ def whole_parts(request: Request) -> list[list[range]]:
     return list(parts(request, [range(size) for size in request.windows.sizes]))
 
 
-def steps_by(kernel: Kernel, request: Request, beginning: int, hindrance: str) -> Iterator[ElementsDispatch]:
+def extracted_elements(kernel: Kernel, request: Request, beginning: int) -> Iterator[ElementsDispatch]:
     """Dispatches of a kernel for windows from one on."""
     segments = segments_of(request)
     for part in whole_parts(request):
@@ -87,7 +72,7 @@ def steps_by(kernel: Kernel, request: Request, beginning: int, hindrance: str) -
             in_words = kernel is Kernel.WINDOW_WORDS
             share = share_words(request, piece) if in_words else request.share(count, piece.size, 1, 1)
             for segment in segments:
-                yield elements_dispatch(request, kernel, first, part, piece, segment, share, hindrance)
+                yield elements_dispatch(request, kernel, first, part, piece, segment, share)
 
 
 def share_words(request: Request, target: Layout) -> Share:
@@ -126,7 +111,6 @@ def elements_dispatch(
     target: Layout,
     segment: Span,
     share: Share,
-    hindrance: str,
 ) -> ElementsDispatch:
     """One dispatch: some windows, a part of each, out of a segment of the source."""
     windows, itemsize = request.windows, request.itemsize
@@ -135,9 +119,7 @@ def elements_dispatch(
     numbers = windows.numbers[first : first + share.count]
     dimensions = dimensions_of(request, part, target)
     by_words = kernel is Kernel.WINDOW_WORDS
-    way = ", put together word by word" if by_words else ""
-    if Kernel.WINDOW_WORDS in request.limits.distrusted:
-        way = ", since window_words failed the self-test of this device"
+    how = ", put together word by word" if by_words else ""
     return ElementsDispatch(
         kernel=kernel,
         windows=windows,
@@ -154,8 +136,7 @@ def elements_dispatch(
         source_binding=segment,
         target_binding=binding,
         share=share,
-        reason=f"windows, element by element{way}",
-        hindrance=hindrance,
+        reason=f"windows, element by element{how}",
     )
 
 

@@ -49,7 +49,6 @@ class Windows:
     offset_nbytes: int  # bytes an offset, as the kernels read it
     offset_signed: bool
     fill: bytes | None  # 16 bytes of what lies outside of the tensor; None where nothing may
-    at_zero: int = 0  # last dimensions in which every window begins at 0, whatever the GPU's offsets say
     indices: bool = False  # whether negative offsets count from the end, as indices do; positions never do
 
     @property
@@ -78,8 +77,6 @@ class Windows:
 
     def starts_at_zero(self, axis: int, tensor_size: int) -> bool:
         """Whether every window begins at index 0 of a dimension: because it must, or as its offsets say."""
-        if axis >= len(self.extents) - self.at_zero:
-            return True
         if self.fill is None:
             return self.extents[axis] == tensor_size
         return self.offsets is not None and not self.offsets[:, axis].any()
@@ -87,8 +84,6 @@ class Windows:
     def clamp(self, axis: int, tensor_size: int) -> tuple[int, int]:
         """The offsets beyond which nothing changes: a window stays inside, or leaves the tensor for good."""
         extent = self.extents[axis]
-        if axis >= len(self.extents) - self.at_zero:
-            return 0, 0
         return (0, tensor_size - extent) if self.fill is None else (-extent, tensor_size)
 
     def takes_all(self, axis: int, tensor_size: int) -> bool:
@@ -150,7 +145,6 @@ class WindowDispatch(OnGrid):
     batch_offset: int  # likewise
     window_stride: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
-    hindrance: str = ""  # why they are not taken in blocks, where they are not
     claims: Claims | None = None  # that decide between windows, where these may overlap
 
     @property
@@ -163,11 +157,6 @@ class WindowDispatch(OnGrid):
         """What it binds."""
         tables = {table.memory for table in (self.table, self.claims) if table}
         return super().memories | tables
-
-    @property
-    def hindered(self) -> Kernel:
-        """What would take them in blocks."""
-        return Kernel.INSERT_ROWS if self.kernel.inserts_windows else Kernel.WINDOW_ROWS
 
     @property
     def work(self) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wgslice.layout import Layout
-from wgslice.plans.candidates import Candidate
 from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
 from wgslice.plans.grids import GRIDS
 from wgslice.plans.kernels import Kernel
@@ -49,6 +48,14 @@ WIDTHS = {
 }
 PAIRED = (Kernel.ROWS, Kernel.NARROW_ROWS)
 SQUARE = (Kernel.TILES, Kernel.WIDE_TILES)
+
+
+class Candidate(NamedTuple):
+    """A kernel to time."""
+
+    kernel: Kernel
+    reason: str
+    paired: bool = False  # whether it takes the last two dimensions as a row
 
 
 class Probe(NamedTuple):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wgslice.layout import Layout
+from wgslice.plans.choose import Strategy
 from wgslice.plans.costs import windows_work
-from wgslice.plans.extract_windows import ways as ways_to_extract
-from wgslice.plans.insert_windows import ways as ways_to_insert
+from wgslice.plans.extract_windows import EXTRACTIONS, Extraction
+from wgslice.plans.insert_windows import INSERTIONS, Inserted
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.profiles import Limits
@@ -62,9 +63,10 @@ class WindowProbe(NamedTuple):
         windows = scattered(batch.sizes, gap, mirrored=channels > 1, inserts=inserts)
         request = Request(windows, tensor, batch, width, Terms(limits), inserts)
         insertion = Insertion(windows, windows.numbers, contested=self.kernel is Kernel.CLAIM_WINDOWS)
-        ways = ways_to_insert(request, insertion) if inserts else ways_to_extract(request)
-        steps = (step for way in ways for step in way.steps() if isinstance(step, WindowDispatch))
-        return next(step for step in steps if step.work == self.work)
+        problem: Any = Inserted.of(request, insertion) if inserts else Extraction(**vars(request))
+        strategies: Sequence[Strategy[Any]] = INSERTIONS if inserts else EXTRACTIONS
+        steps = (step for row in strategies if row.applies(problem) is None for step in row.build(problem))
+        return next(step for step in steps if isinstance(step, WindowDispatch) and step.work == self.work)
 
 
 def scattered(sizes: tuple[int, ...], gap: int, *, mirrored: bool, inserts: bool) -> Windows:

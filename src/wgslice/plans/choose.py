@@ -1,0 +1,173 @@
+"""What a strategy is, and the one search for the strategy of the least estimated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from wgslice.plans.estimates import Step, seconds_of
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import UNKNOWN, Limits, Profile
+from wgslice.plans.steps import Dispatch
+
+__all__ = [
+    "OTHER",
+    "TOO_LARGE",
+    "WORTHWHILE",
+    "Choice",
+    "Estimate",
+    "Reason",
+    "Rejected",
+    "Strategy",
+    "choose",
+    "compiling_seconds",
+]
+
+# A strategy is built only if its lower bound is less than this share of the best estimate: estimates are no
+# better than that, and to build the steps of one is a tenth of planning.
+WORTHWHILE = 0.95
+
+# Kernels that most copies of a process take anyway, by whether an invocation takes a piece of memory, as on
+# CPUs. Any other may have to be compiled for a copy, and is taken where that pays over so many runs.
+COMMON = {
+    True: {Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS},
+    False: {Kernel.WORD_GRID, Kernel.PAIR_GRID, Kernel.WIDE_GRID, Kernel.NARROW_ROWS},
+}
+RUNS_OF_A_PIPELINE = 1000
+
+OTHER = "it is for other copies"  # not printed: no change of layouts or buffers that is small would help
+TOO_LARGE = "no grid holds it"
+
+Reason: TypeAlias = str | Callable[[], str]  # a function where the text takes long to make
+
+
+class Problem(Protocol):
+    """What strategies are for."""
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+
+
+P = TypeVar("P", bound=Problem)
+
+
+class Strategy(NamedTuple, Generic[P]):
+    """One way to perform a copy: a row of a table."""
+
+    name: str
+    applies: Callable[[P], Reason | None]  # None, or the reason why it does not
+    lower_bound: Callable[[P], float]  # estimated seconds that its steps take at least; inf if unknown
+    build: Callable[[P], Sequence[Step]]  # none where it only then turns out not to apply
+
+
+class Estimate(NamedTuple):
+    """Estimated time of a strategy that is not taken, without the submission, with its share of compiling."""
+
+    name: str
+    seconds: float
+    is_bound: bool = False  # whether it is a lower bound, since the strategy's steps were not built
+
+
+class Rejected(NamedTuple):
+    """A strategy that is not applicable to a problem."""
+
+    strategy: Strategy[Any]
+    reason: Reason
+    problem: Any
+
+    @property
+    def text(self) -> str:
+        """The reason as it is printed."""
+        return self.reason if isinstance(self.reason, str) else self.reason()
+
+
+class Choice(NamedTuple):
+    """The steps of one strategy, and what was found of all the others."""
+
+    name: str
+    steps: tuple[Step, ...]
+    seconds: float  # estimated, without the submission
+    others: tuple[Estimate, ...]
+    rejected: tuple[Rejected, ...]
+    problem: Any
+    strategies: Sequence[Strategy[Any]]
+
+    def reasons(self) -> dict[str, list[str]]:
+        """Names of strategies that might be faster but are not applicable, by the reason."""
+        found: dict[str, list[str]] = {}
+        for each in self.rejected:
+            if each.reason is UNKNOWN or each.strategy.lower_bound(each.problem) < self.seconds:
+                found.setdefault(each.text, []).append(each.strategy.name)
+        return found
+
+    def every(self) -> list[Choice]:
+        """Every applicable strategy: the chosen one, then the others by their estimated time."""
+        names = {each.name for each in self.others}
+        rows = [[row] for row in self.strategies if row.name in names]
+        others = [found for row in rows for found in [choose(self.problem, row)] if found]
+        return [self, *sorted(others, key=lambda each: each.seconds)]
+
+
+def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
+    """Choose the applicable strategy of the least estimated time; None where none applies.
+
+    In the order of their lower bounds, and only those are built that may save a share worth it.
+    """
+    limits = problem.limits
+    costs = limits.profile.costs
+    bounds, rejected = bounded(problem, strategies)
+    others: list[Estimate] = []
+    best: tuple[str, tuple[Step, ...], float] | None = None
+    best_s = 0.0  # with a share of the time to compile it
+    for least_s, _, strategy in bounds:
+        if best is not None and least_s >= WORTHWHILE * best_s:
+            others.append(Estimate(strategy.name, least_s, is_bound=True))
+            continue
+        steps = tuple(strategy.build(problem))
+        if not steps or not all(holds(step, limits) for step in steps):
+            rejected.append(Rejected(strategy, TOO_LARGE, problem))
+            continue
+        first, seconds = steps[0], seconds_of(steps, costs)
+        total_s = seconds
+        if isinstance(first, Dispatch):
+            total_s += compiling_seconds(first.kernel, limits.profile)
+        if best is None or total_s < best_s:
+            if best is not None:
+                others.append(Estimate(best[0], best_s))
+            best, best_s = (strategy.name, steps, seconds), total_s
+        else:
+            others.append(Estimate(strategy.name, total_s))
+    return Choice(*best, tuple(others), tuple(rejected), problem, strategies) if best else None
+
+
+def bounded(
+    problem: P, strategies: Sequence[Strategy[P]]
+) -> tuple[list[tuple[float, int, Strategy[P]]], list[Rejected]]:
+    """The applicable strategies in the order of their lower bounds, and the others."""
+    rejected: list[Rejected] = []
+    bounds: list[tuple[float, int, Strategy[P]]] = []
+    for strategy in strategies:
+        _, applies, lower_bound, _ = strategy
+        reason = applies(problem)
+        if reason is None:
+            least_s = lower_bound(problem)
+            if least_s < inf:
+                bounds.append((least_s, len(bounds), strategy))
+            else:
+                rejected.append(Rejected(strategy, UNKNOWN, problem))
+        elif reason is not OTHER:
+            rejected.append(Rejected(strategy, reason, problem))
+    bounds.sort()
+    return bounds, rejected
+
+
+def holds(step: Step, limits: Limits) -> bool:
+    """Whether a grid of the device holds a step."""
+    return not isinstance(step, Dispatch) or max(step.share.workgroups) <= limits.workgroups
+
+
+def compiling_seconds(kernel: Kernel, profile: Profile) -> float:
+    """The share of a run in the seconds that a kernel takes to compile, unless most processes do anyway."""
+    return 0.0 if kernel in COMMON[profile.contiguous] else profile.costs.pipeline_s / RUNS_OF_A_PIPELINE
