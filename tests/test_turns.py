@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wgslice.tuning.turns import Timed, typical
+from bench.cost_classes import Timed, typical
 
 QUIET: dict[Timed, float] = {("rows", 0): 1.0, ("rows", 1): 2.0, ("tiles", 0): 4.0, ("clear", 0): 8.0}
 

@@ -13,6 +13,8 @@ from costing import favouring
 from helpers import check_same
 
 import wgslice as wg
+from bench.probes import probes
+from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
 from wgslice.plans.aside import plan_anew
 from wgslice.plans.choosing import Choice
@@ -30,8 +32,6 @@ from wgslice.plans.ways import Way
 from wgslice.plans.windows_steps import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 from wgslice.tensors.windows_arguments import inserted_windows
-from wgslice.tuning.probes import probes
-from wgslice.tuning.window_probes import WindowProbe, window_probes
 
 COUNT, ROWS = 1000, 10
 IN_BLOCKS, BY_WORDS = ["insert_rows", "insert_words"], ["insert_words"]

@@ -1,5 +1,6 @@
 """wgslice: tensor slicing on any GPU. DirectML's Slice1 as WGSL compute kernels."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wgslice import dialects
@@ -10,7 +11,6 @@ from wgslice.arrays.padding import pad
 from wgslice.arrays.repeating import repeat, tile
 from wgslice.arrays.shifting import roll
 from wgslice.arrays.taking import take
-from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import (
     ComputationRefused,
     DeviceLostError,
@@ -20,7 +20,7 @@ from wgslice.errors import (
     WindowError,
 )
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device
+from wgslice.gpu.device import Device, calibrations
 from wgslice.gpu.process import adapters
 from wgslice.gpu.shared_devices import default_device
 from wgslice.operators.compiled import CompiledOperator
@@ -32,26 +32,49 @@ from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.operators.tile_offsets import tile_offsets
 from wgslice.plans.plan import Plan
-from wgslice.streaming.stream import stream
 from wgslice.tensors.creation import arange, empty, from_buffer, zeros
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray, from_dlpack
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
 from wgslice.tensors.writing import copyto
-from wgslice.tuning.tune import Tuning, tune
 from wgslice.version import VERSION
 
 __version__ = VERSION
 
+# Public names whose modules are loaded when they are first used.
+LAZY = {
+    "SelfTest": "wgslice.doctor.selftest",
+    "Tuning": "wgslice.calibration.tune",
+    "selftest": "wgslice.doctor.selftest",
+    "stream": "wgslice.streaming.stream",
+    "tune": "wgslice.calibration.tune",
+}
 
-if not TYPE_CHECKING:  # which would take any name for an attribute
+if TYPE_CHECKING:
+    from wgslice.calibration.tune import Tuning, tune
+    from wgslice.doctor.selftest import SelfTest, selftest
+    from wgslice.streaming.stream import stream
+else:  # which would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
+        if name in LAZY:
+            value = globals()[name] = getattr(import_module(LAZY[name]), name)
+            return value
         from wgslice.numpy_functions.dispatch import pointer  # loads what an import can do without
 
         known = pointer(name)
         said = f"module 'wgslice' has no attribute {name!r}{f': {known}' if known else ''}"
         raise AttributeError(said, name=name)
+
+
+def calibrate(device: Device) -> None:
+    """Set the cost model of a new device."""
+    from wgslice.calibration.calibrate import calibrate  # loaded with the first device
+
+    calibrate(device)
+
+
+calibrations.append(calibrate)
 
 
 def __dir__() -> list[str]:

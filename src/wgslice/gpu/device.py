@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -15,15 +16,15 @@ from wgslice.gpu.least_limits import check_limits
 from wgslice.gpu.native import check_valid
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.process import adapters, check_process, devices_in_use, process_lock
-from wgslice.gpu.profile import profile_for
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.staging import Staging
 from wgslice.gpu.translation import LOST, translated_errors
 from wgslice.gpu.usages import BufferUsage
 from wgslice.gpu.waiting import wait_done
-from wgslice.plans.profiles import PATTERN_NBYTES, Limits
+from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
+from wgslice.plans.shipped import shipped_for
 
-__all__ = ["WRAPPED", "Device"]
+__all__ = ["WRAPPED", "Device", "calibrations", "shipped_profile"]
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
@@ -66,13 +67,15 @@ class Device:
             binding_nbytes=limits["max-storage-buffer-binding-size"],
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
-            profile=profile_for(self.adapter),
+            profile=shipped_profile(self.adapter),
         )
         self.limits_lock = Lock()
         self.staging = Staging(wgpu_device)
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
+        for calibrate in calibrations:
+            calibrate(self)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -239,3 +242,14 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
+
+
+# Called with each new device, to set its cost model; the package registers the one that knows the machine.
+calibrations: list[Callable[[Device], None]] = []
+
+
+def shipped_profile(adapter: Adapter) -> Profile:
+    """Return the profile of the adapter's kind with the shipped cost model that is nearest to it."""
+    kind, software = (CPU, True) if adapter.software else (GPU, False)
+    costs = shipped_for(adapter.name, adapter.backend, adapter.driver, software=software)
+    return replace(kind, costs=costs)
