@@ -34,6 +34,9 @@ from wgslice.calibration.store import (
 )
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import shipped_profile
+from wgslice.gpu.recording import Recorder
+from wgslice.plans.costs import Work
+from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
 
 ADAPTER = Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
@@ -95,6 +98,18 @@ def test_a_compared_constant_counts_beyond_a_factor_of_three(name: str, factor: 
     assert found.costs.origin == (said if taken else CPU.costs.origin)
 
 
+def test_a_model_of_shaders_five_times_slower_is_brought_back() -> None:
+    works = {
+        name: Work(5 * work.invocation_s, work.bytes_per_s / 5) for name, work in CPU.costs.works.items()
+    }
+    distorted = replace(CPU, costs=replace(CPU.costs, works=works))
+    known = constants_of(CPU)
+    found = with_constants(distorted, {name: known[name] for name in COMPARED}, "2026-02-03")
+    for name, work in found.costs.works.items():
+        assert work.bytes_per_s == pytest.approx(CPU.costs.works[name].bytes_per_s)
+        assert work.invocation_s == pytest.approx(CPU.costs.works[name].invocation_s)
+
+
 # devices
 
 
@@ -121,6 +136,29 @@ class Comparing:
 
     def device(self) -> wg.Device:
         return wg.Device.request(self.adapter)
+
+
+@pytest.mark.parametrize("key", [ROWS, np.s_[:, ::-2], np.s_[:5, :7], np.s_[2:]], ids=str)
+def test_the_explained_plan_is_the_object_that_runs(
+    device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch, key: Any
+) -> None:
+    """On a new device in the default configuration, from its first copy on, and on another one like it."""
+    added: list[Plan] = []
+    add = Recorder.add
+
+    def watched(self: Recorder, plan: Plan, *rest: Any) -> None:
+        added.append(plan)
+        add(self, plan, *rest)
+
+    made, other = (wg.Device.request(device.adapter) for _ in range(2))
+    x = wg.asarray(X, device=made)
+    explained = wg.explain(x[key])
+    with monkeypatch.context() as patched:
+        patched.setattr(Recorder, "add", watched)
+        for _ in range(2):
+            x[key].copy()
+    assert added == [explained, explained]
+    assert str(wg.explain(wg.asarray(X, device=other)[key])) == str(explained)
 
 
 @pytest.mark.every_adapter
