@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -18,16 +19,16 @@ from typing import Any, TypeAlias
 from rich.console import Console
 
 from bench.contest import ROOT
+from bench.cost_classes import time_all
 from bench.rivals.ours import device
-from wgslice.kept_costs.subject import Subject
-from wgslice.plans.costs import Costs, Work
+from wgslice.calibration.processor import processor
+from wgslice.plans.costs import Costs
 from wgslice.plans.shipped import shipped_for
-from wgslice.tuning.measure import time_all
-from wgslice.tuning.settling import seconds
 
 Figures: TypeAlias = dict[str, float]  # of a class of work
 
 FIGURES = ROOT / "src" / "wgslice" / "plans" / "figures"
+TYPICAL_NBYTES = 64  # of an invocation
 
 
 def main() -> None:
@@ -44,24 +45,24 @@ def main() -> None:
     runs = []
     for number in range(arguments.runs):
         console.print(f"run {number + 1} of {arguments.runs} on {adapter}", highlight=False)
-        runs.append(time_all(device, known, lambda _, __: None))
+        runs.append(time_all(device, known))
         if runs[-1].works.keys() != known.works.keys():
             raise SystemExit("the driver had kernels to compile, which left no time for all: run again")
-    subject = Subject.here(adapter.name, adapter.backend, adapter.driver)
+    cores = os.cpu_count() or 1
     content = json.loads(path.read_text("utf-8"))
     if arguments.works:
         added = beside_others(arguments.works, content["costs"]["works"], middle_of(known, runs)["works"])
         content["costs"]["works"] |= added
         content["measured"] += (
-            f"; works like {arguments.works} by what they take beside others on {subject.processor}, "
-            f"{subject.cores} cores, medians of {len(runs)}"
+            f"; works like {arguments.works} by what they take beside others on {processor()}, "
+            f"{cores} cores, medians of {len(runs)}"
         )
     else:
         content |= {
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "measured": f"medians of {len(runs)} measurements, by `python -m bench.figures`",
-            "adapter": {"name": subject.adapter, "backend": subject.backend, "driver": subject.driver},
-            "processor": {"name": subject.processor, "cores": subject.cores},
+            "adapter": {"name": adapter.name, "backend": adapter.backend, "driver": adapter.driver},
+            "processor": {"name": processor(), "cores": cores},
             "costs": middle_of(known, runs),
         }
     text = json.dumps(content, indent=1)
@@ -92,8 +93,8 @@ def beside_others(
 
 
 def typical_seconds(figures: Figures) -> float:
-    """What an invocation takes, as a measurement is compared with what is known."""
-    return seconds(Work(**figures))
+    """What a typical invocation takes."""
+    return figures["invocation_s"] + TYPICAL_NBYTES / figures["bytes_per_s"]
 
 
 def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, Any]:

@@ -20,15 +20,16 @@ from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, stem_of, writ
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
+from wgslice.calibration.calibrate import calibrated_profile, recorded
+from wgslice.calibration.measure import measure_constants
+from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
 from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.shipped import shipped_for
 from wgslice.plans.windows_plan import claims_scratch
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.tuning.measure import measure_costs
 
 __all__ = ["Regret", "Way", "run_regret"]
 
@@ -84,10 +85,10 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     with Schedule(console, 1 + len(cases), arguments.budget) as schedule:
         schedule.begin("figures of this adapter")
         adapter = device.adapter
-        facts = adapter.name, adapter.backend, adapter.driver
+        tuned = recorded(adapter, lambda: measure_constants(device, lambda _, __: None))
         figures = {
-            "shipped": shipped_for(*facts, software=adapter.software),
-            "tuned": measure_costs(device, lambda _, __: None),
+            "shipped": shipped_profile(adapter).costs,
+            "tuned": calibrated_profile(adapter, tuned).costs,
         }
         schedule.finish("figures of this adapter")
         before = kept_before(arguments) if arguments.rounds == 0 else {"slices": []}

@@ -10,23 +10,31 @@ An adapter that WGSLICE_TEST_ADAPTERS names and that is missing fails the run.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import pytest
-from helpers import ADAPTERS, LARGE_PACKAGES, adapter_id
+from helpers import ADAPTERS, LARGE_PACKAGES, MEASURED, adapter_id
 from hypothesis import HealthCheck, settings
-from records import MEASURED
 
 import wgslice as wg
-from wgslice.kept_costs.store import folder
-from wgslice.plans.costs import Costs
+from wgslice.calibration.store import folder
 
-# What was tuned on this machine is the user's: no test reads it, in this process or in one that it starts.
-os.environ["WGSLICE_PROFILE"] = "shipped"
+# The user's calibration is not read: tests, and the processes that they start, share an empty cache folder.
+CACHE_VARIABLES = ("XDG_CACHE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA")
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    compiled = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    os.environ.setdefault("MESA_SHADER_CACHE_DIR", compiled)  # where Mesa looks without the variables
+    os.environ.pop("WGSLICE_PROFILE", None)
+    cache_folder = mkdtemp(prefix="wgslice-tests-")
+    atexit.register(rmtree, cache_folder, ignore_errors=True)
+    os.environ.update(dict.fromkeys(CACHE_VARIABLES, cache_folder))
 
 EXAMPLES = {"default": 15, "all": 60, "deep": 600}  # of each property test, by tier
 
@@ -70,27 +78,27 @@ def device(request: pytest.FixtureRequest) -> wg.Device:
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder, which devices look into and `tune` writes to; the folder of records in it."""
-    monkeypatch.delenv("WGSLICE_PROFILE")
-    for variable in ("XDG_CACHE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"):
+    for variable in CACHE_VARIABLES:
         monkeypatch.setenv(variable, str(tmp_path))
-    monkeypatch.setattr("wgslice.kept_costs.store.said", set())
+    monkeypatch.setattr("wgslice.calibration.store.said", set())
+    monkeypatch.setattr("wgslice.calibration.calibrate.compared", {})
     assert folder().is_relative_to(tmp_path)
     return folder()
 
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[wg.Device]:
-    """The devices that were measured, in no time; what is found is MEASURED."""
+    """The devices that `tune` measured, in no time; what is found is MEASURED."""
     devices = []
 
-    def measure(device: wg.Device, report: Callable[[float, str], None]) -> Costs:
-        report(0, "buffer copies")
+    def measure(device: wg.Device, report: Callable[[float, str], None]) -> dict[str, float]:
+        report(0, "compilation")
         devices.append(device)
-        report(0.5, "rows 4 beside")
+        report(0.5, "one copy")
         report(1, "")
         return MEASURED
 
-    monkeypatch.setattr("wgslice.tuning.tune.measure_costs", measure)
+    monkeypatch.setattr("wgslice.calibration.tune.measure_constants", measure)
     return devices
 
 

@@ -8,11 +8,11 @@ from functools import cache
 
 from helpers import WIDTHS
 
+from bench.window_probes import window_probes
 from wgslice.layout import Layout
 from wgslice.plans.costs import IN_BLOCKS, Costs, Work, work_name
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
-from wgslice.tuning.window_probes import window_probes
 
 CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}

@@ -29,6 +29,15 @@ DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
 LARGE_PACKAGES = ["onnxruntime", "pygfx", "torch"]  # what only `run test --all` installs; markers by name
 GUARD = 64  # bytes around each output that must not change
 
+# Constants on which buffer copies take a second each, as no machine has them.
+MEASURED = {
+    "submission_s": 1e-4,
+    "dispatch_s": 2e-4,
+    "copy_s": 1.0,
+    "copy_bytes_per_s": 1e15,
+    "shader_bytes_per_s": 3e9,
+}
+
 
 # The adapters to test on: all that WGSLICE_TEST_ADAPTERS names, or else the best of the machine.
 named = os.environ.get("WGSLICE_TEST_ADAPTERS", "").split(";")

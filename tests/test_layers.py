@@ -21,14 +21,14 @@ LAYERS = [
     ["errors", "dtypes", "arguments", "dask", "layout", "rearrange", "version"],
     ["dialects"],
     ["plans"],
-    ["kept_costs"],
     ["shaders"],
     ["gpu"],
+    ["calibration"],
     ["tensors"],
     ["operators"],
     ["numpy_protocol"],
     [
-        *("onnx", "directml", "pygfx", "tuning", "doctor", "array_api"),
+        *("onnx", "directml", "pygfx", "doctor", "array_api"),
         *("streaming", "zarr"),
     ],
     ["cli", "demo"],  # use the public names of the package too
@@ -131,7 +131,7 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "cli.stores": {"zarr"},
         "dask": {"dask"},
         "demo": {"matplotlib"},
-        "kept_costs.store": {"platformdirs"},
+        "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},
         "onnx.known": {"onnx"},
@@ -147,14 +147,16 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
 
 
 def loaded_by(program: str) -> set[str]:
-    """The top-level modules that a new process has loaded at a program's end."""
+    """The top-level modules, and wgslice's folders, that a new process has loaded at a program's end."""
     shown = subprocess.run(
         [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return {name.split(".")[0] for name in shown.stdout.split()}
+    loaded = shown.stdout.split()
+    folders = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("wgslice.")}
+    return {name.split(".")[0] for name in loaded} | folders
 
 
 EXTRAS = {
@@ -180,7 +182,10 @@ EXTRAS = {
 def test_an_import_loads_numpy_and_little_else() -> None:
     """Neither what extras need nor wgpu, which waits for the first device."""
     added = loaded_by("import wgslice") - loaded_by("import numpy") - set(sys.stdlib_module_names)
-    assert added == {"wgslice"}
+    assert {name for name in added if "." not in name} == {"wgslice"}
+    lazy = {f"wgslice.{name}" for name in ("calibration", "doctor", "streaming")}
+    assert not added & lazy
+    assert lazy <= loaded_by("import wgslice as wg\nwg.tune, wg.selftest, wg.stream")
     used = "import numpy, wgslice as wg\nwg.dialects.onnx_slice((9,), [8], [0], steps=[-2]).window"
     used += "\nwg.TensorDesc(numpy.float32, (4, 4))\nimport wgslice.directml"
     assert not loaded_by(used) & {"wgpu", *EXTRAS}

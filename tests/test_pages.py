@@ -80,7 +80,8 @@ def test_a_pages_python_runs(
     """One program from top to bottom, and all that it prints; plans are what SHOWN makes of them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
-    monkeypatch.setattr("wgslice.gpu.device.profile_for", lambda _: SHOWN)
+    monkeypatch.setenv("WGSLICE_PROFILE", "shipped")
+    monkeypatch.setattr("wgslice.gpu.device.shipped_profile", lambda _: SHOWN)
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=SHOWN))
     names: dict[str, Any] = {}
     checked, printed = 0, ""

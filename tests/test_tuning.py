@@ -1,36 +1,33 @@
-"""`tune` and `wgslice tune`: what is measured is planned by, kept, shown and forgotten."""
+"""`tune` and `wgslice tune`: five constants are measured, planned by, kept, shown and forgotten."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import on_one_adapter
-from records import MEASURED, costs_from
+from helpers import MEASURED, on_one_adapter
 
 import wgslice as wg
+from wgslice.calibration import calibrate
+from wgslice.calibration.constants import CONSTANTS
+from wgslice.calibration.measure import measure_constants
 from wgslice.cli import main
 from wgslice.doctor.selftest import KernelTest
-from wgslice.kept_costs.record import figures_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
-from wgslice.plans.shipped import shipped
-from wgslice.tuning.measure import measure_costs, time_all
-from wgslice.tuning.table import table
 
 
-def test_a_tuned_device_plans_by_its_figures(
+def test_a_tuned_device_plans_by_its_constants(
     device: wg.Device, kept: Path, measured: list[wg.Device]
 ) -> None:
     made = wg.Device.request(device.adapter)
-    made.limits = dataclasses.replace(
-        made.limits, profile=dataclasses.replace(made.limits.profile, costs=costs_from(copy_s=1e-12))
-    )
+    cheap_copies = replace(made.limits.profile.costs, copy_s=1e-12, copy_bytes_per_s=1e15)
+    made.limits = replace(made.limits, profile=replace(made.limits.profile, costs=cheap_copies))
     x = wg.asarray(np.arange(64 * 4096, dtype=np.float32).reshape(64, 4096), device=made)
     view = x[1:, 4:-4]
     descriptor = wg.Slice1(
@@ -43,47 +40,55 @@ def test_a_tuned_device_plans_by_its_figures(
     assert "buffer copies" in str(wg.explain(view))
     tuning = wg.tune(made)
     assert measured == [made]
-    assert "buffer copies" not in str(wg.explain(view))
+    assert "buffer copies" not in wg.explain(view).summary
     assert "buffer copies" in str(compiled.plan)
-    assert "buffer copies" not in str(made.compile(descriptor).plan)
+    assert "buffer copies" not in made.compile(descriptor).plan.summary
     np.testing.assert_array_equal(view.numpy(), np.arange(64 * 4096).reshape(64, 4096)[1:, 4:-4])
     assert tuning.path is not None
     assert tuning.path.parent == kept
-    assert figures_of(wg.Device.request(device.adapter).limits.profile.costs) == figures_of(MEASURED)
+    later = wg.Device.request(device.adapter).limits.profile.costs
+    assert later.copy_s == tuning.costs.copy_s == MEASURED["copy_s"]
+    assert later.origin == tuning.costs.origin == made.limits.profile.costs.origin
 
 
 @on_one_adapter
-def test_a_tuning_says_what_was_measured(device: wg.Device, kept: Path, measured: list[wg.Device]) -> None:
+def test_a_tuning_prints_each_constant_with_its_unit(
+    device: wg.Device, kept: Path, measured: list[wg.Device]
+) -> None:
     shown: list[tuple[float, str]] = []
     made = wg.Device.request(device.adapter)
     tuning = wg.tune(made, progress=lambda done, what: shown.append((done, what)))
-    assert shown == [(0, "buffer copies"), (0.5, "rows 4 beside"), (1, "")]
+    assert shown == [(0, "compilation"), (0.5, "one copy"), (1, "")]
     assert tuning.device is made
-    assert figures_of(tuning.costs) == figures_of(MEASURED)
+    assert tuning.record.constants == MEASURED
     assert 0 <= tuning.seconds < 60
-    text = str(tuning)
-    for part in (device.adapter.name, device.adapter.driver, str(tuning.path), "1e+06 us", "1e+06 GB/s"):
-        assert part in text
-    assert table(MEASURED) in text
-    assert repr(tuning).startswith(f"Tuning({made}, {len(MEASURED.works)} classes of work, ")
+    lines = str(tuning).splitlines()
+    assert f"kept in    {tuning.path}" in lines
+    assert f"plans by   {tuning.costs.origin}" in lines
+    cells = [line.split() for line in lines[-5:]]
+    assert [" ".join([*label, measured_here, unit]) for *label, measured_here, _, unit in cells] == [
+        "time per submission 100 us",
+        "time per dispatch 200 us",
+        "time per buffer copy 1e+06 us",
+        "buffer copy bandwidth 1e+06 GB/s",
+        "shader bandwidth 3 GB/s",
+    ]
+    assert repr(tuning).startswith(f"Tuning({made}, 5 constants, ")
     with pytest.raises(TypeError, match="tune: device is of type int: must be a Device"):
         wg.tune(7)  # type: ignore[arg-type]  # which is what is refused
     with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):
         wg.tune("voodoo")
 
 
-def test_the_table_has_every_figure_with_its_unit() -> None:
-    lines = table(costs_from(submission_s=0.000123456, clear_bytes_per_s=3.456e12)).splitlines()
-    assert lines[0].split() == ["to", "submit", "and", "wait", "123", "us"]
-    assert lines[4].split()[-2:] == ["3460", "GB/s"]
-    assert lines[7].split()[-5:] == ["GB/s", "written", "ns", "an", "invocation"]
-    works = costs_from().works
-    assert len(lines) == 8 + len(works)
-    for line, (name, work) in zip(lines[8:], works.items(), strict=True):
-        *words, rate, each = line.split()
-        assert " ".join(words) == name
-        assert float(rate) * 1e9 == pytest.approx(work.bytes_per_s, rel=5e-3)
-        assert float(each) / 1e9 == pytest.approx(work.invocation_s, rel=5e-3)
+@pytest.mark.every_adapter
+def test_measured_constants_are_possible(device: wg.Device) -> None:
+    shares = list[float]()
+    found = measure_constants(device, lambda share, _: shares.append(share))
+    assert found.keys() == CONSTANTS.keys()
+    for name, value in found.items():
+        assert (1e6 < value < 1e14) if name.endswith("bytes_per_s") else (1e-9 <= value < 1e-1)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 1)
 
 
 @pytest.mark.parametrize("missing", ["the folder", "the library"])
@@ -96,20 +101,20 @@ def test_what_cannot_be_kept_holds_for_the_device(
     capsys: pytest.CaptureFixture[str],
     missing: str,
 ) -> None:
-    made = wg.Device.request(device.adapter)
     if missing == "the library":
         monkeypatch.setitem(sys.modules, "platformdirs", None)
     else:
         kept.parent.mkdir(parents=True)
         kept.write_text("a file in the folder's place")
+    made = wg.Device.request(device.adapter)
     tuning = wg.tune(made)
     assert tuning.path is None
-    assert figures_of(made.limits.profile.costs) == figures_of(MEASURED)
+    assert made.limits.profile.costs.copy_s == MEASURED["copy_s"]
     assert "kept in    no file" in str(tuning)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("wgslice: the figures that were measured are not kept: ")
+    assert line.startswith("wgslice: the constants that were measured are not kept: ")
     assert ("pip install platformdirs" in line) == (missing == "the library")
-    assert "tuned here" not in wg.Device.request(device.adapter).limits.profile.costs.origin
+    assert "scaled to" not in wg.Device.request(device.adapter).limits.profile.costs.origin
 
 
 @pytest.fixture
@@ -126,17 +131,17 @@ def test_the_command_measures_keeps_shows_and_forgets(
     assert measured == []
     assert main(["tune", *tuned]) == 0
     printed = capsys.readouterr()
-    (path,) = kept.glob("*.json")
+    (path,) = (path for path in kept.glob("*.json") if "compared" not in path.name)
     assert f"kept in    {path}" in printed.out
-    assert table(MEASURED) in printed.out
     assert printed.err == ""  # no bar where nobody sees it move
     assert main(["tune", "--show", *tuned]) == 0
     assert capsys.readouterr().out == printed.out
     assert len(measured) == 1
     assert main(["tune", "--forget", *tuned]) == 0
-    assert capsys.readouterr().out == f"forgotten: {path}\n"
+    assert f"forgotten: {path}\n" in capsys.readouterr().out
     assert main(["tune", "--forget"]) == 0
     assert capsys.readouterr().out == "nothing was kept\n"
+    calibrate.compared.clear()  # as in another process
     assert main(["tune", "--show", *tuned]) == 0
     assert "`wgslice tune` measures it" in capsys.readouterr().out
 
@@ -152,18 +157,18 @@ def test_programs_read_json(
     """Which is a file for WGSLICE_PROFILE, too."""
     assert main(["tune", "--show", "--json", *tuned]) == 0
     shipped = json.loads(capsys.readouterr().out)
-    assert set(shipped) == {"path", "origin", "costs"}
+    assert set(shipped) == {"path", "origin", "constants"}
     assert shipped["path"] is None
     assert main(["tune", "--json", *tuned]) == 0
     text = capsys.readouterr().out
-    assert json.loads(text)["costs"] == figures_of(MEASURED)
+    assert json.loads(text)["constants"] == MEASURED
     assert main(["tune", "--show", "--json", *tuned]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(text)
     assert main(["tune", "--forget", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"forgotten": [json.loads(text)["path"]]}
+    assert json.loads(text)["path"] in json.loads(capsys.readouterr().out)["forgotten"]
     (tmp_path / "named.json").write_text(text)
     monkeypatch.setenv("WGSLICE_PROFILE", str(tmp_path / "named.json"))
-    assert figures_of(wg.Device.request(device.adapter).limits.profile.costs) == figures_of(MEASURED)
+    assert wg.Device.request(device.adapter).limits.profile.costs.copy_s == 1.0
 
 
 @on_one_adapter
@@ -175,10 +180,10 @@ def test_a_file_that_is_named_goes_before_what_is_kept(
     line = "wgslice: WGSLICE_PROFILE=shipped is set, so devices do not look at what was kept\n"
     assert capsys.readouterr().err == line
     assert main(["tune", "--show", *tuned]) == 0
-    assert "tuned here" not in capsys.readouterr().out
+    assert "scaled to" not in capsys.readouterr().out
     monkeypatch.delenv("WGSLICE_PROFILE")
     assert main(["tune", "--show", *tuned]) == 0
-    assert "tuned here" in capsys.readouterr().out
+    assert "scaled to what `wgslice tune` measured" in capsys.readouterr().out
 
 
 @on_one_adapter
@@ -201,7 +206,7 @@ def test_the_command_says_what_to_install(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert main(["tune", "--json", *tuned]) == 0  # without rich
     printed = capsys.readouterr()
-    assert "50% rows 4 beside" in printed.err
+    assert "50% one copy" in printed.err
     json.loads(printed.out)
 
 
@@ -236,22 +241,6 @@ def test_one_thing_is_asked_for_at_a_time(capsys: pytest.CaptureFixture[str]) ->
     assert "not allowed with argument --show" in capsys.readouterr().err
 
 
-def test_a_driver_that_compiles_for_long_leaves_no_figure_out(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first turn is cut; what it leaves out is as fast as it is known to be, on a machine like this."""
-    monkeypatch.setattr("wgslice.tuning.measure.MOST_S", 0.4)
-    known, shares = shipped("lavapipe-25-0"), list[float]()
-    timed = time_all(device, known, lambda share, _: shares.append(share))
-    assert 0 < len(timed.works) < len(known.works)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-    found = measure_costs(device, lambda _, __: None)
-    assert found.works.keys() == known.works.keys()
-    assert found.is_tuned
-    assert all(work.bytes_per_s > 0 <= work.invocation_s for work in found.works.values())
-
-
 @on_one_adapter
 @pytest.mark.parametrize("slow", ["selftest", "tune"])
 def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
@@ -270,11 +259,13 @@ def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
 
     failed = [KernelTest("slice1", 2, 1, "a wrong byte"), KernelTest("rows", 2, 0, "")]
     monkeypatch.setattr("wgslice.doctor.selftest.run", lambda *_: measured_as("selftest", failed))
-    monkeypatch.setattr("wgslice.tuning.tune.measure_costs", lambda *_: measured_as("tune", MEASURED))
+    monkeypatch.setattr(
+        "wgslice.calibration.tune.measure_constants", lambda *_: measured_as("tune", MEASURED)
+    )
     writers[slow](fresh)
     assert len(measuring) == 2
     assert fresh.limits.distrusted == {Kernel.SLICE1}
-    assert figures_of(fresh.limits.profile.costs) == figures_of(MEASURED)
+    assert fresh.limits.profile.costs.copy_s == MEASURED["copy_s"]
 
 
 @on_one_adapter
@@ -284,7 +275,7 @@ def test_limits_are_read_and_written_under_one_lock(device: wg.Device) -> None:
 
     def update(limits: Limits) -> Limits:
         held.append(made.limits_lock.locked())
-        return dataclasses.replace(limits, workgroups=17)
+        return replace(limits, workgroups=17)
 
     made.update_limits(update)
     assert held == [True]

@@ -14,6 +14,8 @@ from helpers import check_same
 from reference.plans import run_plan
 
 import wgslice as wg
+from bench.probes import probes
+from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import inserted_windows
 from wgslice.plans.aside import plan_anew
@@ -28,8 +30,6 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.shipped import shipped
 from wgslice.plans.terms import Table, Terms
 from wgslice.plans.windows_steps import WindowDispatch, Windows
-from wgslice.tuning.probes import probes
-from wgslice.tuning.window_probes import WindowProbe, window_probes
 
 COUNT, ROWS = 1000, 10
 IN_BLOCKS, BY_WORDS = ["insert_rows", "insert_words"], ["insert_words"]

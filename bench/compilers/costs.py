@@ -23,11 +23,11 @@ from bench.compilers.drivers import available, compile_folder
 from bench.compilers.planned import LIMITS
 from bench.compilers.report import write_modules
 from bench.compilers.variants import Variant, variant_of
+from bench.cost_classes import work_of
+from bench.probes import probes
 from wgslice.plans.costs import Work
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.tuning.measure import work_of
-from wgslice.tuning.probes import probes
 
 __all__ = ["MEMORY_BYTES_PER_S", "works"]
 

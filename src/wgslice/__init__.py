@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wgslice import dialects
-from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.errors import (
     ComputationRefused,
     DeviceLostError,
@@ -14,7 +13,7 @@ from wgslice.errors import (
     WindowError,
 )
 from wgslice.gpu.adapter import Adapter, adapters
-from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.device import Device, calibrations, default_device
 from wgslice.numpy_protocol.filling import full, ones
 from wgslice.numpy_protocol.joining import concat, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
@@ -29,13 +28,11 @@ from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
 from wgslice.operators.slice_grad import SliceGrad, slice_grad
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.plan import Plan
-from wgslice.streaming.stream import stream
 from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, zeros
 from wgslice.tensors.interchange import register
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import copyto
 from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
-from wgslice.tuning.tune import Tuning, tune
 from wgslice.version import VERSION
 
 __version__ = VERSION
@@ -45,15 +42,40 @@ register(  # what tensors lead to by protocols, loaded when it is asked for
     numpy_functions=lambda: import_module("wgslice.numpy_protocol.table"),
 )
 
+# Public names whose modules are loaded when they are first used.
+LAZY = {
+    "SelfTest": "wgslice.doctor.selftest",
+    "Tuning": "wgslice.calibration.tune",
+    "selftest": "wgslice.doctor.selftest",
+    "stream": "wgslice.streaming.stream",
+    "tune": "wgslice.calibration.tune",
+}
 
-if not TYPE_CHECKING:  # which would take any name for an attribute
+if TYPE_CHECKING:
+    from wgslice.calibration.tune import Tuning, tune
+    from wgslice.doctor.selftest import SelfTest, selftest
+    from wgslice.streaming.stream import stream
+else:  # which would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
+        if name in LAZY:
+            value = globals()[name] = getattr(import_module(LAZY[name]), name)
+            return value
         from wgslice.numpy_protocol.table import pointer  # loads what an import can do without
 
         known = pointer(name)
         said = f"module 'wgslice' has no attribute {name!r}{f': {known}' if known else ''}"
         raise AttributeError(said, name=name)
+
+
+def calibrate(device: Device) -> None:
+    """Set the cost model of a new device."""
+    from wgslice.calibration.calibrate import calibrate  # loaded with the first device
+
+    calibrate(device)
+
+
+calibrations.append(calibrate)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`wgslice tune`: what work costs on an adapter, measured, shown and forgotten."""
+"""`wgslice tune`: measure the constants of an adapter, show or forget them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from argparse import Namespace
 from typing import Any
 
 import wgslice as wg
+from wgslice.calibration.calibrate import calibrated_profile, kept_record
+from wgslice.calibration.constants import constants_of
+from wgslice.calibration.store import VARIABLE, Machine, folder, forget, say
+from wgslice.calibration.tune import described
 from wgslice.cli.progress import progress_bar
 from wgslice.gpu.adapter import Adapter, choose_adapter
-from wgslice.gpu.limits import profile_for
-from wgslice.kept_costs.record import figures_of
-from wgslice.kept_costs.store import VARIABLE, find, folder, forget, say
-from wgslice.kept_costs.subject import Subject
-from wgslice.tuning.table import described, table
 
 __all__ = ["add_tune"]
 
 
 def add_tune(commands: Any) -> None:
     """Describe it to the parser."""
-    tuning = commands.add_parser("tune", help="measure an adapter, and plan by its own figures")
+    tuning = commands.add_parser("tune", help="measure an adapter, and scale its cost model to that")
     tuning.add_argument("--adapter", metavar="NAME", help="part of an adapter's name or backend")
     instead = tuning.add_mutually_exclusive_group()
-    instead.add_argument("--show", action="store_true", help="show what devices go by")
+    instead.add_argument("--show", action="store_true", help="show the constants that devices plan by")
     instead.add_argument("--forget", action="store_true", help="remove what was measured")
     tuning.add_argument("--json", action="store_true", help="the same for programs")
     tuning.set_defaults(run=tune)
@@ -33,9 +32,9 @@ def add_tune(commands: Any) -> None:
 def tune(arguments: Namespace) -> int:
     """`wgslice tune`: measure, unless something else is asked for."""
     if arguments.forget:
-        return forget_figures(arguments)
+        return forget_constants(arguments)
     if arguments.show:
-        return show_figures(arguments)
+        return show_constants(arguments)
     folder()  # there is one, or nothing is measured in vain
     device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
     with progress_bar() as progress:
@@ -46,28 +45,26 @@ def tune(arguments: Namespace) -> int:
     return 0 if tuning.path else 1
 
 
-def show_figures(arguments: Namespace) -> int:
-    """`wgslice tune --show`: what was measured, or is shipped."""
+def show_constants(arguments: Namespace) -> int:
+    """`wgslice tune --show`: print what was measured, or what is shipped."""
     adapter = chosen(arguments.adapter)
-    kept = find(adapter.name, adapter.backend, adapter.driver)
-    if kept is None:
-        costs = profile_for(adapter).costs
-        content = {"path": None, "origin": costs.origin, "costs": figures_of(costs)}
-        text = f"{adapter}: {costs.origin}; `wgslice tune` measures it\n\n{table(costs)}"
+    record, path = kept_record(adapter) or (None, None)
+    profile = calibrated_profile(adapter, record)
+    origin = profile.costs.origin
+    if record is None:
+        content: dict[str, Any] = {"path": None, "origin": origin, "constants": constants_of(profile)}
+        text = f"{adapter}: {origin}; `wgslice tune` measures it"
     else:
-        content = {"path": str(kept.path), "origin": kept.record.costs.origin, **kept.record.as_json()}
-        text = described(*kept)
+        content = {"path": path and str(path), "origin": origin, **record.as_json()}
+        text = described(adapter, record, path)
     print(json.dumps(content, indent=1) if arguments.json else text)
     return 0
 
 
-def forget_figures(arguments: Namespace) -> int:
+def forget_constants(arguments: Namespace) -> int:
     """`wgslice tune --forget`: remove files, and say which."""
-    subject = None
-    if arguments.adapter is not None:
-        adapter = chosen(arguments.adapter)
-        subject = Subject.here(adapter.name, adapter.backend, adapter.driver)
-    paths = [str(path) for path in forget(subject)]
+    machine = None if arguments.adapter is None else Machine.of(chosen(arguments.adapter))
+    paths = [str(path) for path in forget(machine)]
     if arguments.json:
         print(json.dumps({"forgotten": paths}, indent=1))
     else:

@@ -6,8 +6,8 @@ import os
 import platform
 from importlib.metadata import version
 
+from wgslice.calibration.processor import processor
 from wgslice.gpu.native import native_version
-from wgslice.kept_costs.processor import processor
 from wgslice.version import VERSION
 
 __all__ = ["system", "versions"]

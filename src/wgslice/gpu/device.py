@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -22,14 +23,23 @@ from wgslice.gpu.adapter import (
     process_lock,
     redirected,
 )
-from wgslice.gpu.limits import check_limits, profile_for
+from wgslice.gpu.limits import check_limits
 from wgslice.gpu.native import LOST, check_valid, translated_errors
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.waiting import wait_done
-from wgslice.plans.profiles import PATTERN_NBYTES, Limits
+from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
+from wgslice.plans.shipped import shipped_for
 
-__all__ = ["WRAPPED", "Device", "checked_device", "default_device", "named_device"]
+__all__ = [
+    "WRAPPED",
+    "Device",
+    "calibrations",
+    "checked_device",
+    "default_device",
+    "named_device",
+    "shipped_profile",
+]
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
@@ -72,13 +82,15 @@ class Device:
             binding_nbytes=limits["max-storage-buffer-binding-size"],
             binding_alignment_nbytes=max(limits["min-storage-buffer-offset-alignment"], 16),
             workgroups=limits["max-compute-workgroups-per-dimension"],
-            profile=profile_for(self.adapter),
+            profile=shipped_profile(self.adapter),
         )
         self.limits_lock = Lock()
         self.staging: list[Buffer] = []  # unmapped buffers that readback goes through, kept to be used again
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
+        for calibrate in calibrations:
+            calibrate(self)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -297,3 +309,14 @@ def checked_device(device: Device | str | None) -> Device:
             "Device.wrap make, or a part of an adapter's name or backend"
         )
     return device
+
+
+# Called with each new device, to set its cost model; the package registers the one that knows the machine.
+calibrations: list[Callable[[Device], None]] = []
+
+
+def shipped_profile(adapter: Adapter) -> Profile:
+    """Return the profile of the adapter's kind with the shipped cost model that is nearest to it."""
+    kind, software = (CPU, True) if adapter.software else (GPU, False)
+    costs = shipped_for(adapter.name, adapter.backend, adapter.driver, software=software)
+    return replace(kind, costs=costs)

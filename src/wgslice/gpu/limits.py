@@ -1,19 +1,16 @@
-"""What a device must allow for the kernels to run on it, and what plans know of its adapter."""
+"""What a device must allow for the kernels to run on it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.adapter import Adapter
-from wgslice.kept_costs.store import find
-from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES, Profile
-from wgslice.plans.shipped import shipped_for
+from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders.uniforms import copy_dtype
 from wgslice.shaders.window_uniforms import windows_dtype
 
-__all__ = ["LEAST_LIMITS", "check_limits", "profile_for"]
+__all__ = ["LEAST_LIMITS", "check_limits"]
 
 # What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
 LEAST_LIMITS = {
@@ -42,11 +39,3 @@ def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
                 f"the device on {adapter} has {name} = {limits[name]}: at least {least} are needed; "
                 "ask for them in required_limits, or use another adapter"
             )
-
-
-def profile_for(adapter: Adapter) -> Profile:
-    """The profile of the adapter's kind, with the costs that were measured of it here, or those shipped."""
-    facts = adapter.name, adapter.backend, adapter.driver
-    kept = find(*facts)
-    costs = kept.record.costs if kept else shipped_for(*facts, software=adapter.software)
-    return replace(CPU if adapter.software else GPU, costs=costs)

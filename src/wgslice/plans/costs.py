@@ -56,7 +56,6 @@ class Costs:
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
     works: Mapping[str, Work] = field(repr=False)  # by name; a kernel that lacks one does not take it
-    is_tuned: bool = False  # whether all of them were measured on this machine
 
 
 def work_name(kernel: Kernel, source: Layout, width_nbytes: int, paired: bool) -> str:

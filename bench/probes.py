@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
 from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
 from wgslice.plans.grids import GRIDS
@@ -13,7 +14,6 @@ from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, dispatch_of
 from wgslice.plans.terms import span_of
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.tuning.window_probes import WindowProbe, window_probes
 
 __all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]
 

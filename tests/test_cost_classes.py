@@ -1,10 +1,12 @@
-"""What turns of the same timings say together: medians, of turns that are taken as equally busy."""
+"""Timing of each cost class for the shipped files: medians, of turns that are taken as equally busy."""
 
 from __future__ import annotations
 
 import pytest
 
-from wgslice.tuning.turns import Timed, typical
+import wgslice as wg
+from bench.cost_classes import Timed, time_all, typical
+from wgslice.plans.shipped import shipped
 
 QUIET: dict[Timed, float] = {("rows", 0): 1.0, ("rows", 1): 2.0, ("tiles", 0): 4.0, ("clear", 0): 8.0}
 
@@ -34,3 +36,12 @@ def test_a_last_turn_that_was_cut_short_says_what_it_has() -> None:
     assert found == pytest.approx(QUIET)
     found = typical([QUIET, {("rows", 0): 3.0, ("rows", 1): 6.0}])
     assert found["rows", 1] / found["rows", 0] == pytest.approx(2)
+
+
+def test_time_that_runs_out_leaves_classes_out(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.cost_classes.MOST_S", 0.4)
+    known = shipped("lavapipe-25-0")
+    timed = time_all(device, known)
+    assert 0 < len(timed.works) < len(known.works)
+    assert timed.works.keys() < known.works.keys()
+    assert all(work.bytes_per_s > 0 <= work.invocation_s for work in timed.works.values())

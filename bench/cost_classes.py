@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf, prod
 from statistics import median
 from time import perf_counter
+from typing import TypeAlias
 
+from bench.probes import FAR_NBYTES, FAR_RUN, Probe, probes
+from bench.window_probes import WindowProbe
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
@@ -17,18 +20,13 @@ from wgslice.plans.costs import Costs, Work
 from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
-from wgslice.plans.shipped import shipped_for
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
 from wgslice.plans.windows_plan import claims_scratch
 from wgslice.plans.windows_steps import WindowDispatch
-from wgslice.tuning.probes import FAR_NBYTES, FAR_RUN, Probe, probes
-from wgslice.tuning.settling import settled
-from wgslice.tuning.turns import Timed, typical
-from wgslice.tuning.window_probes import WindowProbe
 
-__all__ = ["Bench", "Report", "measure_costs", "time_all"]
+__all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 
-Report = Callable[[float, str], None]  # how much is done, of 1, and what is next
+Timed: TypeAlias = tuple[str, int]  # a class of work, or what all work needs, and which of its copies
 
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
 FEWER = 8  # times fewer bytes for what is slow
@@ -42,20 +40,27 @@ MOST_BESIDE = 0.9  # of an invocation's time that its bytes do not take
 LEAST_S = 1e-12  # an invocation takes some time, whatever noise says
 
 
-def measure_costs(device: Device, report: Report) -> Costs:
-    """What work costs on a device, as far as a measurement shows that it is not what is known already."""
-    adapter = device.adapter
-    known = shipped_for(adapter.name, adapter.backend, adapter.driver, software=adapter.software)
-    return settled(time_all(device, known, report), known)
+def typical(turns: Sequence[Mapping[Timed, float]]) -> dict[Timed, float]:
+    """The median over turns of each timing, as if all turns had found the machine equally busy.
+
+    The first turn is whole; the last one may be cut short. How much busier a turn was than others is the
+    median of what its timings took more than they typically do: what slows a whole turn moves no figure
+    beside another, and what slows a single timing moves none at all while most turns are spared.
+    """
+    middle = {timed: median(turn[timed] for turn in turns if timed in turn) for timed in turns[0]}
+    evened = []
+    for turn in turns:
+        busier = median(seconds / middle[timed] for timed, seconds in turn.items())
+        evened.append({timed: seconds / busier for timed, seconds in turn.items()})
+    return {timed: median(turn[timed] for turn in evened if timed in turn) for timed in middle}
 
 
-def time_all(device: Device, known: Costs, report: Report) -> Costs:
-    """Time every class of work; `report` is called before each, and when all is done.
+def time_all(device: Device, known: Costs) -> Costs:
+    """Time every class of work.
 
     What is known of such a device says how many bytes are enough of each. A driver that has to compile all
     kernels may leave no time for the last ones, which are then missing.
     """
-    report(0, "buffer copies")
     bench, wanted = Bench(device, known), list(probes())
     started = perf_counter()
     while perf_counter() - started < MOST_S:
@@ -64,13 +69,10 @@ def time_all(device: Device, known: Costs, report: Report) -> Costs:
             spent = (perf_counter() - started) / MOST_S
             if spent > (1 if len(bench.turns) > 1 else MOST_OF_FIRST):
                 break
-            first = number / len(wanted) if len(bench.turns) == 1 else 1
-            report(min(spent, first, 1), probe.work)
             if number % FIXED_EVERY == 0:
                 bench.time_fixed(number)
             bench.time(probe)
-    report(1, "")
-    return bench.costs(f"figures tuned here on {datetime.now(UTC):%Y-%m-%d}")
+    return bench.costs(f"figures measured here on {datetime.now(UTC):%Y-%m-%d}")
 
 
 class Bench:
@@ -167,7 +169,7 @@ class Bench:
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
         pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
         fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
-        return Costs(origin, *fixed, works, is_tuned=True)
+        return Costs(origin, *fixed, works)
 
 
 def invocations_of(step: Dispatch | WindowDispatch) -> int:

@@ -1,0 +1,63 @@
+"""Give a new device the cost model of its machine: tuned, compared with the shipped one, or shipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+
+from wgslice.calibration.constants import with_constants
+from wgslice.calibration.measure import compare_constants
+from wgslice.calibration.store import VARIABLE, Machine, NoFolderError, Record, find, find_compared, keep
+from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.device import Device, shipped_profile
+from wgslice.plans.profiles import Profile
+
+__all__ = ["calibrate", "calibrated_profile", "kept_record", "recorded"]
+
+compared: dict[Machine, Record] = {}  # comparisons of this process, kept in a file or not
+
+
+def calibrate(device: Device) -> None:
+    """Set the cost model of a new device; compares two constants once per machine on a software adapter.
+
+    With WGSLICE_PROFILE set nothing is measured: the shipped cost model is used, or the named file.
+    """
+    adapter = device.adapter
+    found = kept_record(adapter)
+    record = found[0] if found else None
+    if record is None and adapter.software and not os.environ.get(VARIABLE):
+        record = compared[Machine.of(adapter)] = recorded(adapter, lambda: compare_constants(device))
+        with suppress(NoFolderError, OSError):
+            keep(record)
+    if record is not None:
+        profile = calibrated_profile(adapter, record)
+        device.update_limits(lambda limits: replace(limits, profile=profile))
+
+
+def kept_record(adapter: Adapter) -> tuple[Record, Path | None] | None:
+    """Return what was measured of an adapter on this machine: all constants, or else a comparison."""
+    machine = Machine.of(adapter)
+    found = find(machine)
+    if found is None and adapter.software and not os.environ.get(VARIABLE):
+        found = find_compared(machine)
+        if found is None and machine in compared:
+            return compared[machine], None
+    return found
+
+
+def recorded(adapter: Adapter, measure: Callable[[], Mapping[str, float]]) -> Record:
+    """Measure constants, and note when and on what."""
+    date, begun = datetime.now(UTC).replace(microsecond=0), perf_counter()
+    constants = dict(measure())
+    return Record(Machine.of(adapter), constants, date, round(perf_counter() - begun, 3))
+
+
+def calibrated_profile(adapter: Adapter, record: Record | None) -> Profile:
+    """Return the profile that devices of an adapter get by a record."""
+    profile = shipped_profile(adapter)
+    return with_constants(profile, record.constants, f"{record.date:%Y-%m-%d}") if record else profile

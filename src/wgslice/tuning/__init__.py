@@ -1,1 +1,0 @@
-"""What work costs on the adapter at hand, measured."""
