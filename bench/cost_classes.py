@@ -16,13 +16,13 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
+from wgslice.plans.choose import seconds_of
 from wgslice.plans.costs import Costs, Work
-from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
-from wgslice.plans.windows_plan import claims_scratch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 

@@ -28,8 +28,8 @@ from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
 from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.windows_plan import claims_scratch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Regret", "Way", "run_regret"]
 

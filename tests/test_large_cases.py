@@ -28,12 +28,12 @@ from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.grids import GRIDS, UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.terms import Terms
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"

@@ -28,7 +28,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
 from wgslice.plans.steps import Dispatch, OnGrid, Span, dispatch_of
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 
 MOST_PIPELINES = 6  # of a kernel, beside those that every constant needs
 

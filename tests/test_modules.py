@@ -14,10 +14,10 @@ from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
 from bench.probes import probes
-from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import entry_point, kernel_module, shared_files
 from wgslice.shaders.uniforms import copy_dtype, override_constants
 from wgslice.shaders.window_uniforms import window_constants, windows_dtype

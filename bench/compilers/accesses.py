@@ -15,7 +15,7 @@ from reference.windows import trace_windows
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 
 __all__ = [
     "READ",

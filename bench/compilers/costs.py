@@ -27,7 +27,7 @@ from bench.cost_classes import work_of
 from bench.probes import probes
 from wgslice.plans.costs import Work
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["MEMORY_BYTES_PER_S", "works"]
 

@@ -17,8 +17,8 @@ from reference.pieces import (
     invocation_numbers,
 )
 
-from wgslice.plans.dealing import Share
 from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.launch import Share
 from wgslice.plans.steps import Dispatch
 
 

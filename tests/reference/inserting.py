@@ -19,7 +19,7 @@ from reference.window_places import (
 )
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
+from wgslice.plans.windows import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 

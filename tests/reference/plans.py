@@ -26,7 +26,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.uniforms import copy_dtype, uniform_block
 
 

@@ -9,7 +9,7 @@ from reference.blocks import block_after, block_at, join, turn
 from reference.memory import Bytes, Flags, Observed, Words
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import RowsDispatch
+from wgslice.plans.windows import RowsDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 

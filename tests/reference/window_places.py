@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from reference.memory import Flags, Words
 from reference.pieces import divide, invocation_numbers
 
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 
 Offsets = NDArray[np.int32]  # (windows, rank)
 

@@ -16,7 +16,7 @@ from reference.window_rows import window_rows
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
+from wgslice.plans.windows import ElementsDispatch, WindowDispatch
 from wgslice.shaders.window_uniforms import window_block, windows_dtype
 
 

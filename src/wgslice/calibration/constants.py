@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from wgslice.layout import Layout
+from wgslice.plans.choose import seconds_of
 from wgslice.plans.costs import Costs, Work
-from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of

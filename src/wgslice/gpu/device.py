@@ -28,8 +28,8 @@ from wgslice.gpu.native import LOST, check_valid, translated_errors
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.waiting import wait_done
+from wgslice.plans.costs import shipped_for
 from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
-from wgslice.plans.shipped import shipped_for
 
 __all__ = [
     "WRAPPED",

@@ -12,12 +12,12 @@ from wgslice.gpu.native import translated_errors
 from wgslice.gpu.pipelines import Bound, Command, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.layout import Layout
-from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import Limits
+from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Clear, Memory
-from wgslice.plans.terms import Table, Terms, rebase
 
 __all__ = [
     "SIDES",

@@ -18,11 +18,8 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
-from wgslice.plans.assembling import Stage, stages
-from wgslice.plans.borders import border_parts
+from wgslice.layout_rules import Stage, border_parts, lower_triangle, padded, stages, tiled
 from wgslice.plans.copy import fills, pattern_size
-from wgslice.plans.segments import padded, tiled
-from wgslice.plans.triangles import lower_triangle
 from wgslice.rearrange import parts
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped

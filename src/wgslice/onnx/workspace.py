@@ -19,10 +19,10 @@ from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.onnx.values import MemoryUse, Nested, Slot, Value, needed_nbytes, taking_turns, values_of
-from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
+from wgslice.plans.staging import planned
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
 

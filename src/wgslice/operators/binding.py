@@ -16,8 +16,8 @@ from wgslice.gpu.recording import BoundLayout
 from wgslice.layout import Layout
 from wgslice.operators.tensor_desc import TensorDesc
 from wgslice.plans.plan import Planner
+from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLACES, Limits
-from wgslice.plans.terms import Table, Terms, rebase
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 

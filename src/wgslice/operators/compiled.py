@@ -12,9 +12,9 @@ from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import check_bindable, place, record
 from wgslice.operators.binding import Binding, PlannedOperator
-from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES
+from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 

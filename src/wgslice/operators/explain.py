@@ -8,10 +8,10 @@ from wgslice.gpu.protocols import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.descriptor import Descriptor
-from wgslice.plans.aside import plan_anew, planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan
-from wgslice.plans.terms import Terms, rebase
+from wgslice.plans.problem import Terms, rebase
+from wgslice.plans.staging import plan_anew, planned
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["explain"]

@@ -17,9 +17,9 @@ from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
+from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import as_copied

@@ -14,7 +14,7 @@ from wgslice.gpu.recording import run
 from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import WindowDescriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.slice_grad import slice_grad_planner
+from wgslice.plans.copy import slice_grad_planner
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 

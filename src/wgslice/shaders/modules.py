@@ -6,8 +6,8 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import UNIT_GRIDS
 
 __all__ = ["constants_of", "entry_point", "kernel_module", "shared_files"]
 

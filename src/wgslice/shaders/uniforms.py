@@ -9,7 +9,7 @@ import numpy as np
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.pixels import pixels_of
+from wgslice.plans.launch import pixels_of
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.modules import constants_of
 
