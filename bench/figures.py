@@ -20,8 +20,7 @@ from rich.console import Console
 from bench.contest import ROOT
 from bench.rivals.ours import device
 from wgslice.kept_costs.subject import Subject
-from wgslice.plans.costs import Costs, Work
-from wgslice.plans.shipped import shipped_for
+from wgslice.plans.costs import Costs, Work, shipped_for
 from wgslice.tuning.measure import time_all
 from wgslice.tuning.settling import seconds
 

@@ -18,7 +18,7 @@ from wgslice.gpu.pipelines import Place
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan
-from wgslice.plans.terms import Terms, seat
+from wgslice.plans.problem import Terms, seat
 
 __all__ = ["Prepared", "prepared"]
 

@@ -23,11 +23,10 @@ from bench.tasks import MANY_WINDOWS, Task
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
-from wgslice.plans.costs import Costs
+from wgslice.plans.costs import Costs, shipped_for
 from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.shipped import shipped_for
-from wgslice.plans.windows_plan import claims_scratch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.tuning.measure import measure_costs
 
 __all__ = ["Regret", "Way", "run_regret"]

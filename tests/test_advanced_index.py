@@ -19,7 +19,7 @@ from wgslice.arguments import I32_MAX
 from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, any_index, is_plain
 from wgslice.dialects.selection import Selection
 from wgslice.layout import Layout
-from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
+from wgslice.plans.gather import IndexedWindows, indexed_windows
 from wgslice.plans.profiles import CPU, Limits
 
 LIMITS = Limits(2**27, 256, 65535, CPU)

@@ -8,13 +8,11 @@ from costing import preferring
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.problem import Problem
+from wgslice.plans.launch import tile_axis, words_spanned
+from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.plans.rows import words_spanned
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.strategies import DISPATCHES
-from wgslice.plans.terms import Terms
-from wgslice.plans.tiles import tile_axis
 
 
 def ways(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:

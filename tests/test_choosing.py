@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 from wgslice.layout import Layout
-from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE
+from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, seconds_of
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import Work, pattern, work_name
-from wgslice.plans.estimates import seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
-from wgslice.plans.terms import Terms
 from wgslice.shaders.twins import run_plan
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)

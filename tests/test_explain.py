@@ -16,15 +16,14 @@ import wgslice as wg
 from wgslice.arguments import I32_MAX
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.extract_windows import plan_extract_windows
+from wgslice.plans.copy import plan_copy, slice_grad_planner
+from wgslice.plans.extract import plan_extract_windows
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU as SHIPPED_CPU
 from wgslice.plans.profiles import GPU as SHIPPED_GPU
 from wgslice.plans.profiles import Limits, Profile
-from wgslice.plans.slice_grad import slice_grad_planner
-from wgslice.plans.terms import Terms
-from wgslice.plans.windows_steps import ElementsDispatch, Windows
+from wgslice.plans.windows import ElementsDispatch, Windows
 
 DESCRIPTORS: dict[str, Any] = {
     "Slice1": lambda: wg.Slice1(

@@ -36,15 +36,14 @@ from strategies import nested_strides
 import wgslice as wg
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
-from wgslice.plans.extract_windows import plan_extract_windows
+from wgslice.plans.extract import plan_extract_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.terms import Table, Terms
-from wgslice.plans.window_row import deal_blocks, longest_row
-from wgslice.plans.windows_elements import words_each
-from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import WindowDispatch, Windows
+from wgslice.plans.window_plans import words_each
+from wgslice.plans.window_rows import deal_blocks, longest_row
+from wgslice.plans.windows import Request, WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]

@@ -16,7 +16,7 @@ SOURCE = Path(wgslice.__file__).parent
 
 # From the bottom up. A room imports from its own folder and from the floors below.
 FLOORS = [
-    ["errors", "dtypes", "arguments", "dask", "layout", "rearrange", "version"],
+    ["errors", "dtypes", "arguments", "dask", "layout", "layout_rules", "rearrange", "version"],
     ["dialects"],
     ["plans"],
     ["kept_costs"],

@@ -43,14 +43,14 @@ from test_extract_windows import (
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.plans.insert_windows import plan_insert_windows
+from wgslice.plans.insert import plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of, overlapping
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.terms import Table, Terms
-from wgslice.plans.windows_plan import claims_scratch
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.windows import Windows
 from wgslice.shaders.twins import run_plan
 from wgslice.tensors.windows_arguments import Outside, inserted_on_gpu, inserted_windows
 

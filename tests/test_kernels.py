@@ -32,16 +32,13 @@ import wgslice as wg
 from wgslice.gpu.pipelines import Bound, Pipelines
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.dealing import deal_row
-from wgslice.plans.grids import GRIDS, UNIT_GRIDS, Tiling
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.pixels import MOST_BLOCKS
+from wgslice.plans.launch import GRIDS, MOST_BLOCKS, UNIT_GRIDS, Tiling, deal_row
 from wgslice.plans.plan import Plan, Step
-from wgslice.plans.problem import Problem
+from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.strategies import LEAST_NARROW_NBYTES, dispatches
-from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.twins import run_plan
 from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block

@@ -27,12 +27,12 @@ from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.grids import GRIDS, UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.terms import Terms
 from wgslice.shaders.twins import run_plan
 
 PIECES = "several pieces of several elements"

@@ -25,7 +25,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
 from wgslice.plans.steps import Dispatch, OnGrid, Span, dispatch_of
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.memory import Writes
 from wgslice.shaders.twins import trace
 from wgslice.shaders.windows_twins import trace_windows

@@ -28,12 +28,12 @@ from wgslice.dialects.window import Window
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.operators import compiled, planned
-from wgslice.plans import aside, copy, slice_grad, terms
+from wgslice.plans import copy, problem, staging
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, MOST_STAGING, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Memory
-from wgslice.plans.terms import Terms
 
 MADE_ONCE = [
     "create_bind_group_layout",
@@ -414,20 +414,20 @@ CACHES: dict[str, tuple[Any, Callable[[Layout], object]]] = {
         lambda layout: copy.plan_copy(layout, Layout.packed((3, 2)), 4, Terms(LIMITS)),
     ),
     "planned": (
-        aside.planned,
-        lambda layout: aside.planned(copy.plan_copy, layout, Layout.packed((3, 2)), 4, Terms(LIMITS)),
+        staging.planned,
+        lambda layout: staging.planned(copy.plan_copy, layout, Layout.packed((3, 2)), 4, Terms(LIMITS)),
     ),
     "plan_slice_grad": (
-        slice_grad.plan_slice_grad,
-        lambda layout: slice_grad.plan_slice_grad(
+        copy.plan_slice_grad,
+        lambda layout: copy.plan_slice_grad(
             (range(3), range(2)), False, Layout.packed((3, 2)), layout, 4, Terms(LIMITS)
         ),
     ),
     "slice_grad_planner": (
-        slice_grad.slice_grad_planner,
-        lambda layout: slice_grad.slice_grad_planner((range(layout.strides[0]),), zeroed=False),
+        copy.slice_grad_planner,
+        lambda layout: copy.slice_grad_planner((range(layout.strides[0]),), zeroed=False),
     ),
-    "seat": (terms.seat, lambda layout: terms.seat(layout, 4, 2**20, LIMITS)),
+    "seat": (problem.seat, lambda layout: problem.seat(layout, 4, 2**20, LIMITS)),
 }
 
 

@@ -25,7 +25,7 @@ from onnx_graphs import Growing, graphs
 import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
-from wgslice.plans.segments import padded
+from wgslice.layout_rules import padded
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 

@@ -23,9 +23,9 @@ from PIL import Image
 
 import wgslice as wg
 from wgslice.cli import main
+from wgslice.plans.costs import shipped
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU
-from wgslice.plans.shipped import shipped
 
 pytestmark = pytest.mark.slow
 

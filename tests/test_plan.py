@@ -17,13 +17,12 @@ from strategies import Case, cases
 
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.dealing import Share, deal_row
-from wgslice.plans.grids import GRIDS, UNIT_GRIDS, Tiling
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, deal_row
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms, rebase, span_of
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
-from wgslice.plans.terms import Terms, rebase, span_of
 from wgslice.shaders.uniforms import override_constants
 
 BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS
@@ -365,7 +364,7 @@ def test_planning_does_not_import_wgpu() -> None:
 import sys, numpy as np, wgslice as wg
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.profiles import Limits
-from wgslice.plans.terms import Terms
+from wgslice.plans.problem import Terms
 descriptor = wg.Slice1(wg.TensorDesc("u1", (9, 9)), wg.TensorDesc("u1", (3, 3)), (0, 0), (9, 9), (3, -3))
 layout, terms = descriptor.input.layout, Terms(Limits(2**27, 256, 65535))
 plan = plan_copy(layout, layout, 1, terms)

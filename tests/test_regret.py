@@ -12,8 +12,7 @@ from helpers import on_one_adapter
 
 import wgslice as wg
 from bench.cases import Case
-from wgslice.plans.costs import Costs
-from wgslice.plans.shipped import shipped
+from wgslice.plans.costs import Costs, shipped
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from strategies import nested_strides
 import wgslice as wg
 from wgslice.dialects.advanced_index import AdvancedSelection, any_index
 from wgslice.layout import Layout
-from wgslice.plans.indexed_windows import indexed_windows
+from wgslice.plans.gather import indexed_windows
 
 
 def check(both: Placed) -> None:

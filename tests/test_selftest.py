@@ -35,9 +35,9 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import OnGrid
-from wgslice.plans.terms import Terms
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.twins import run_plan
 

@@ -6,8 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from wgslice.plans.costs import Costs, Work
-from wgslice.plans.shipped import shipped
+from wgslice.plans.costs import Costs, Work, shipped
 from wgslice.tuning.settling import CERTAIN, NOISE, settled
 
 KNOWN = shipped("lavapipe-25-0")

@@ -30,12 +30,12 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.layout import Layout
+from wgslice.plans.copy import complement, plan_slice_grad
 from wgslice.plans.costs import Work
-from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import UNIT_GRIDS
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits
-from wgslice.plans.slice_grad import complement, plan_slice_grad
-from wgslice.plans.terms import Terms
 from wgslice.shaders.twins import run_plan
 
 LIMITS = Limits(2**27, 32, 65535)

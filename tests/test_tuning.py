@@ -15,7 +15,7 @@ from records import MEASURED, costs_from
 import wgslice as wg
 from wgslice.cli import main
 from wgslice.kept_costs.record import figures_of
-from wgslice.plans.shipped import shipped
+from wgslice.plans.costs import shipped
 from wgslice.tuning.measure import measure_costs, time_all
 from wgslice.tuning.table import table
 

@@ -14,18 +14,17 @@ from helpers import check_same
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.costs import Work
-from wgslice.plans.estimates import seconds_of
-from wgslice.plans.extract_windows import extract_windows_planner, plan_extract_windows
-from wgslice.plans.insert_windows import insert_windows_planner, plan_insert_windows
+from wgslice.plans.choose import seconds_of
+from wgslice.plans.costs import Work, shipped
+from wgslice.plans.extract import extract_windows_planner, plan_extract_windows
+from wgslice.plans.insert import insert_windows_planner, plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import Insertion, insertion_of
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.shipped import shipped
-from wgslice.plans.terms import Table, Terms
-from wgslice.plans.windows_steps import WindowDispatch, Windows
+from wgslice.plans.staging import plan_anew
+from wgslice.plans.windows import WindowDispatch, Windows
 from wgslice.shaders.twins import run_plan
 from wgslice.tensors.windows_arguments import inserted_windows
 from wgslice.tuning.probes import probes

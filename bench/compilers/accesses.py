@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.memory import Accesses, Trace
 from wgslice.shaders.twins import trace
 from wgslice.shaders.windows_twins import trace_windows

@@ -23,7 +23,7 @@ from bench.compilers.report import write_modules
 from bench.compilers.variants import Variant, variant_of
 from wgslice.plans.costs import Work
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.twins import trace
 from wgslice.shaders.windows_twins import trace_windows
 from wgslice.tuning.measure import work_of

@@ -11,13 +11,12 @@ import wgslice as wg
 from bench.cases import CASES, Case
 from bench.tasks import GRADIENTS, INSERTIONS, WINDOWS, Crops, Gradient, Inserts
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.extract_windows import extract_windows_planner
-from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.copy import plan_copy, plan_slice_grad
+from wgslice.plans.extract import extract_windows_planner
+from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.plans.slice_grad import plan_slice_grad
-from wgslice.plans.terms import Terms
 
 __all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
 

@@ -10,7 +10,7 @@ from math import prod
 from bench.cases import Case
 from bench.compilers.planned import planned
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants
 from wgslice.shaders.window_uniforms import window_constants

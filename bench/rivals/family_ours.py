@@ -13,9 +13,9 @@ import wgslice as wg
 from bench.rivals.ours import Clocked, describe, device
 from bench.tasks import Crops, Gradient, Inserts
 from wgslice.dialects.numpy_index import numpy_index
+from wgslice.plans.copy import plan_slice_grad
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Profile
-from wgslice.plans.slice_grad import plan_slice_grad
-from wgslice.plans.terms import Terms
 
 __all__ = [
     "Cleared",

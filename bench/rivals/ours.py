@@ -20,9 +20,8 @@ from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.splitting import split
+from wgslice.plans.problem import span_of, split
 from wgslice.plans.steps import Dispatch, dispatch_of
-from wgslice.plans.terms import span_of
 
 __all__ = ["BufferCopy", "Clocked", "Slice1Kernel", "Wgslice", "describe", "device", "stopwatch"]
 

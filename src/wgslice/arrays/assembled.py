@@ -10,7 +10,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.recording import run_copies
 from wgslice.layout import Layout
-from wgslice.plans.assembling import Stage
+from wgslice.layout_rules import Stage
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, allocate, viewed
 

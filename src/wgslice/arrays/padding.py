@@ -12,10 +12,8 @@ from wgslice.arguments import checked_shape, distinct_axes
 from wgslice.arrays.assembled import assembled, check_readable, filled_by
 from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
-from wgslice.plans.assembling import stages
-from wgslice.plans.borders import border_parts
+from wgslice.layout_rules import MODES, border_parts, padded, stages
 from wgslice.plans.copy import fills, pattern_size
-from wgslice.plans.segments import MODES, padded
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray

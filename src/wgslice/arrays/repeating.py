@@ -13,8 +13,7 @@ from wgslice.arrays.assembled import assembled, check_readable, filled_by
 from wgslice.arrays.taking import flattened
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.plans.assembling import stages
-from wgslice.plans.segments import tiled
+from wgslice.layout_rules import stages, tiled
 from wgslice.rearrange import unsqueezed
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, allocate

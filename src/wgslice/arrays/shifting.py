@@ -11,8 +11,7 @@ from wgslice.arguments import flat_integers, one_or_more
 from wgslice.arrays.assembled import assembled, check_readable
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.plans.assembling import Stage, stages
-from wgslice.plans.segments import rolled
+from wgslice.layout_rules import Stage, rolled, stages
 from wgslice.rearrange import reshaped
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, viewed

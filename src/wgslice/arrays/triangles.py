@@ -8,7 +8,7 @@ from wgslice.arguments import integer
 from wgslice.arrays.assembled import check_readable, filled_by
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.plans.triangles import lower_triangle
+from wgslice.layout_rules import lower_triangle
 from wgslice.rearrange import repeated
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor, viewed

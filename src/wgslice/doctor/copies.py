@@ -16,11 +16,10 @@ from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import coalesce
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Problem
+from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
 from wgslice.plans.strategies import DISPATCHES
-from wgslice.plans.terms import Terms
 
 __all__ = ["copy_trials"]
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
-from wgslice.plans.insert_windows import plan_insert_windows
+from wgslice.plans.insert import plan_insert_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.terms import Terms
-from wgslice.plans.windows_plan import claims_scratch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.tensors.windows_arguments import inserted_windows
 
 __all__ = ["InsertCase", "insert_cases", "insert_trials"]

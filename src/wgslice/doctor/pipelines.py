@@ -8,7 +8,7 @@ from itertools import combinations
 
 from wgslice.doctor.trials import Trial
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.uniforms import override_constants
 from wgslice.shaders.window_uniforms import window_constants
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
-from wgslice.plans.extract_windows import plan_extract_windows
+from wgslice.plans.extract import plan_extract_windows
 from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.terms import Table, Terms
-from wgslice.plans.windows_steps import WindowDispatch, Windows
+from wgslice.plans.windows import WindowDispatch, Windows
 
 __all__ = ["WindowsCase", "window_trials", "windows_cases"]
 

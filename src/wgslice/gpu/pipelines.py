@@ -18,7 +18,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
-from wgslice.plans.windows_steps import WindowDispatch, Windows
+from wgslice.plans.windows import WindowDispatch, Windows
 from wgslice.shaders.modules import kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
 from wgslice.shaders.window_uniforms import window_block, window_constants

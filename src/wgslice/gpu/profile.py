@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from wgslice.gpu.adapter import Adapter
 from wgslice.kept_costs.store import find
+from wgslice.plans.costs import shipped_for
 from wgslice.plans.profiles import CPU, GPU, Profile
-from wgslice.plans.shipped import shipped_for
 
 __all__ = ["profile_for"]
 

@@ -14,12 +14,12 @@ from wgslice.gpu.protocols import BindGroup, Buffer, CommandEncoder, ComputePass
 from wgslice.gpu.translation import translated_errors
 from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
-from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.problem import Table, Terms, seat
 from wgslice.plans.profiles import Limits
+from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Clear, Memory
-from wgslice.plans.terms import Table, Terms, seat
 
 __all__ = [
     "SIDES",

@@ -12,9 +12,9 @@ from wgslice.dialects.advanced_index import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.onnx.call import Call
 from wgslice.onnx.values import Value
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.extract_windows import extract_windows_planner
-from wgslice.plans.indexed_windows import indexed_windows
+from wgslice.plans.extract import extract_windows_planner
+from wgslice.plans.gather import indexed_windows
+from wgslice.plans.staging import plan_anew
 
 __all__ = ["gather", "gather_elements", "reverse_sequence", "within"]
 

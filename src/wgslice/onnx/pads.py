@@ -7,12 +7,10 @@ from itertools import chain
 from typing import Any
 
 from wgslice.layout import Layout
+from wgslice.layout_rules import border_parts, padded, stages
 from wgslice.onnx.values import Value
 from wgslice.onnx.workspace import Workspace
-from wgslice.plans.assembling import stages
-from wgslice.plans.borders import border_parts
 from wgslice.plans.copy import fills, pattern_size
-from wgslice.plans.segments import padded
 from wgslice.tensors.writing import as_assigned
 
 __all__ = ["pad"]

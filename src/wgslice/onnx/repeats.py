@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from wgslice.arguments import checked_shape, distinct_axes
+from wgslice.layout_rules import lower_triangle, stages, tiled
 from wgslice.onnx.call import Call
 from wgslice.onnx.values import Value
-from wgslice.plans.assembling import stages
-from wgslice.plans.segments import tiled
-from wgslice.plans.triangles import lower_triangle
 from wgslice.rearrange import repeated_to
 
 __all__ = ["constant_of_shape", "tile", "trilu"]

@@ -8,9 +8,9 @@ from wgslice.dialects.advanced_index import AdvancedSelection, any_index
 from wgslice.onnx.call import Call
 from wgslice.onnx.gathers import within
 from wgslice.onnx.values import Value, as_value
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.indexed_windows import indexed_windows
-from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.gather import indexed_windows
+from wgslice.plans.insert import insert_windows_planner
+from wgslice.plans.staging import plan_anew
 from wgslice.rearrange import unsqueezed
 
 __all__ = ["scatter_nd"]

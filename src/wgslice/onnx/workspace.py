@@ -18,13 +18,13 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import Operand, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
+from wgslice.layout_rules import Stage
 from wgslice.onnx.memory import MemoryUse, Slot, needed_nbytes, taking_turns
 from wgslice.onnx.values import Nested, Value, values_of
-from wgslice.plans.aside import planned
-from wgslice.plans.assembling import Stage
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
+from wgslice.plans.staging import planned
 from wgslice.rearrange import repeated
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uploading import asarray

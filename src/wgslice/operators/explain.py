@@ -9,10 +9,10 @@ from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.descriptor import Descriptor
-from wgslice.plans.aside import planned
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan
-from wgslice.plans.terms import Terms, seat
+from wgslice.plans.problem import Terms, seat
+from wgslice.plans.staging import planned
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["explain"]

@@ -18,9 +18,9 @@ from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.outputs import output_for
 from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.extract_windows import extract_windows_planner
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.extract import extract_windows_planner
+from wgslice.plans.staging import plan_anew
+from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu

@@ -15,7 +15,7 @@ from wgslice.layout import check_disjoint
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.tensors.inserting import insert
 from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor

@@ -11,10 +11,10 @@ from wgslice.gpu.usages import BufferUsage
 from wgslice.layout import Layout
 from wgslice.operators.sockets import ALIGNED, Binding, Seated, Socket
 from wgslice.operators.tensor_desc import TensorDesc
-from wgslice.plans.aside import plan_anew
 from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.terms import Table, Terms
+from wgslice.plans.staging import plan_anew
 
 __all__ = ["PlannedOperator", "Seating"]
 

@@ -15,7 +15,7 @@ from wgslice.operators.outputs import output_for
 from wgslice.operators.planned import PlannedOperator
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.window_descriptor import WindowDescriptor
-from wgslice.plans.slice_grad import slice_grad_planner
+from wgslice.plans.copy import slice_grad_planner
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 

@@ -13,7 +13,7 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.operators.tensor_desc import TensorDesc
-from wgslice.plans.terms import room_of
+from wgslice.plans.problem import room_of
 from wgslice.tensors.placed import check_writeable
 from wgslice.tensors.tensor import Tensor
 

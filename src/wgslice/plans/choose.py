@@ -1,28 +1,49 @@
-"""What a strategy is, and the one search for the strategy of the least estimated time."""
+"""What a strategy is, estimated times, and the one search for the strategy that takes the least."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import inf
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, prod
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from wgslice.plans.estimates import Step, seconds_of
+from wgslice.plans.costs import Costs
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Limits, Profile
-from wgslice.plans.steps import Dispatch
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch
+from wgslice.plans.windows import WindowDispatch
 
 __all__ = [
     "OTHER",
-    "TOO_LARGE",
     "WORTHWHILE",
     "Choice",
     "Estimate",
     "Reason",
-    "Rejected",
+    "Step",
     "Strategy",
     "choose",
     "compiling_seconds",
+    "seconds_of",
 ]
+
+
+Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
+
+
+def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
+    """Estimated seconds of steps, beside those of the submission that they share."""
+    return sum(step_seconds(step, costs) for step in steps)
+
+
+def step_seconds(step: Step, costs: Costs) -> float:
+    """Estimated seconds of one step."""
+    if isinstance(step, Clear):
+        return costs.copy_s + step.nbytes / costs.clear_bytes_per_s
+    if isinstance(step, BufferCopies):
+        return step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
+    work = costs.works[step.work]
+    invocations = prod(step.share.workgroups) * step.share.workgroup_size
+    return costs.dispatch_s + invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)
+
 
 # A strategy is built only if its lower bound is less than this share of the best estimate: estimates are no
 # better than that, and to build the steps of one is a tenth of planning.

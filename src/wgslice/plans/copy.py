@@ -1,22 +1,23 @@
-"""The plan of a copy: from two layouts to the steps that copy one into the other."""
+"""Plans of a copy, of fills, and of a gradient, each from layouts to steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from math import inf
 
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choose import choose
-from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.problem import Problem
-from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, untrusted
+from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
+from wgslice.plans.plan import Plan, Planner, Step, in_order
+from wgslice.plans.problem import Problem, Terms, widen
+from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.strategies import COPIES
-from wgslice.plans.terms import Terms
-from wgslice.plans.widening import widen
 
-__all__ = ["fills", "pattern_size", "plan_copy"]
+__all__ = ["fills", "pattern_size", "plan_copy", "plan_slice_grad", "slice_grad_planner"]
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -64,3 +65,122 @@ def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:
 def pattern_size(filling: Iterable[tuple[Layout, Layout]]) -> int:
     """Elements of the buffer that some fills read."""
     return max(read.stop for read, _ in filling)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def slice_grad_planner(taken: tuple[range, ...], *, zeroed: bool) -> Planner:
+    """`plan_slice_grad` for the target's indices that receive the gradient; equal ones share a planner."""
+    return partial(plan_slice_grad, taken, zeroed)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def plan_slice_grad(
+    taken: tuple[range, ...], zeroed: bool, source: Layout, target: Layout, itemsize: int, terms: Terms
+) -> Plan:
+    """Copy a source into indices of the target, and zeros everywhere else, unless it is zero already."""
+    inside = plan_copy(source, target.select(taken), itemsize, terms)
+    if zeroed:
+        return inside
+    choice = choose(Gradient(inside, taken, target, itemsize, terms), GRADIENTS)
+    assert choice is not None  # zeros can be written anywhere
+    rejected = inside.choice.rejected if inside.choice else ()
+    choice = choice._replace(rejected=rejected)
+    return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """A copy into some indices of a target, and zeros everywhere else."""
+
+    inside: Plan
+    taken: tuple[range, ...]
+    target: Layout
+    itemsize: int
+    terms: Terms
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
+
+    @cached_property
+    def inside_s(self) -> float:
+        """Estimated seconds of the copy."""
+        return seconds_of(self.inside.steps, self.limits.profile.costs)
+
+    @cached_property
+    def clear(self) -> tuple[Step, ...]:
+        """The clear of all of the target, where there is something to clear, and that does it."""
+        cleared = cleared_span(self.target, self.itemsize)
+        outsides = any(True for _ in complement(self.target, self.taken))
+        return (cleared,) if cleared and outsides and self.terms.copy_to else ()
+
+
+def against_clear(gradient: Gradient) -> Reason | None:
+    """Why no clear comes first."""
+    return None if gradient.clear else OTHER
+
+
+def cleared_seconds(gradient: Gradient) -> float:
+    """Estimated seconds of a clear and the copy."""
+    return gradient.inside_s + seconds_of(gradient.clear, gradient.limits.profile.costs)
+
+
+def cleared_first(gradient: Gradient) -> tuple[Step, ...]:
+    """A clear of everything, and the copy."""
+    return in_order((*gradient.inside.steps, *gradient.clear))
+
+
+def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
+    """The copy, and zeros wherever nothing else is written; no steps where a clear takes less time."""
+    costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
+    most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
+    of_pattern = gradient.terms._replace(copy_from=True, source_room_nbytes=inf)
+    steps = list(gradient.inside.steps)
+    seconds = 0.0
+    for outside in complement(gradient.target, gradient.taken):
+        for pattern, piece in fills(outside, itemsize):
+            added = [of_zeros(step) for step in plan_copy(pattern, piece, itemsize, of_pattern).steps]
+            steps += added
+            seconds += seconds_of(added, costs)
+            if seconds > most_s:
+                return ()
+    return in_order(steps)
+
+
+GRADIENTS: tuple[Strategy[Gradient], ...] = (
+    Strategy("each byte once", lambda _: None, lambda gradient: gradient.inside_s, each_byte_once),
+    Strategy("a clear first", against_clear, cleared_seconds, cleared_first),
+)
+
+
+def of_zeros(step: Step) -> Step:
+    """The same copy, of zeros."""
+    assert isinstance(step, BufferCopies | Dispatch)  # what copies are made of
+    return replace(step, reads=Memory.ZEROS)
+
+
+def cleared_span(target: Layout, itemsize: int) -> Clear | None:
+    """The clear of all of a target, where its elements and nothing else lie in whole words."""
+    _, merged = coalesce(target, target)
+    start, nbytes = merged.offset * itemsize, merged.size * itemsize
+    gapless = merged.rank == 0 or merged.strides == (1,)
+    return Clear(start, nbytes) if gapless and start % 4 == nbytes % 4 == 0 else None
+
+
+def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
+    """Everything of a target but the indices that are taken of it, each element in exactly one layout.
+
+    Dimension by dimension: what lies before the indices, behind them, and between two of their steps,
+    over all of the dimensions after it, and of those before it what is taken.
+    """
+    for axis, indices in enumerate(taken):
+        (low, high), step = sorted((indices[0], indices[-1])), abs(indices.step)
+        after = [range(size) for size in target.sizes[axis + 1 :]]
+        for around in (range(low), range(high + 1, target.sizes[axis])):
+            if around:
+                yield target.select([*taken[:axis], around, *after])
+        if step > 1 and len(indices) > 1:
+            firsts = target.select([*taken[:axis], range(low, high, step), *after])
+            stride = target.strides[axis]
+            yield Layout.of((*firsts.sizes, step - 1), (*firsts.strides, stride), firsts.offset + stride)

@@ -1,11 +1,14 @@
-"""What work costs on an adapter: a few physical figures, and the classes of work that they are for."""
+"""What work costs on an adapter: cost parameters, cost classes, and those that are shipped."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
@@ -19,10 +22,12 @@ __all__ = [
     "Work",
     "name_of",
     "pattern",
-    "step_of",
+    "shipped",
+    "shipped_for",
     "windows_work",
     "work_name",
 ]
+
 
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
@@ -118,3 +123,29 @@ def pattern(source: Layout, width_nbytes: int) -> str:
             return "near" if inside <= CACHED_LINES else "far"
         inside *= size
     return "far"
+
+
+@cache
+def shipped(name: str) -> Costs:
+    """The figures of a file."""
+    content = json.loads((files("wgslice.plans") / "figures" / f"{name}.json").read_text("utf-8"))
+    figures = content["costs"]
+    works = {work: Work(**costs) for work, costs in figures.pop("works").items()}
+    return Costs(f"shipped figures of {content['about']}", **figures, works=works)
+
+
+def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Costs:
+    """The figures that are nearest to an adapter's.
+
+    lavapipe's way to memory changed at some release between Mesa 22.3 and 25.0, which were measured; what is
+    between them goes by the older one.
+    """
+    if not software:
+        return shipped("gpus")
+    if "swiftshader" in name.lower():
+        return shipped("swiftshader")
+    if backend == "OpenGL":
+        return shipped("llvmpipe-opengl")
+    version = re.search(r"Mesa (\d+)", driver)
+    is_old = version is not None and int(version[1]) < 25
+    return shipped("lavapipe-22-3" if is_old else "lavapipe-25-0")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I64_MAX
 from wgslice.errors import WindowError
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.windows import Windows
 
-__all__ = ["Insertion", "Overlap", "check_overlap", "insertion_of", "layers_of", "overlapping"]
+__all__ = ["Insertion", "Overlap", "insertion_of", "layers_of", "overlapping"]
 
 Overlap: TypeAlias = Literal["refuse", "last"]
 Integers: TypeAlias = NDArray[np.int64]

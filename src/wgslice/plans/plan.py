@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choose import Choice, Estimate
+from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
 from wgslice.plans.costs import Costs
-from wgslice.plans.estimates import Step, seconds_of
+from wgslice.plans.problem import Terms
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.terms import Terms
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["COPY_PER_ROW", "COPY_PER_WINDOW", "Plan", "Planner", "Step", "in_order"]
 

@@ -1,20 +1,215 @@
-"""A copy to plan, and what of its layouts and buffers keeps strategies from it, as it is printed."""
+"""A copy to plan: its buffers, its parts, and what keeps strategies from it, as it is printed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import gcd, inf
+from typing import NamedTuple
 
-from wgslice.layout import Layout
+from wgslice.arguments import MAX_RANK, whole_words
+from wgslice.layout import Layout, coalesce
 from wgslice.plans.costs import STEPS, pattern
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
-from wgslice.plans.rows import run_nbytes
-from wgslice.plans.splitting import axis_to_halve, has_room, split
-from wgslice.plans.steps import Span
-from wgslice.plans.terms import Terms, span_of
-from wgslice.plans.tiles import tile_axis
+from wgslice.plans.launch import run_nbytes, tile_axis
+from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.steps import Memory, Span
 
-__all__ = ["LEAST_SHIFTED_NBYTES", "NO_ROOM", "SHIFTED_STEPS", "Problem"]
+__all__ = [
+    "LARGEST_BINDING_NBYTES",
+    "LEAST_SHIFTED_NBYTES",
+    "NO_ROOM",
+    "SHIFTED_STEPS",
+    "Problem",
+    "Table",
+    "Terms",
+    "cut_end",
+    "rebase",
+    "room_of",
+    "seat",
+    "span_of",
+    "split",
+    "widen",
+]
+
+
+# No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
+LARGEST_BINDING_NBYTES = 2**31
+
+
+class Table(NamedTuple):
+    """Offsets of windows that the GPU has."""
+
+    layout: Layout  # of integers, from the base of their memory
+    itemsize: int  # bytes an offset
+    copy_from: bool = True  # whether its buffer's usages allow to copy from it
+    room_nbytes: float = inf  # as `Terms` says of input and output
+    in_output: bool = False  # whether it lies in the output's buffer
+    memory: Memory = Memory.OFFSETS
+
+    @property
+    def is_bindable(self) -> bool:
+        """Whether a kernel can read them where they lie."""
+        return self.layout.is_packed and self.layout.offset == 0 and not self.in_output
+
+    @property
+    def span(self) -> Span:
+        """The binding that holds them."""
+        return Span(0, whole_words(self.layout.size * self.itemsize))
+
+
+class Terms(NamedTuple):
+    """What a plan can rely on: the device, and what is known of the buffers on both sides."""
+
+    limits: Limits
+    copy_from: bool = True  # whether the input's buffer has the usage for copies from it
+    copy_to: bool = True  # whether the output's buffer has the usage for copies into it
+    source_room_nbytes: float = inf  # from the base, whole vectors of 16 bytes; inf where all that are used
+    target_room_nbytes: float = inf  # likewise of the output's buffer
+    shared: bool = False  # whether input and output lie in one buffer
+    table: Table | None = None
+
+    @property
+    def buffer_copies(self) -> bool:
+        """Whether both sides' usages allow buffer copies between them."""
+        return self.copy_from and self.copy_to
+
+
+def rebase(layout: Layout, itemsize: int, limits: Limits) -> tuple[int, Layout]:
+    """Split a layout into an aligned base in bytes and the layout from there.
+
+    The base is the last possible binding offset at or before the layout's lowest element, so that equal
+    slices at different places of a buffer share a plan.
+    """
+    base = base_of(layout, itemsize, limits)
+    return base, layout.shifted(-(base // itemsize))
+
+
+class Seat(NamedTuple):
+    """How a layout lies in a buffer."""
+
+    base: int  # bytes, where a plan counts from
+    layout: Layout  # from there
+    room_nbytes: float  # as `Terms` says
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def seat(layout: Layout, itemsize: int, buffer_nbytes: int, limits: Limits) -> Seat:
+    """A layout in a buffer of so many bytes, from an aligned base on."""
+    base, rest = rebase(layout, itemsize, limits)
+    return Seat(base, rest, room_of(rest.stop * itemsize, buffer_nbytes - base))
+
+
+def base_of(layout: Layout, width_nbytes: int, limits: Limits) -> int:
+    """The last offset in bytes, at or before a layout's lowest element, at which a binding may begin."""
+    alignment = limits.binding_alignment_nbytes
+    return layout.lowest * width_nbytes // alignment * alignment
+
+
+def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
+    """The binding that holds a layout: from an aligned offset to the end of its last word."""
+    start = base_of(layout, width_nbytes, limits)
+    return Span(start, whole_words(layout.stop * width_nbytes) - start)
+
+
+def room_of(stop_nbytes: int, buffer_nbytes: int) -> float:
+    """What `Terms` says of a buffer of so many bytes, for what ends at one of them; both from a base."""
+    whole_nbytes = -(-stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
+    return inf if whole_nbytes <= buffer_nbytes else buffer_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
+
+
+def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
+    """The same copy in the widest elements that divide the contiguous runs, all strides and all offsets."""
+    if target.rank == 0 or not source.strides[-1] == target.strides[-1] == 1:
+        return source, target, itemsize
+    factor = gcd(
+        WIDEST_NBYTES // itemsize,
+        target.sizes[-1],
+        source.offset,
+        target.offset,
+        *source.strides[:-1],
+        *target.strides[:-1],
+    )
+    if factor == 1:
+        return source, target, itemsize
+    return *coalesce(in_units(source, factor), in_units(target, factor)), itemsize * factor
+
+
+def in_units(layout: Layout, factor: int) -> Layout:
+    """A layout with contiguous innermost runs, counted in elements `factor` times as wide."""
+    *outer_sizes, run = layout.sizes
+    outer_strides = [stride // factor for stride in layout.strides[:-1]]
+    return Layout.of([*outer_sizes, run // factor], [*outer_strides, 1], layout.offset // factor)
+
+
+def split(
+    source: Layout, target: Layout, width_nbytes: int, limits: Limits
+) -> Iterator[tuple[Layout, Layout]]:
+    """Halve a copy until bindings hold both sides of every piece, a grid its elements, a kernel its rank."""
+    axis = axis_to_halve(source, target, width_nbytes, limits)
+    if axis is None:
+        yield source, target
+        return
+    for piece in zip(source.halves(axis), target.halves(axis), strict=True):
+        yield from split(*piece, width_nbytes, limits)
+
+
+def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> int | None:
+    """The dimension that reaches furthest on a side too long for a binding, or the longest for a grid.
+
+    Where more dimensions are left than a kernel takes, the shortest.
+    """
+    longer = [size for size in target.sizes if size > 1]
+    if len(longer) > MAX_RANK:
+        return target.sizes.index(min(longer))
+    most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
+    for side in (source, target):
+        if side.stop * width_nbytes > most_nbytes < span_of(side, width_nbytes, limits).nbytes:
+            reaches = [abs(reach) for reach in side.reaches]
+            return reaches.index(max(reaches))
+    if -(-target.size // limits.profile.workgroup_size) > limits.workgroups**2:
+        return target.sizes.index(max(target.sizes))
+    return None
+
+
+def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
+    """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
+    rooms = terms.source_room_nbytes, terms.target_room_nbytes
+    if rooms == (inf, inf):
+        return True
+    return all(
+        layout.stop * width_nbytes <= room for layout, room in zip((source, target), rooms, strict=True)
+    )
+
+
+def cut_end(
+    source: Layout, target: Layout, width_nbytes: int, terms: Terms
+) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
+    """What has room for whole vectors on a side that lacks it for all, and the rest; None if that is all.
+
+    The cut takes indices off the dimension of which it takes the smallest share: mostly the last row.
+    """
+    rooms = terms.source_room_nbytes, terms.target_room_nbytes
+    side, room_nbytes = next(
+        (layout, int(room))
+        for layout, room in zip((source, target), rooms, strict=True)
+        if layout.stop * width_nbytes > room
+    )
+    missing_nbytes = side.stop * width_nbytes - room_nbytes
+    choices = []
+    for axis, (size, stride) in enumerate(zip(side.sizes, side.strides, strict=True)):
+        count = -(-missing_nbytes // (abs(stride) * width_nbytes)) if stride else size
+        choices.append((count / size, axis, count))
+    share, axis, count = min(choices, default=(1, 0, 0))  # of a scalar all
+    if share >= 1:
+        return None
+    size = side.sizes[axis]
+    bulk, end = [[range(size) for size in side.sizes] for _ in range(2)]
+    forwards = side.strides[axis] > 0
+    bulk[axis] = range(size - count) if forwards else range(count, size)
+    end[axis] = range(size - count, size) if forwards else range(count)
+    return (source.select(bulk), target.select(bulk)), (source.select(end), target.select(end))
+
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 LEAST_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins

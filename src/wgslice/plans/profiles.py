@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wgslice.plans.costs import Costs
+from wgslice.plans.costs import Costs, shipped
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.shipped import shipped
 
 __all__ = [
     "BLOCKS_EACH",
@@ -15,7 +14,6 @@ __all__ = [
     "GPU",
     "LINE_NBYTES",
     "MOST_HOST_NBYTES",
-    "MOST_PIECES",
     "MOST_PIPELINES",
     "MOST_PLACES",
     "MOST_PLANS",
@@ -201,12 +199,6 @@ MOST_UNIFORM_BUFFERS = 1024  # likewise
 # A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
 # needed: to make one takes 5 to 9 us, to touch fresh memory 1.1 us a KiB (77 ms for 64 MiB on lavapipe).
 SMALL_NBYTES = 2**16  # and padding of a new output that nobody needs to be asked about
-
-# Copies that a result may take at once, three an axis of a padded one; beyond, one axis after the other
-# takes fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
-# and 1.4, of 4 MiB 12.3 and 10.2; 27 of 0.5 MiB 2.2 and 1.6, of 8 MiB 9.7 and 9.8; 9 of 48 KiB 0.90 and
-# 0.69, of 48 MiB 32 and 36.
-MOST_PIECES = 27
 
 # A graph moves elements that the host knows there, up to so many bytes. On lavapipe, Mesa 22.3, two cores of
 # an AMD EPYC, ConstantOfShape, Expand, Unsqueeze and Concat of two such before a copy, us on the host and on

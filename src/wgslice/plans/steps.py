@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.arranging import arranged
 from wgslice.plans.costs import work_name
-from wgslice.plans.dealing import Share, deal
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.launch import Share, arranged, deal
 from wgslice.plans.profiles import Limits
 
-__all__ = ["BufferCopies", "Clear", "Dispatch", "Memory", "OnGrid", "Places", "Span", "dispatch_of", "way"]
+__all__ = [
+    "BufferCopies",
+    "Clear",
+    "Dispatch",
+    "Memory",
+    "OnGrid",
+    "Places",
+    "Span",
+    "dispatch_of",
+    "row_copies",
+    "row_sizes",
+    "way",
+]
 
 
 class Memory(IntEnum):
@@ -196,3 +208,23 @@ def dispatch_of(
         share=share,
         reason=reason,
     )
+
+
+def row_sizes(source: Layout, target: Layout) -> tuple[int, ...]:
+    """How many rows a buffer copy each is for, by dimensions; none of them where one copies everything."""
+    return () if source.is_packed and target.is_packed else target.sizes[:-1]
+
+
+def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
+    """A buffer copy of each contiguous row; of everything, where that is one."""
+    rows = [range(size) for size in row_sizes(source, target)]
+    firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
+    nbytes = prod(target.sizes[len(rows) :]) * width_nbytes
+    source_rows, target_rows = source.select(firsts), target.select(firsts)
+    return BufferCopies(in_bytes(source_rows, width_nbytes), in_bytes(target_rows, width_nbytes), nbytes)
+
+
+def in_bytes(layout: Layout, width_nbytes: int) -> Layout:
+    """The same places, counted in bytes."""
+    strides = [stride * width_nbytes for stride in layout.strides]
+    return Layout.of(layout.sizes, strides, layout.offset * width_nbytes)

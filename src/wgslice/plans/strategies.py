@@ -10,19 +10,14 @@ from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
-from wgslice.plans.choose import OTHER, Reason, Strategy, choose, compiling_seconds
+from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds
 from wgslice.plans.costs import name_of
-from wgslice.plans.estimates import Step
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.pixels import are_pixels, as_pixels, pixels_of
+from wgslice.plans.launch import are_pixels, as_pixels, is_ragged, pixels_of, wide_tile_axis
 from wgslice.plans.plan import COPY_PER_ROW
-from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem
+from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
 from wgslice.plans.profiles import FAILED
-from wgslice.plans.row_copies import row_copies, row_sizes
-from wgslice.plans.rows import is_ragged
-from wgslice.plans.splitting import cut_end
-from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
-from wgslice.plans.tiles import wide_tile_axis
+from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
 __all__ = ["COPIES", "DISPATCHES", "LEAST_NARROW_NBYTES", "LEAST_OF_BLOCKS", "dispatches"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.pixels import Pixels, pixels_of
+from wgslice.plans.launch import Pixels, pixels_of
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.blocks import (
     block_after,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wgslice.plans.dealing import Share
 from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.launch import Share
 from wgslice.plans.steps import Dispatch
 from wgslice.shaders.block_twins import edge_blocks, find_row_edges, find_sources, read_blocks
 from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, write_elements

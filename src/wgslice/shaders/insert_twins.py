@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
+from wgslice.plans.windows import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
 from wgslice.shaders.copy_twins import WORD_NBYTES
 from wgslice.shaders.memory import Flags, Observed, Words, Writes
 from wgslice.shaders.pieces import Extents, Pieces, divide, find_extents, find_pieces, taken

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wgslice.plans.dealing import Share
+from wgslice.plans.launch import Share
 from wgslice.shaders.memory import Flags, Words
 
 __all__ = [

@@ -14,7 +14,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.block_twins import pixels, shifted_rows
 from wgslice.shaders.copy_twins import narrow_ends, narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
 from wgslice.shaders.grid_twins import (

@@ -8,9 +8,8 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.grids import UNIT_GRIDS
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.pixels import pixels_of
+from wgslice.plans.launch import UNIT_GRIDS, pixels_of
 from wgslice.plans.steps import Dispatch
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import RowsDispatch
+from wgslice.plans.windows import RowsDispatch
 from wgslice.shaders.blocks import block_after, block_at, join, turn
 from wgslice.shaders.memory import Bytes, Flags, Observed, Words
 

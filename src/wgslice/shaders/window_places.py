@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.memory import Flags, Words
 from wgslice.shaders.pieces import divide, invocation_numbers
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows_steps import WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows import WindowDispatch, WindowRowsDispatch
 from wgslice.shaders.blocks import mask, mask_from, mask_of, merge_edge
 from wgslice.shaders.memory import Bytes, Flags, Observed, Words, Writes
 from wgslice.shaders.pieces import divide, find_edges, find_extents, find_pieces, taken

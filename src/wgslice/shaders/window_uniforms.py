@@ -8,7 +8,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.windows_steps import (
+from wgslice.plans.windows import (
     ElementsDispatch,
     InsertRowsDispatch,
     InsertWordsDispatch,

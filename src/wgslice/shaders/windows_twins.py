@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows_steps import ElementsDispatch, WindowDispatch
+from wgslice.plans.windows import ElementsDispatch, WindowDispatch
 from wgslice.shaders.copy_twins import WORD_NBYTES, Copied, elements_of, write_elements
 from wgslice.shaders.insert_twins import insert_rows, insert_words
 from wgslice.shaders.memory import Bytes, Observed, Trace, Writes, bound, store

@@ -17,12 +17,12 @@ from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import Operand, record, run_copy
 from wgslice.layout import Layout
-from wgslice.plans.aside import plan_anew
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.extract_windows import extract_windows_planner
-from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
+from wgslice.plans.extract import extract_windows_planner
+from wgslice.plans.gather import IndexedWindows, indexed_windows
 from wgslice.plans.plan import Planner
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.staging import plan_anew
+from wgslice.plans.windows import Windows
 from wgslice.rearrange import broadcast, reshaped
 from wgslice.tensors.placed import Placed, check_of_numbers, uploaded
 

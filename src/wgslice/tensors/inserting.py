@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from wgslice.gpu.recording import Operand, run
-from wgslice.plans.aside import plan_anew
-from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.overlaps import Insertion
+from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import Placed, uploaded
 
 __all__ = ["insert"]

@@ -10,10 +10,10 @@ from wgslice.dialects.advanced_index import AdvancedSelection
 from wgslice.dtypes import check_same_dtype
 from wgslice.gpu.recording import Operand, run_copy
 from wgslice.layout import Layout
-from wgslice.plans.indexed_windows import IndexedWindows, indexed_windows
-from wgslice.plans.insert_windows import insert_windows_planner
+from wgslice.plans.gather import IndexedWindows, indexed_windows
+from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.plan import Planner
-from wgslice.plans.windows_steps import Windows
+from wgslice.plans.windows import Windows
 from wgslice.rearrange import broadcast, without_leading_ones
 from wgslice.tensors.indices import run_windows
 from wgslice.tensors.placed import Placed, check_destination, uploaded

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, int64_of, integers
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
-from wgslice.plans.windows_steps import DROPPED, Windows
+from wgslice.plans.windows import DROPPED, Windows
 from wgslice.tensors.placed import check_of_numbers
 from wgslice.tensors.writing import as_assigned
 

@@ -14,14 +14,13 @@ from wgslice.gpu.first_look import plain_bytes_per_s
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.costs import Costs, Work
-from wgslice.plans.estimates import seconds_of
+from wgslice.plans.choose import seconds_of
+from wgslice.plans.costs import Costs, Work, shipped_for
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
-from wgslice.plans.shipped import shipped_for
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
-from wgslice.plans.windows_plan import claims_scratch
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.tuning.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from wgslice.tuning.settling import settled
 from wgslice.tuning.turns import Timed, typical

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from wgslice.layout import Layout
 from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
-from wgslice.plans.grids import GRIDS
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.launch import GRIDS
+from wgslice.plans.problem import span_of
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, dispatch_of
-from wgslice.plans.terms import span_of
-from wgslice.plans.windows_steps import WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.tuning.window_probes import WindowProbe, window_probes
 
 __all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]

@@ -10,15 +10,14 @@ import numpy as np
 from wgslice.layout import Layout
 from wgslice.plans.choose import Strategy
 from wgslice.plans.costs import windows_work
-from wgslice.plans.extract_windows import EXTRACTIONS, Extraction
-from wgslice.plans.insert_windows import INSERTIONS, Inserted
+from wgslice.plans.extract import EXTRACTIONS, Extraction
+from wgslice.plans.insert import INSERTIONS, Inserted
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.terms import Terms
-from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import DROPPED, WindowDispatch, Windows
+from wgslice.plans.windows import DROPPED, Request, WindowDispatch, Windows
 
 __all__ = ["WindowProbe", "window_probes"]
 

@@ -1,21 +1,150 @@
-"""Windows extracted element by element, or word by word: in parts where limits demand it."""
+"""What plans of extracted and of inserted windows have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import inf, prod
+from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.dealing import Share
+from wgslice.plans.choose import OTHER, Choice, Reason, Step, Strategy, choose, seconds_of
+from wgslice.plans.costs import Costs
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.profiles import Profile
-from wgslice.plans.rows import words_spanned
-from wgslice.plans.steps import Span
-from wgslice.plans.terms import span_of
-from wgslice.plans.windows_request import Request
-from wgslice.plans.windows_steps import Dimension, ElementsDispatch
+from wgslice.plans.launch import Share, words_spanned
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
+from wgslice.plans.problem import span_of
+from wgslice.plans.profiles import Limits, Profile, untrusted
+from wgslice.plans.steps import BufferCopies, Memory, Places, Span
+from wgslice.plans.window_rows import longest_row
+from wgslice.plans.windows import (
+    Dimension,
+    ElementsDispatch,
+    Request,
+    WindowDispatch,
+)
 
-__all__ = ["extracted_elements", "goes_by_words", "parts"]
+__all__ = [
+    "by_copies",
+    "claims_scratch",
+    "extracted_elements",
+    "goes_by_words",
+    "least_seconds",
+    "left_out",
+    "parts",
+    "plan_of_windows",
+    "window_copies",
+]
+
+
+def window_copies(request: Request, numbers: NDArray[np.uint32]) -> BufferCopies | str:
+    """A buffer copy of each of some windows, in order; or why some of them is not a row of whole words."""
+    windows, tensor, batch, itemsize = request.windows, request.tensor, request.batch, request.itemsize
+    row = longest_row(request)
+    if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
+        return OTHER
+    if not request.terms.buffer_copies:
+        return "a buffer has no usage COPY_SRC or COPY_DST"
+    if row.nbytes % WORD_NBYTES:
+        return f"rows of {row.nbytes} bytes, not multiples of {WORD_NBYTES}"
+    reason = row.hindrance()
+    if reason:
+        return reason
+    own = slice(row.axis + 1)
+    offsets = windows.offsets[numbers, own].astype(np.int64)
+    if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
+        return f"a window leaves the {request.tensor_name}"
+    backwards = windows.flips[numbers, None] >> np.arange(row.axis + 1, dtype=np.uint32) & np.uint32(1)
+    offsets += backwards * (np.array(windows.extents[own]) - 1)  # a window begins at its end there
+    strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
+    in_tensor = (tensor.offset + offsets @ strides) * itemsize
+    in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize
+    if ((in_tensor | in_batch) % WORD_NBYTES).any():
+        return f"a window begins inside of {WORD_NBYTES} bytes"
+    source, target = (in_batch, in_tensor) if request.inserts else (in_tensor, in_batch)
+    reason = "windows of contiguous words on both sides"
+    return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
+
+
+class Copied(Protocol):
+    """Windows that may go by a buffer copy each."""
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+
+    @property
+    def copies(self) -> BufferCopies | str:
+        """A buffer copy of each window, in their order: the last one stays; or why not."""
+
+
+R = TypeVar("R", bound=Request)
+C = TypeVar("C", bound=Copied)
+
+
+def by_copies() -> Strategy[C]:
+    """The row of a buffer copy of each window."""
+    return Strategy(COPY_PER_WINDOW, against_copies, copies_seconds, window_copies_of)
+
+
+def against_copies(request: Copied) -> Reason | None:
+    """Why windows do not go by a buffer copy each."""
+    return request.copies if isinstance(request.copies, str) else None
+
+
+def copies_seconds(request: Copied) -> float:
+    """Estimated seconds of a buffer copy of each."""
+    return seconds_of(window_copies_of(request), request.limits.profile.costs)
+
+
+def window_copies_of(request: Copied) -> Sequence[Step]:
+    """A buffer copy of each."""
+    return [] if isinstance(request.copies, str) else [request.copies]
+
+
+def least_seconds(work: str, nbytes: float, costs: Costs) -> float:
+    """Estimated seconds that a dispatch of a cost class takes at least for its bytes; inf where unknown."""
+    known = costs.works.get(work)
+    return costs.dispatch_s + nbytes / known.bytes_per_s if known else inf
+
+
+def left_out(rest: Choice, hindrance: str) -> list[Step]:
+    """The steps for windows that another strategy leaves out, and why it does."""
+    return [
+        replace(step, reason=f"{step.reason}; left out of blocks: {hindrance}")
+        for step in rest.steps
+        if isinstance(step, WindowDispatch)
+    ]
+
+
+def plan_of_windows(request: R, strategies: Sequence[Strategy[R]]) -> Plan:
+    """The plan for some windows by the strategy of the least estimated time."""
+    choice = choose(request, strategies)
+    if choice is None:
+        raise NoKernelError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
+    sides = request.tensor, request.batch
+    source, target = reversed(sides) if request.inserts else sides
+    return Plan(
+        request.batch.size * request.itemsize,
+        request.itemsize,
+        request.itemsize,
+        source,
+        target,
+        in_order(choice.steps),
+        claims_scratch(choice.steps),
+        costs=request.limits.profile.costs,
+        choice=choice,
+    )
+
+
+def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
+    """The buffer of claims that some steps need, if they do, and its bytes."""
+    claims = [step.claims for step in steps if isinstance(step, WindowDispatch) and step.claims]
+    return ((Memory.CLAIMS, max(each.span.nbytes for each in claims)),) if claims else ()
 
 
 # A dimension more, for windows that have only one: `window_words` takes two as a row.

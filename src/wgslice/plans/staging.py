@@ -9,9 +9,9 @@ from math import inf
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner, Step
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.terms import Table, Terms
 
 __all__ = ["plan_anew", "planned"]
 

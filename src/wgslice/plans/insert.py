@@ -11,11 +11,11 @@ from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Strategy, choose
 from wgslice.plans.costs import windows_work
-from wgslice.plans.extract_windows import check_tables
-from wgslice.plans.insert_bands import Band, Numbers, bands
-from wgslice.plans.insert_elements import claims_of, elements_of
-from wgslice.plans.insert_rows import (
+from wgslice.plans.extract import check_tables
+from wgslice.plans.insert_steps import (
     blocks_of,
+    claims_of,
+    elements_of,
     hindrance_of_rows,
     is_ragged,
     windows_with_room,
@@ -24,16 +24,16 @@ from wgslice.plans.insert_rows import (
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import Insertion, layers_of
 from wgslice.plans.plan import Plan, Planner, Step
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import FAILED, UNKNOWN
 from wgslice.plans.steps import BufferCopies
 from wgslice.plans.strategies import LEAST_OF_BLOCKS
-from wgslice.plans.terms import Terms
-from wgslice.plans.window_copies import window_copies
-from wgslice.plans.window_row import Row, longest_row
-from wgslice.plans.windows_plan import by_copies, least_seconds, left_out, plan_of_windows
-from wgslice.plans.windows_request import Request
+from wgslice.plans.window_plans import by_copies, least_seconds, left_out, plan_of_windows, window_copies
+from wgslice.plans.window_rows import Band, Numbers, Row, bands, longest_row
+from wgslice.plans.windows import Request
 
 __all__ = ["INSERTIONS", "Inserted", "insert_windows_planner", "plan_insert_windows"]
+
 
 TIGHT = "the input's buffer ends inside a vector of 16 bytes"
 

@@ -1,4 +1,8 @@
-"""Records: windows of one tensor, and the dispatches that copy many, with all but the buffers."""
+"""Many windows to copy: what is asked for, and the dispatches that do it, with all but the buffers.
+
+Windows lie in a *tensor*, each at offsets of its own; in a *batch* they lie one after another, of the sizes
+(B, *sizes). They are extracted from the one into the other, or inserted from the other into the one.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,28 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.layout import Layout
 from wgslice.plans.costs import windows_work
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.launch import Share, fold
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Table, Terms
+from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Memory, OnGrid, Span, way
-from wgslice.plans.terms import Table
 
 __all__ = [
     "DROPPED",
-    "BlocksDispatch",
     "Claims",
     "Dimension",
     "ElementsDispatch",
     "InsertRowsDispatch",
     "InsertWordsDispatch",
+    "Request",
     "RowsDispatch",
     "WindowDispatch",
     "WindowRowsDispatch",
     "Windows",
 ]
+
 
 DROPPED = bytes(WIDEST_NBYTES)  # fill of inserted windows whose elements outside are dropped; never read
 
@@ -239,3 +247,56 @@ class InsertWordsDispatch(RowsDispatch):
     def work(self) -> str:
         """Its class of work, by whether it takes the ends of rows alone, and whether these are mirrored."""
         return windows_work(self.kernel, self.element_nbytes, ends=self.ends, mirrored=self.mirrored)
+
+
+MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
+
+    windows: Windows
+    tensor: Layout
+    batch: Layout
+    itemsize: int
+    terms: Terms
+    inserts: bool = False  # whether the batch is the input, and the tensor the output
+
+    @property
+    def tensor_name(self) -> str:
+        """What callers call the tensor."""
+        return "output" if self.inserts else "input"
+
+    @property
+    def batch_name(self) -> str:
+        """What callers call the batch."""
+        return "input" if self.inserts else "output"
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
+
+    @property
+    def binding_nbytes(self) -> int:
+        """The largest binding, in whole blocks."""
+        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
+        return most // WIDEST_NBYTES * WIDEST_NBYTES
+
+    @property
+    def most_nbytes(self) -> int:
+        """What the largest binding holds wherever it begins, though a binding's start is aligned."""
+        return self.binding_nbytes - self.limits.binding_alignment_nbytes
+
+    @property
+    def most_invocations(self) -> int:
+        """As many as a grid has, and can be counted."""
+        limits = self.limits
+        return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
+
+    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
+        """The grid of so many invocations."""
+        profile = self.limits.profile
+        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
+        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)

@@ -15,10 +15,11 @@ from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, Indexe
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.profiles import Limits
-from wgslice.plans.windows_steps import DROPPED, Windows
+from wgslice.plans.windows import DROPPED, Windows
 from wgslice.rearrange import reshaped
 
-__all__ = ["Dimension", "IndexedWindows", "indexed_windows"]
+__all__ = ["IndexedWindows", "indexed_windows"]
+
 
 LEAST_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
 MOST_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last

@@ -1,0 +1,397 @@
+"""Launch configurations: how a kernel's work is laid out and distributed over invocations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from wgslice.arguments import MAX_RANK
+from wgslice.layout import Layout
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.profiles import (
+    LINE_NBYTES,
+    MOST_PLANS,
+    PIXEL_BLOCKS,
+    SECTOR_NBYTES,
+    TILE_NBYTES,
+    WAVE_LANES,
+    WIDE_TILE_SIDES,
+    Limits,
+    Profile,
+)
+
+__all__ = [
+    "GRIDS",
+    "MOST_BLOCKS",
+    "UNIT_GRIDS",
+    "Pixels",
+    "Share",
+    "Tiling",
+    "are_pixels",
+    "arranged",
+    "as_pixels",
+    "deal",
+    "deal_row",
+    "fold",
+    "is_ragged",
+    "pixels_of",
+    "run_nbytes",
+    "tile_axis",
+    "wide_tile_axis",
+    "words_spanned",
+]
+
+
+def run_nbytes(target: Layout, width_nbytes: int) -> int:
+    """Bytes of the elements along the last dimension."""
+    return width_nbytes * (target.sizes[-1] if target.rank else 1)
+
+
+def is_ragged(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
+    """Whether some row, of so many of the last dimensions, begins or ends inside a block."""
+    places = target.offset, prod(target.sizes[-dimensions:]), *target.strides[:-dimensions]
+    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
+
+
+def words_spanned(target: Layout, width_nbytes: int) -> int:
+    """How many words lie between the first and the last byte of a target of narrow elements."""
+    lanes = 4 // width_nbytes
+    return (target.stop - 1) // lanes - target.lowest // lanes + 1
+
+
+TILE_STEPS = (1, 2, 4)  # between source elements down the columns of tiles
+
+
+def tile_axis(source: Layout, target: Layout) -> int | None:
+    """The dimension of the source's neighbours, or of every second or fourth of them.
+
+    None where it is the target's. The nearest neighbours are taken, of equally near ones the longest.
+    """
+    if target.rank < 2 or target.strides[-1] != 1:
+        return None
+    found = [
+        (-abs(stride), size, axis)
+        for axis, (size, stride) in enumerate(zip(source.sizes, source.strides, strict=True))
+        if abs(stride) in TILE_STEPS and min(size, target.sizes[-1]) >= 2
+    ]
+    axis = max(found)[2] if found else target.rank - 1
+    nearer = axis == target.rank - 1 or 0 < abs(source.strides[-1]) <= abs(source.strides[axis])
+    return None if nearer else axis
+
+
+def wide_tile_axis(source: Layout, target: Layout, width_nbytes: int) -> int | None:
+    """That dimension, where both sides are whole vectors of 16 bytes beside it."""
+    axis = tile_axis(source, target)
+    if axis is None:
+        return None
+    lowest = source.offset + min(0, source.reaches[axis])
+    places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
+    apart = [stride for other, stride in enumerate(source.strides) if other != axis]
+    return axis if all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart)) else None
+
+
+MOST_CHANNELS = 4  # of a pixel
+LEAST_ROW_NBYTES = 64  # that hold the largest group of blocks
+MOST_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Rows of pixels: what their kernel is compiled for."""
+
+    channels: int
+    pixel_step: int  # elements from one pixel to the next in a part of the source
+    channel_step: int  # elements from one channel to the next in what is read, part after part
+    group_blocks: int  # of 16 bytes, that an invocation writes
+    parts: int  # stretches of the source that hold a group
+    part_blocks: int  # that hold what is read of a part
+    apart: bool  # whether each channel has a plane of its own in the target
+    ragged: bool  # whether some row begins or ends inside a block
+
+
+def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
+    """Two layouts whose last two dimensions are pixels and their channels, of which there may be one.
+
+    Channels that have planes of their own in the target are a dimension whose elements lie nearer to each
+    other in the source than pixels do.
+    """
+    if target.rank == 0 or target.sizes[-1] <= MOST_CHANNELS:
+        return source, target
+    inside = [
+        axis
+        for axis, (size, stride) in enumerate(zip(source.sizes[:-1], source.strides[:-1], strict=True))
+        if 1 < size <= MOST_CHANNELS and 0 < abs(stride) < abs(source.strides[-1]) <= MOST_CHANNELS
+    ]
+    if inside:
+        order = [*(axis for axis in range(target.rank) if axis != inside[0]), inside[0]]
+        return source.permuted(order), target.permuted(order)
+    keys = [*map(range, target.sizes), None]
+    return source.select(keys), target.select(keys)
+
+
+def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
+    """The last two dimensions as pixels and channels."""
+    channels = target.sizes[-1]
+    pixel_step, channel_step = source.strides[-2], source.strides[-1]
+    apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
+    group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
+    ragged = is_ragged(target, width_nbytes, dimensions=2)
+    lanes = WIDEST_NBYTES // width_nbytes  # elements a block
+    pixels = group_blocks * lanes // channels + (ragged and channels > 1)
+    reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
+    part_blocks = -(-reach // lanes)
+    if planes:
+        channel_step = part_blocks * lanes
+    parts = channels if planes else 1
+    return Pixels(channels, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged)
+
+
+def has_planes(target: Layout) -> bool:
+    """Whether each channel of a pixel lies in a plane of its own."""
+    return target.sizes[-1] > 1 and target.strides[-2] == 1
+
+
+def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
+    """Whether rows are pixels of 1 to 4 channels, near each other in the source.
+
+    Of one channel, every third element, since other steps are for other kernels.
+    """
+    nested = target.is_nested
+    source, target = as_pixels(source, target)
+    if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
+        return False
+    count, channels = target.sizes[-2:]
+    steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
+    if abs(source.strides[-2]) not in steps:
+        return False
+    pixels = pixels_of(source, target, width_nbytes)
+    if pixels.parts * pixels.part_blocks > MOST_BLOCKS:
+        return False
+    row_nbytes = count * width_nbytes
+    if has_planes(target):
+        places = target.offset, count, target.strides[-1], *target.strides[:-2]
+        whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
+        return whole and row_nbytes >= LEAST_ROW_NBYTES
+    beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
+    return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES
+
+
+UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
+GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # with the units that a lane takes, as their files say
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The tiles of a plane. A lane takes several units, each some columns or rows ahead of the one before."""
+
+    lane_shift: int  # 2**lane_shift lanes lie beside each other along the columns
+    ahead_columns: int  # from one of a lane's units to its next; one of these is 0
+    ahead_rows: int
+    column_tiles: int  # beside each other in a plane
+    row_tiles: int  # below each other
+
+    @property
+    def lanes(self) -> int:
+        """Beside each other along the columns."""
+        return 1 << self.lane_shift
+
+    @property
+    def count(self) -> int:
+        """Tiles of a plane."""
+        return self.column_tiles * self.row_tiles
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Planes of the last dimension and another, and their tiles."""
+
+    axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
+    tiling: Tiling
+    count: int  # tiles of all planes
+
+
+def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
+    """The planes and tiles of a target for a kernel that takes tiles."""
+    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    columns = run_nbytes(target, width_nbytes) // unit_nbytes
+    along = kernel is Kernel.SHIFTED_GRID
+    return find_grid(
+        target.sizes[:-1], columns, unit_nbytes, GRIDS[kernel], profile.workgroup_size, along=along
+    )
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def find_grid(
+    outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
+) -> Grid:
+    """The grid that takes the fewest workgroups, and whose waves touch the fewest sectors beside their own.
+
+    Lanes beside each other touch half a cache line where they can. `along` says that a lane's units must lie
+    along the columns. The later of equally good dimensions is taken, since it is the nearest in memory.
+    """
+    grids = []
+    for axis in range(len(outer) - 1, -1, -1) if outer else [-1]:
+        rows = outer[axis] if outer else 1
+        planes = prod(outer) // rows
+        for run, tiling in tilings(columns, rows, unit_nbytes, each, workgroup_size, along=along):
+            count = planes * tiling.count
+            grids.append((count * (1 + SECTOR_NBYTES / (run * unit_nbytes)), Grid(axis, tiling, count)))
+    return min(grids, key=lambda grid: grid[0])[1]
+
+
+def tilings(
+    columns: int, rows: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
+) -> Iterator[tuple[int, Tiling]]:
+    """Tiles of a plane, each with the units beside each other that a wave takes at once of a row."""
+    most = workgroup_size.bit_length() - 1
+    enough = max(columns - 1, 0).bit_length()  # lanes for all columns
+    for shift in range(min(most, enough, (LINE_NBYTES // unit_nbytes).bit_length() - 1), most + 1):
+        lanes, below = 1 << shift, workgroup_size >> shift
+        for ahead_columns, ahead_rows in ((lanes, 0), *([] if along else [(0, below)])):
+            width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
+            run = lanes * each if ahead_columns and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
+            tiling = Tiling(shift, ahead_columns, ahead_rows, tiles(columns, width), tiles(rows, height))
+            yield max(min(run, columns), 1), tiling
+
+
+def tiles(size: int, side: int) -> int:
+    """Tiles that cover a dimension, one at least."""
+    return max(-(-size // side), 1)
+
+
+def arranged(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
+) -> tuple[Layout, Layout]:
+    """The same copy, index by index in another order."""
+    apart = kernel.unit_nbytes(width_nbytes) > width_nbytes and target.strides[-1:] != (1,)
+    if (kernel.deals_rows and target.rank == 0) or apart:
+        source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
+    if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
+        source, target = as_pixels(source, target)
+    if kernel in GRIDS:
+        missing = [None] * (2 - target.rank)  # dimensions of a plane
+        source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
+        axis = grid_of(kernel, target, width_nbytes, profile).axis
+        source, target = (before_last(layout, axis) for layout in (source, target))
+    if kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+        found = tile_axis(source, target)
+        assert found is not None
+        source, target = (before_last(layout, found) for layout in (source, target))
+    if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
+        keys = [range(size) for size in source.sizes]
+        keys[-2] = keys[-2][::-1]
+        source, target = source.select(keys), target.select(keys)
+    return source, target
+
+
+def before_last(layout: Layout, axis: int) -> Layout:
+    """The same places with a dimension moved before the last one."""
+    others = [other for other in range(layout.rank - 1) if other != axis]
+    return layout.permuted([*others, axis, layout.rank - 1])
+
+
+END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
+
+
+@dataclass(frozen=True)
+class Share:
+    """How a kernel deals its work."""
+
+    count: int  # rows, where rows are dealt; tiles; otherwise all units: elements or words
+    paired: bool  # whether a row is the last two dimensions
+    pieces: int  # invocations a row; 1 where rows are not dealt
+    each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
+    contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
+    workgroup_size: int  # invocations
+    workgroups: tuple[int, int, int]  # the grid
+    tiling: Tiling | None = None  # of planes, for kernels that take tiles of them
+
+
+def count_tiles(target: Layout, axis: int, rows: int, side: int) -> tuple[int, int, int]:
+    """Tiles of the last dimension and so many rows of another, over all others; along and down these two."""
+    across, down = -(-target.sizes[-1] // side), -(-rows // side)
+    return target.size // target.sizes[-1] // target.sizes[axis] * across * down, across, down
+
+
+def deal(
+    kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
+) -> Share:
+    """Deal a copy to the invocations of a kernel; `paired` says whether a row is the last two dimensions."""
+    profile = limits.profile
+    if kernel in GRIDS:
+        return deal_tiles(kernel, target, width_nbytes, limits)
+    if kernel is Kernel.WIDE_TILES:
+        return deal_wide_tiles(source, target, width_nbytes, limits)
+    if kernel is Kernel.PIXELS:
+        return deal_pixels(source, target, width_nbytes, limits)
+    if kernel.deals_rows:
+        *outer, size = target.sizes
+        if paired:
+            size *= outer.pop()
+        count = prod(outer)
+        if kernel in END_PIECES:
+            pieces, each = END_PIECES[kernel], 1
+        else:
+            pieces, each = deal_row(kernel, size, width_nbytes, profile)
+        invocations = count * pieces
+    elif kernel is Kernel.TILES:
+        pieces, each = 1, TILE_NBYTES // width_nbytes
+        count, _, _ = count_tiles(target, target.rank - 2, target.sizes[-2], each)
+        invocations = count * profile.workgroup_size
+    else:
+        count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
+        pieces, each = 1, profile.run_words if kernel is Kernel.NARROW_RUNS else 1
+        invocations = -(-count // each)
+    groups = -(-invocations // profile.workgroup_size)
+    grid = *fold(groups, limits), 1
+    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+
+def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Tiles of the planes of the last two dimensions, one a workgroup."""
+    grid = grid_of(kernel, target, width_nbytes, limits.profile)
+    assert grid.axis == target.rank - 2
+    tiling, size = grid.tiling, limits.profile.workgroup_size
+    workgroups = *fold(grid.count, limits), 1
+    return Share(grid.count, False, tiling.column_tiles, GRIDS[kernel], False, size, workgroups, tiling)
+
+
+def deal_wide_tiles(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Square tiles of the last two dimensions, one a workgroup."""
+    side, size = WIDE_TILE_SIDES[width_nbytes], limits.profile.workgroup_size
+    count, across, down = count_tiles(target, target.rank - 2, abs(source.reaches[-2]) + 1, side)
+    tiling = Tiling(0, 0, 0, across, down)
+    return Share(count, False, across, side, False, size, (*fold(count, limits), 1), tiling)
+
+
+def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Groups of pixels of the last two dimensions, one an invocation."""
+    *outer, count, channels = target.sizes
+    profile = limits.profile
+    blocks = count * channels * width_nbytes // WIDEST_NBYTES
+    each = pixels_of(source, target, width_nbytes).group_blocks
+    pieces = -(-blocks // each)
+    rows = prod(outer)
+    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
+    return Share(rows, True, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+
+def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
+    """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
+    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    lanes = unit_nbytes // width_nbytes
+    least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
+    words_each = profile.narrow_words_each if kernel is Kernel.NARROW_ROWS else profile.words_each
+    choices = [words * 4 // unit_nbytes for words in words_each]
+    if unit_nbytes == WIDEST_NBYTES:
+        choices = [profile.blocks_each]
+    each = max([1, *(units for units in choices if units <= least // profile.least_pieces)])
+    return -(-most // each), each
+
+
+def fold(groups: int, limits: Limits) -> tuple[int, int]:
+    """Two dimensions of a grid for so many workgroups, the second as small as can be."""
+    second = -(-groups // limits.workgroups)
+    return -(-groups // second), second
