@@ -18,7 +18,7 @@ SOURCE = Path(wgslice.__file__).parent
 
 # From the bottom up. A module imports from its own folder and from the layers below.
 LAYERS = [
-    ["errors", "dtypes", "arguments", "dask", "layout", "rearrange", "version"],
+    ["errors", "dtypes", "arguments", "dask", "layout", "layout_rules", "rearrange", "version"],
     ["dialects"],
     ["plans"],
     ["shaders"],
