@@ -163,7 +163,7 @@ def test_the_explained_plan_is_the_object_that_runs(
 
 @pytest.mark.every_adapter
 def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
-    found = compare_constants(device)
+    found = next(filter(None, (compare_constants(device) for _ in range(50))))  # a busy machine gives none
     assert found.keys() == set(COMPARED)
     assert 1e-9 < found["copy_s"] < 1e-2
     assert 1e6 < found["shader_bytes_per_s"] < 1e13
@@ -188,6 +188,19 @@ def test_plans_choose_by_what_a_comparison_found(
     labels = [CONSTANTS[name][0] for name, factor in factors.items() if factor != 1.0]
     assert ", on this machine " in plan
     assert all(f"{label} x " in plan for label in labels)
+
+
+@pytest.mark.parametrize("limit", [{"binding_nbytes": 2**19}, {"workgroups": 4}], ids=str)
+def test_small_limits_leave_the_shipped_cost_model(
+    device: wg.Device, comparing: Comparing, kept: Path, monkeypatch: pytest.MonkeyPatch, limit: Any
+) -> None:
+    monkeypatch.setattr("wgslice.calibration.calibrate.compare_constants", compare_constants)
+    limits = replace(device.limits, **limit)
+    monkeypatch.setattr(device, "limits", limits)
+    calibrate.calibrate(device)
+    assert device.limits is limits
+    assert calibrate.compared == {}
+    assert not list(kept.glob("*.json"))
 
 
 def test_a_machine_is_compared_once(comparing: Comparing, kept: Path) -> None:

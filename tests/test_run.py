@@ -188,6 +188,30 @@ def test_tests_run_and_are_reported_where_types_fail(
     assert run(run_script, monkeypatch, "lint") == mypy
 
 
+def test_newest_packages_leave_no_stamp_of_the_lock_file(
+    run_script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(run_script, "VENV", tmp_path)
+    installed: list[list[str]] = []
+
+    def install_into(venv: Path, stamp: str, content: str, arguments: list[str], what: str) -> bool:
+        installed.append(arguments)
+        (venv / stamp).write_text(content)
+        return True
+
+    monkeypatch.setattr(run_script, "install_into", install_into)
+    run_script.install("test-all")
+    run_script.install("test")  # covered
+    assert len(installed) == 1
+    for _ in range(2):
+        run_script.install("test", newest=True)
+        assert "--upgrade" in installed[-1]
+        assert not (tmp_path / "installed-test-all").exists()
+    run_script.install("test")
+    assert len(installed) == 4
+    assert "--constraint" in installed[-1]
+
+
 def test_each_large_package_has_its_marker() -> None:
     everything = PYPROJECT["project"]["optional-dependencies"]["test-all"]
     markers = [line.partition(":")[0] for line in PYPROJECT["tool"]["pytest"]["ini_options"]["markers"]]

@@ -13,6 +13,7 @@ from time import perf_counter
 from wgslice.calibration.constants import with_constants
 from wgslice.calibration.measure import compare_constants
 from wgslice.calibration.store import VARIABLE, Machine, NoFolderError, Record, find, find_compared, keep
+from wgslice.errors import OutOfDeviceMemory
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, shipped_profile
 from wgslice.plans.profiles import Profile
@@ -31,9 +32,14 @@ def calibrate(device: Device) -> None:
     found = kept_record(adapter)
     record = found[0] if found else None
     if record is None and adapter.software and not os.environ.get(VARIABLE):
-        record = compared[Machine.of(adapter)] = recorded(adapter, lambda: compare_constants(device))
-        with suppress(NoFolderError, OSError):
-            keep(record)
+        with suppress(OutOfDeviceMemory):
+            record = recorded(adapter, lambda: compare_constants(device))
+        if record is not None and not record.constants:
+            record = None
+        if record is not None:
+            compared[Machine.of(adapter)] = record
+            with suppress(NoFolderError, OSError):
+                keep(record)
     if record is not None:
         profile = calibrated_profile(adapter, record)
         device.update_limits(lambda limits: replace(limits, profile=profile))

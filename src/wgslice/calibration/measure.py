@@ -22,14 +22,28 @@ LEAST_S = 1e-9  # of any difference of two timings, so that noise makes nothing 
 
 # A comparison: at most MOST_S beyond the compilation of one pipeline, on a machine that others may use too.
 COMPARED_NBYTES, COMPARED_ROUNDS, PAUSE_S, MOST_S = 2**20, 5, 0.003, 0.03
+LEAST_ROUNDS = 2  # of fewer, the best one does not tell noise from the machine
 
 TUNED_ROUNDS = 24
 TUNED_NBYTES = {True: 2**23, False: 2**27}  # on software adapters, whose caches are small; on GPUs
 
 
 def compare_constants(device: Device) -> dict[str, float]:
-    """Measure the constants that are compared when a device is made."""
-    return measure(device, COMPARED, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
+    """Measure the constants that are compared when a device is made.
+
+    Empty where the limits of the device do not hold the copies, or where a busy machine leaves no time for
+    LEAST_ROUNDS or makes a difference of two timings vanish.
+    """
+    limits = device.limits
+    workgroups = shader_step(COMPARED_NBYTES, limits).share.workgroups
+    if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
+        return {}
+    found = measure(device, COMPARED, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
+    vanished = found and (
+        found["copy_s"] * (MANY_COPIES - 1) <= LEAST_S
+        or found["shader_bytes_per_s"] * LEAST_S >= COMPARED_NBYTES - ROW_NBYTES
+    )
+    return {} if vanished else found
 
 
 def measure_constants(device: Device, report: Callable[[float, str], None]) -> dict[str, float]:
@@ -48,7 +62,10 @@ def measure(
     most_s: float = inf,
     report: Callable[[float, str], None] = lambda _, __: None,
 ) -> dict[str, float]:
-    """Time copies of up to `nbytes` in rounds, of which `most_s` may leave out the last ones."""
+    """Time copies of up to `nbytes` in rounds, of which `most_s` may leave out the last ones.
+
+    Returns nothing where it leaves fewer than LEAST_ROUNDS.
+    """
     steps: dict[str, Step] = {
         "large dispatch": shader_step(nbytes, device.limits),
         "small dispatch": shader_step(0, device.limits),
@@ -67,6 +84,8 @@ def measure(
         spent_s = perf_counter() - begun
         if number:
             if spent_s * (number + 1) / number + pause_s > most_s:
+                if number < LEAST_ROUNDS:
+                    return {}
                 break
             sleep(pause_s)
         for name, plan in plans.items():

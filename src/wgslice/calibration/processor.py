@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,10 @@ INFORMATION = Path("/proc/cpuinfo")  # of Linux
 @cache
 def processor() -> str:
     """The processor's name, or as much of it as the system tells."""
-    return system_name() or platform.processor() or platform.machine()
+    name = ""
+    with suppress(OSError):  # such as of a file that may not be read
+        name = system_name()
+    return name or platform.processor() or platform.machine()
 
 
 def system_name() -> str:

@@ -157,8 +157,8 @@ class Device:
         with process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
             if device is None:
-                device = cls(wgpu_device)
                 devices_in_use.add(wgpu_device)
+                device = cls(wgpu_device)
                 setattr(wgpu_device, WRAPPED, device)  # so that both live equally long
                 return device
         device.check_not_lost()
@@ -169,7 +169,7 @@ class Device:
 
         Parameters
         ----------
-        descriptor : Slice1, Slice, SliceGrad or ExtractWindows
+        descriptor : Slice1, Slice, SliceGrad, ExtractWindows or InsertWindows
             What to compute.
 
         Returns
