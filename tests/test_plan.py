@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from costing import ENDS, preferring
 from helpers import WIDTHS, elements_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import Case, cases
 
@@ -93,6 +93,8 @@ def sides_of_rows(draw: st.DrawFn) -> tuple[Layout, Layout]:
 
 
 @given(sides_of_rows(), st.sampled_from(WIDTHS))
+@example((Layout.of((3, 8), (12, 1), 4), Layout.of((3, 8), (8, 1), 8)), 1)
+@example((Layout.of((2, 8), (-16, 1), 24), Layout.of((2, 8), (10, 1), 2)), 2)
 def test_a_widened_copy_moves_the_same_bytes(sides: tuple[Layout, Layout], itemsize: int) -> None:
     def pairs(source: Layout, target: Layout, width: int) -> list[tuple[int, int]]:
         """Each byte of the source, and where it goes."""
