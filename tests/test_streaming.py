@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
-from zarr.storage import LocalStore, LoggingStore, MemoryStore
+from zarr.storage import FsspecStore, LocalStore, LoggingStore, MemoryStore
 
 import wgslice as wg
 from wgslice.streaming.pages import fetch, mapped, release, runs
@@ -310,10 +310,16 @@ def test_a_store_opened_twice_is_refused_as_out(tmp_path: Path, monkeypatch: pyt
     zarr.create_array(in_memory, name="a", data=CUBE[0])
     zarr.create_array(tmp_path / "group" / "a", data=CUBE[0])
     zarr.create_array(tmp_path / "group" / "b", data=CUBE[0])
+    by_url = FsspecStore.from_url((tmp_path / "group").as_uri())
+    (tmp_path / "linked").symlink_to(tmp_path / "group")
+    (tmp_path / "group" / "linked").symlink_to(tmp_path / "group" / "a")
     pairs = [
         (zarr.open_array(in_memory.with_read_only(True), path="a"), zarr.open_array(in_memory, path="a")),
         (zarr.open_array("group/a", mode="r"), zarr.open_array(tmp_path / "group", path="a")),
         (zarr.open_array("group/a", mode="r"), zarr.open_array(LoggingStore(LocalStore("group")), path="a")),
+        (zarr.open_array("group/a", mode="r"), zarr.open_array(by_url, path="a")),
+        (zarr.open_array("linked/a", mode="r"), zarr.open_array(by_url, path="a")),
+        (zarr.open_array("group/linked", mode="r"), zarr.open_array("group/a")),
     ]
     for source, out in pairs:
         with pytest.raises(ValueError, match="stream: out overlaps the source"):
@@ -325,6 +331,47 @@ def test_a_store_opened_twice_is_refused_as_out(tmp_path: Path, monkeypatch: pyt
     copy = zarr.create_array(MemoryStore(), name="a", data=CUBE[0])
     wg.stream(pairs[0][0], np.s_[::-1], copy)
     check_same(np.asarray(copy[:]), CUBE[0, ::-1].copy())
+
+
+def test_views_of_a_tensor_take_disjoint_elements_only(device: wg.Device) -> None:
+    tensor = wg.asarray(CUBE[0], device=device)
+    for source, key, out in [
+        (tensor, np.s_[::-1], tensor[:]),
+        (tensor[:9], np.s_[::-1], tensor[8:17]),
+        (tensor.view(np.int32), ..., wg.from_buffer(tensor.buffer, tensor.shape, np.int32)),
+    ]:
+        with pytest.raises(ValueError, match="stream: out overlaps the source in memory"):
+            wg.stream(source, key, out)
+    check_same(tensor.numpy(), CUBE[0])
+    wg.stream(tensor[:8], np.s_[::-1], tensor[8:16])
+    check_same(tensor[8:16].numpy(), CUBE[0, 7::-1].copy())
+    other = wg.empty(CUBE[0].shape, CUBE.dtype, device=device)
+    check_same(wg.stream(tensor[:], np.s_[::-1], other).numpy(), tensor.numpy()[::-1].copy())
+
+
+class File(NamedTuple):
+    """What of h5py's is asked of a dataset's file."""
+
+    filename: str
+
+
+class Dataset(Blocks):
+    """What of h5py's is asked of a dataset; its `id` is equal for all handles of one dataset."""
+
+    def __init__(self, array: NDArray[Any], number: int) -> None:
+        super().__init__(array, None)
+        self.id = number
+        self.file = File("cubes.h5")
+
+
+def test_a_dataset_of_hdf5_looked_up_twice_is_refused_as_out() -> None:
+    array = CUBE[0].copy()
+    with pytest.raises(ValueError, match="stream: out overlaps the source"):
+        wg.stream(Dataset(array, 1), np.s_[::-1], Dataset(array, 1))
+    check_same(array, CUBE[0])
+    other = Dataset(np.zeros_like(array), 2)
+    wg.stream(Dataset(array, 1), np.s_[::-1], other)
+    check_same(other.array, CUBE[0, ::-1].copy())
 
 
 def test_tensors_that_cannot_be_written_are_refused(device: wg.Device) -> None:

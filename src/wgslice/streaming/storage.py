@@ -1,4 +1,4 @@
-"""Whether two arrays share memory, a file or a store, whichever handles they were opened by."""
+"""Whether two arrays share memory, a buffer, a file or a store, whichever handles they were opened by."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.streaming.pages import mapping, place_in, runs
+from wgslice.tensors.tensor import Tensor
 
 __all__ = ["share_storage"]
 
@@ -28,9 +28,9 @@ def share_storage(one: Any, other: Any) -> bool:
     """Return whether bytes of one array lie in the other, between the first and the last byte of each."""
     if one is other:
         return True
-    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
-        location = zarr_location(one)
-        return location is not None and location == zarr_location(other)
+    if not (isinstance(one, np.ndarray | Tensor) and isinstance(other, np.ndarray | Tensor)):
+        location = stored_at(one)
+        return location is not None and location == stored_at(other)
     if np.may_share_memory(one, other):
         return True
     first, second = file_range(one), file_range(other)
@@ -39,7 +39,7 @@ def share_storage(one: Any, other: Any) -> bool:
     return same_file(first.path, second.path)
 
 
-def file_range(array: NDArray[Any]) -> FileRange | None:
+def file_range(array: Any) -> FileRange | None:
     """The bytes of a file that a part of a memory map spans; None for other arrays."""
     whole = mapping(array)
     if whole is None or whole.filename is None or not array.size:
@@ -59,6 +59,13 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
     return os.path.realpath(one) == os.path.realpath(other)
 
 
+def stored_at(array: Any) -> object:
+    """Where an array of Zarr or HDF5 is stored, equal for all of its handles; None for other arrays."""
+    if hasattr(getattr(array, "file", None), "filename"):
+        return array.id  # HDF5's own, equal through links and files that are opened twice
+    return zarr_location(array)
+
+
 def zarr_location(array: Any) -> tuple[Any, str] | None:
     """The file system and the path of a Zarr array, equal for all of its handles; None for other arrays."""
     path = getattr(array, "store_path", None)
@@ -67,8 +74,16 @@ def zarr_location(array: Any) -> tuple[Any, str] | None:
     store = path.store
     while hasattr(store, "_store"):  # wrappers, such as one that logs
         store = store._store
-    place = getattr(store, "root", None) or getattr(store, "path", None)  # of folders; archives and others
-    if isinstance(place, os.PathLike):
-        place = os.path.realpath(place)
-    # The text of a store without a place, in memory, names the dictionary that it keeps its chunks in.
-    return getattr(store, "fs", None), f"{place or store}/{path.path}".rstrip("/")
+    root = getattr(store, "root", None) or getattr(store, "path", None)  # of folders; archives and others
+    # The text of a store without a root, in memory, names the dictionary that it keeps its chunks in.
+    place = f"{root or store}/{path.path}".rstrip("/")
+    file_system = getattr(store, "fs", None)
+    if isinstance(root, os.PathLike) or is_local(file_system):
+        return None, os.path.realpath(place)
+    return file_system, place
+
+
+def is_local(file_system: Any) -> bool:
+    """Return whether a file system of fsspec is that of this machine."""
+    protocol = getattr(file_system, "protocol", ())
+    return "file" in ([protocol] if isinstance(protocol, str) else protocol)
