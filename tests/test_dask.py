@@ -272,6 +272,36 @@ print(wg.asarray([3, 1]).numpy(), dask.array.dispatch.concatenate_lookup, dask._
     assert done.stdout.splitlines() == [f"[3 1] {{}} [{str(tmp_path / 'dask')!r}]"], done.stderr
 
 
+@on_one_adapter
+def test_a_tensor_made_while_dask_is_imported_is_registered_later(device: wg.Device, tmp_path: Path) -> None:
+    """By a package of the same name, which makes a tensor before it has the names to register with."""
+    package = tmp_path / "dask" / "array"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    half_imported = "import wgslice as wg\nwg.asarray([3, 1])\n"
+    (package / "__init__.py").write_text(f"{half_imported}known = []\nimport dask.array.dispatch\n", "utf-8")
+    (package / "chunk_types.py").write_text(
+        "from dask.array import known\nregister_chunk_type = known.append\n", "utf-8"
+    )
+    (package / "dispatch.py").write_text(
+        "from types import SimpleNamespace\nfrom dask.array import known\n"
+        "to_numpy_dispatch = SimpleNamespace(register=lambda kind, _: known.append(kind))\n",
+        "utf-8",
+    )
+    program = """
+import dask.array
+import wgslice as wg
+print(dask.array.known)
+for _ in range(2):
+    wg.asarray([3, 1])[::-1]
+print([kind is wg.Tensor for kind in dask.array.known])
+"""
+    done = run_python(
+        program, WGSLICE_ADAPTER=str(device.adapter), PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])
+    )
+    assert done.stdout.splitlines() == ["[]", "[True, True]"], done.stderr
+
+
 def test_chunks_of_rank_0_are_known_as_tensors(device: wg.Device) -> None:
     array = numbered((6, 9), "uint8")
     x: Any = da.from_array(array, chunks=(2, 4)).map_blocks(wg.asarray)

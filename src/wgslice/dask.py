@@ -19,13 +19,15 @@ registered: set[type] = set()
 
 
 def register(kind: type) -> bool:
-    """Register a type of tensors with `dask.array` if that is imported; return whether this call did so.
+    """Register a type of tensors with `dask.array` once that is imported; return whether this call did so.
 
     Never raises: an older Dask lacks some of these names, and tensors do not depend on Dask.
     """
-    if kind in registered or "dask.array" not in sys.modules:
+    if kind in registered:
         return False
-    registered.add(kind)
+    dask = sys.modules.get("dask")
+    if dask is None or "array" not in vars(dask):  # a package has a module once all of that is imported
+        return False
     with suppress(Exception):
         from dask.array.chunk_types import register_chunk_type
 
@@ -34,6 +36,7 @@ def register(kind: type) -> bool:
         from dask.array.dispatch import to_numpy_dispatch
 
         to_numpy_dispatch.register(kind, elements)  # for `to_backend("numpy")`
+    registered.add(kind)
     return True
 
 

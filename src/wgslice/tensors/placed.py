@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.dask import register
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer
@@ -99,7 +98,7 @@ class Placed(Shaped):
     flags: Flags = WRITEABLE
 
     def __post_init__(self) -> None:
-        register(type(self))
+        """Do nothing: Dask meets tensors only, and they do more."""
 
     @property
     def bound_layout(self) -> BoundLayout:

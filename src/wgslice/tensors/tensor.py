@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from wgslice.arguments import check_row_major, checked_shape, distinct_axes, integer, integers
-from wgslice.dask import token
+from wgslice.dask import register, token
 from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
 from wgslice.dialects.numpy_index import basic_index, numpy_shape
 from wgslice.dialects.selection import Selection
@@ -74,6 +74,9 @@ class Tensor(Uncomputed, Placed):
     """
 
     __slots__ = ("__weakref__",)
+
+    def __post_init__(self) -> None:
+        register(Tensor)
 
     def __getitem__(self, key: Any) -> Tensor:
         """Take a part as NumPy does, with its errors, or by a selection in another notation.
