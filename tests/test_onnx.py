@@ -658,6 +658,33 @@ def test_outputs_without_a_declared_shape_run(device: wg.Device, undeclared: str
     assert model.SerializeToString(deterministic=True) == before
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_weights_are_checked_one_by_one(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, declared: bool
+) -> None:
+    """ONNX's checker copies all that it is given, which for a model would be all weights at once."""
+    weights = {name: np.arange(1000, dtype=np.float32) for name in ("w0", "w1")}
+    nodes = [helper.make_node("Concat", ["x", *weights], ["y"], axis=0)]
+    model = model_of(nodes, {"x": (1, (2,))}, {"y": 1}, weights)
+    if not declared:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    nbytes: list[int] = []
+    check_model = onnx.checker.check_model
+
+    def checked(given: onnx.ModelProto) -> None:
+        nbytes.append(given.ByteSize())
+        check_model(given)
+
+    monkeypatch.setattr(onnx.checker, "check_model", checked)
+    x = np.arange(2, dtype=np.float32)
+    check_same(backend.run_model(model, [x], device)[0], np.concatenate([x, *weights.values()]))
+    assert max(nbytes) < 1000
+    model.graph.initializer[1].raw_data = b""
+    with pytest.raises(onnx.checker.ValidationError, match="w1"):
+        backend.prepare(model, device)
+    assert not backend.is_compatible(model)
+
+
 def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_path: Path) -> None:
     """As ONNX Runtime's backend takes them too."""
     nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]

@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError as error:
     message = "wgslice.onnx needs the package onnx, the extra `onnx` of wgslice: pip install onnx"
     raise ModuleNotFoundError(message, name=error.name) from None
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
 from wgslice.arguments import integer
@@ -216,30 +216,34 @@ def checked(model: Model) -> onnx.ModelProto:
     """A model, read from where it is, of operators that run here, and by ONNX's rules."""
     read = loaded(model)
     trace(read.graph.node, origins_given(read.graph))
-    onnx.checker.check_model(with_output_shapes(read))
+    onnx.checker.check_model(without_weights(read))
+    for tensor in read.graph.initializer:
+        onnx.checker.check_tensor(tensor)
     return read
 
 
-def with_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A model to check: one whose outputs say no shape is copied, and the copy says one.
+def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a model to check: its initializers have no elements, and every output says a shape.
 
-    ONNX's checker asks for a shape of each output, ONNX's reference implementation and this backend do not.
+    The checker would copy all weights twice. It asks for a shape of each output, which ONNX's reference
+    implementation and this backend do not.
     """
-    shapeless = [
-        number
-        for number, value in enumerate(model.graph.output)
-        if value.type.WhichOneof("value") in (None, "tensor_type")
-        and not value.type.tensor_type.HasField("shape")
+    hollow = [
+        onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0])
+        for tensor in model.graph.initializer
     ]
-    if not shapeless:
-        return model
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
-    for number in shapeless:
-        declared = copied.graph.output[number].type.tensor_type
-        declared.elem_type = declared.elem_type or onnx.TensorProto.FLOAT
-        declared.shape.SetInParent()
+    copied = onnx.ModelProto(**{**fields(model), "graph": {**fields(model.graph), "initializer": hollow}})
+    for value in copied.graph.output:
+        declared = value.type.tensor_type
+        if value.type.WhichOneof("value") in (None, "tensor_type") and not declared.HasField("shape"):
+            declared.elem_type = declared.elem_type or onnx.TensorProto.FLOAT
+            declared.shape.SetInParent()
     return copied
+
+
+def fields(message: Message) -> dict[str, Any]:
+    """The fields that a message has, by their names."""
+    return {field.name: value for field, value in message.ListFields()}
 
 
 def loaded(model: Model) -> onnx.ModelProto:
