@@ -247,7 +247,7 @@ def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], pr
     def against(row: int, begin: int, distance: int) -> str:
         choice = planned(Layout.of((99, row), (distance, 1), begin), 1, profile).choice
         assert choice is not None
-        return next((each.text for each in choice.rejected if each.strategy.name == "wide_rows"), "")
+        return next((each.text for each in choice.rejected if each.name == "wide_rows"), "")
 
     named = [place in against(*places) for place in PLACES]
     assert any(named) == bool(against(*places))

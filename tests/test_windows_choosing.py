@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,10 +19,10 @@ from bench.probes import probes
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import inserted_windows
-from wgslice.plans.choose import seconds_of
+from wgslice.plans.choose import Strategy, seconds_of
 from wgslice.plans.costs import Work, shipped
-from wgslice.plans.extract import extract_windows_planner, plan_extract_windows
-from wgslice.plans.insert import insert_windows_planner, plan_insert_windows
+from wgslice.plans.extract import EXTRACTIONS, extract_windows_planner, plan_extract_windows
+from wgslice.plans.insert import INSERTIONS, insert_windows_planner, plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import Insertion, insertion_of
 from wgslice.plans.plan import Plan
@@ -118,28 +119,49 @@ def test_a_printed_plan_says_what_windows_take_and_what_the_next_way_would() -> 
     assert plan.rejected == ()
 
 
+def counted(strategies: Sequence[Strategy[Any]], calls: list[str]) -> list[Strategy[Any]]:
+    """The same strategies, which note by their names that they are asked."""
+
+    def asked(name: str, function: Callable[[Any], Any], problem: Any) -> Any:
+        calls.append(name)
+        return function(problem)
+
+    return [
+        Strategy(name, *(partial(asked, name, each) for each in functions)) for name, *functions in strategies
+    ]
+
+
+@pytest.mark.parametrize(("count", "rows_apart"), [(50, 1), (10**6, 3)], ids=["overlapping", "a million"])
 @pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
-def test_printing_a_plan_of_windows_builds_no_strategy(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printing_a_plan_of_windows_asks_no_strategy(
+    on_gpu: bool, count: int, rows_apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of extracted windows and of inserted ones, also where offsets are packed or copied first."""
-    offsets = np.stack([np.arange(50), np.arange(50) * 3], 1)
-    image, batch = wg.TensorDesc("u1", (99, 300)), wg.TensorDesc("u1", (50, 3, 64))
-    given: Any = wg.TensorDesc("i4", (50, 2)) if on_gpu else offsets
+    calls: list[str] = []
+    for name, strategies in (("extract.EXTRACTIONS", EXTRACTIONS), ("insert.INSERTIONS", INSERTIONS)):
+        monkeypatch.setattr(f"wgslice.plans.{name}", counted(strategies, calls))
+    offsets = np.stack([np.arange(count) * rows_apart, np.arange(count) % 200], 1)
+    image = wg.TensorDesc("u1", (count * rows_apart + 2, 300))
+    batch = wg.TensorDesc("u1", (count, 3, 64))
+    given: Any = wg.TensorDesc("i4", (count, 2)) if on_gpu else offsets
     windows = wg.ExtractWindows(image, batch, given, (3, 64)).windows
     insertion = wg.InsertWindows(batch, image, given, overlap="last").insertion
     limits = Limits(2**30, 32, 2**16, CPU)
-    plans = []
-    for table in (Layout.packed((50, 2)), Layout.of((50, 2), (4, 2))):
+    for table in (Layout.packed((count, 2)), Layout.of((count, 2), (4, 2))):
         for shared in (False, True):
             for planner, sides in (
                 (extract_windows_planner(windows), (image, batch)),
                 (insert_windows_planner(insertion), (batch, image)),
             ):
                 terms = Terms(limits, shared=shared, table=Table(table, 4) if on_gpu else None)
-                plans.append((shared, plan_anew(planner, sides[0].layout, sides[1].layout, 1, terms)))
-    monkeypatch.setattr("wgslice.plans.choose.bounded", lambda *_: pytest.fail("planned again"))
-    for shared, plan in plans:
-        assert on_gpu or bool(plan.others) != shared
-        assert ("considered: " in str(plan)) == bool(plan.others)
+                plan = plan_anew(planner, sides[0].layout, sides[1].layout, 1, terms)
+                assert set(calls) > {each.name for each in plan.others}
+                calls.clear()
+                assert on_gpu or bool(plan.others) != shared
+                with monkeypatch.context() as patched:
+                    patched.setattr("wgslice.plans.choose.bounded", lambda *_: pytest.fail("planned again"))
+                    assert ("considered: " in str(plan)) == bool(plan.others)
+                assert calls == []
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -94,9 +94,9 @@ class Estimate(NamedTuple):
 class Rejected(NamedTuple):
     """A strategy that is not applicable to a problem."""
 
-    strategy: Strategy[Any]
+    name: str
     reason: Reason
-    problem: Any
+    seconds: float  # its lower bound
 
     @property
     def text(self) -> str:
@@ -119,8 +119,8 @@ class Choice(NamedTuple):
         """Names of strategies that might be faster but are not applicable, by the reason."""
         found: dict[str, list[str]] = {}
         for each in self.rejected:
-            if each.reason is UNKNOWN or each.strategy.lower_bound(each.problem) < self.seconds:
-                found.setdefault(each.text, []).append(each.strategy.name)
+            if each.reason is UNKNOWN or each.seconds < self.seconds:
+                found.setdefault(each.text, []).append(each.name)
         return found
 
     def every(self) -> list[Choice]:
@@ -148,7 +148,7 @@ def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
             continue
         steps = tuple(strategy.build(problem))
         if not steps or not all(holds(step, limits) for step in steps):
-            rejected.append(Rejected(strategy, TOO_LARGE, problem))
+            rejected.append(Rejected(strategy.name, TOO_LARGE, least_s))
             continue
         first, seconds = steps[0], seconds_of(steps, costs)
         total_s = seconds
@@ -170,16 +170,15 @@ def bounded(
     rejected: list[Rejected] = []
     bounds: list[tuple[float, int, Strategy[P]]] = []
     for strategy in strategies:
-        _, applies, lower_bound, _ = strategy
+        name, applies, lower_bound, _ = strategy
         reason = applies(problem)
-        if reason is None:
-            least_s = lower_bound(problem)
-            if least_s < inf:
-                bounds.append((least_s, len(bounds), strategy))
-            else:
-                rejected.append(Rejected(strategy, UNKNOWN, problem))
-        elif reason is not OTHER:
-            rejected.append(Rejected(strategy, reason, problem))
+        if reason is OTHER:
+            continue
+        least_s = lower_bound(problem)
+        if reason is None and least_s < inf:
+            bounds.append((least_s, len(bounds), strategy))
+        else:
+            rejected.append(Rejected(name, reason or UNKNOWN, least_s))
     bounds.sort()
     return bounds, rejected
 
