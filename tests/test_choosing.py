@@ -22,6 +22,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.staging import plan_anew
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)
@@ -408,3 +409,22 @@ def test_every_applicable_strategy_copies_and_the_first_is_chosen(
         check_bytes(result, expected)
     built_s = {each.name: each.seconds + compiling_s for each in others}
     assert all(other.seconds <= built_s[other.name] * (1 + 1e-9) for other in made.others)
+
+
+@given(cases(), st.sampled_from(COSTS))
+def test_every_applicable_strategy_copies_after_a_staging_copy(case: Case, profile: Profile) -> None:
+    """Within one buffer, where source and target may overlap."""
+    sides = case.source, case.output
+    limits = replace(LIMITS, profile=profile)
+    made = plan_anew(plan_copy, *sides, case.width, Terms(limits, shared=True))
+    before = random_bytes(whole_words(max(each.stop for each in sides) * case.width) + GUARD, case.seed)
+    expected = copied(before, case.source, before, case.output, case.width)
+    chosen, *others = made.choices
+    assert chosen.steps == made.steps
+    assert made.seconds == pytest.approx(profile.costs.submission_s + chosen.seconds)
+    assert {each.name for each in made.others} == {each.name for each in others}
+    for each in made.choices:
+        assert each.seconds == pytest.approx(seconds_of(each.steps, profile.costs))
+        result = before.copy()
+        run_plan(replace(made, steps=each.steps), result, result)
+        check_bytes(result, expected)

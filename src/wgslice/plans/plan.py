@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from wgslice.plans.problem import Terms
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows import WindowDispatch
 
-__all__ = ["COPY_PER_ROW", "COPY_PER_WINDOW", "Plan", "Planner", "Step", "in_order"]
+__all__ = ["COPY_PER_ROW", "COPY_PER_WINDOW", "Plan", "Planner", "Step", "in_order", "reading_staged"]
 
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
@@ -52,6 +52,7 @@ class Plan:
     costs: Costs | None = None  # that it is estimated by
     choice: Choice | None = None  # of its strategy; None where there is nothing to do, or to choose
     before: tuple[Step, ...] = ()  # steps that come before those of every strategy
+    staged: bool = False  # whether they make a staging copy of the input, which strategies' steps read
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
@@ -92,8 +93,11 @@ class Plan:
         if self.choice is None or self.costs is None:
             return ()
         before_s = seconds_of(self.before, self.costs)
+        reading = reading_staged if self.staged else tuple
         return tuple(
-            each._replace(steps=(*self.before, *in_order(each.steps)), seconds=before_s + each.seconds)
+            each._replace(
+                steps=(*self.before, *reading(in_order(each.steps))), seconds=before_s + each.seconds
+            )
             for each in self.choice.every()
         )
 
@@ -156,6 +160,16 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     kinds = (Clear, Dispatch | WindowDispatch, BufferCopies)
     given = tuple(steps)
     return tuple(step for kind in kinds for step in given if isinstance(step, kind))
+
+
+def reading_staged(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The same steps, reading the staging copy instead of the input."""
+    return tuple(
+        replace(step, reads=Memory.ASIDE)
+        if not isinstance(step, Clear) and step.reads is Memory.INPUT
+        else step
+        for step in steps
+    )
 
 
 def duration(seconds: float) -> str:

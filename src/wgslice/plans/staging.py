@@ -8,10 +8,10 @@ from math import inf
 
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.plan import Plan, Planner, Step
+from wgslice.plans.plan import Plan, Planner, Step, reading_staged
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import MOST_PLANS
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
+from wgslice.plans.steps import BufferCopies, Dispatch, Memory
 
 __all__ = ["plan_anew", "planned"]
 
@@ -59,21 +59,13 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
     moved = plan_packed(
         planner, repeated, target, itemsize, terms._replace(copy_from=True, source_room_nbytes=inf)
     )
-    writing = [
-        replace(step, reads=Memory.ASIDE)
-        if not isinstance(step, Clear) and step.reads is Memory.INPUT
-        else step
-        for step in moved.steps
-    ]
     scratch = Memory.ASIDE, room.size * itemsize
     return replace(
         moved,
-        width_nbytes=copied.width_nbytes,
-        source=copied.source,
-        target=copied.target,
-        steps=(*reading, *writing),
+        steps=(*reading, *reading_staged(moved.steps)),
         scratch=(scratch, *moved.scratch),
-        choice=copied.choice and copied.choice._replace(others=()),
+        before=(*reading, *moved.before),
+        staged=True,
     )
 
 
