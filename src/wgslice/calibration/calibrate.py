@@ -28,32 +28,43 @@ def calibrate(device: Device) -> None:
 
     With WGSLICE_PROFILE set nothing is measured: the shipped cost model is used, or the named file.
     """
-    adapter = device.adapter
-    found = kept_record(adapter)
-    record = found[0] if found else None
-    if record is None and adapter.software and not os.environ.get(VARIABLE):
-        with suppress(OutOfDeviceMemory):
-            record = recorded(adapter, lambda: compare_constants(device))
-        if record is not None and not record.constants:
-            record = None
-        if record is not None:
-            compared[Machine.of(adapter)] = record
-            with suppress(NoFolderError, OSError):
-                keep(record)
+    found = kept_record(device.adapter)
+    record = found[0] if found else new_comparison(device)
     if record is not None:
-        profile = calibrated_profile(adapter, record)
+        profile = calibrated_profile(device.adapter, record)
         device.update_limits(lambda limits: replace(limits, profile=profile))
+
+
+def new_comparison(device: Device) -> Record | None:
+    """Compare two constants, and keep them; None where none are compared, or where it says nothing."""
+    if not is_compared(device.adapter):
+        return None
+    try:
+        record = recorded(device.adapter, lambda: compare_constants(device))
+    except OutOfDeviceMemory:
+        return None
+    if not record.constants:
+        return None
+    compared[record.machine] = record
+    with suppress(NoFolderError, OSError):
+        keep(record)
+    return record
 
 
 def kept_record(adapter: Adapter) -> tuple[Record, Path | None] | None:
     """Return what was measured of an adapter on this machine: all constants, or else a comparison."""
     machine = Machine.of(adapter)
     found = find(machine)
-    if found is None and adapter.software and not os.environ.get(VARIABLE):
+    if found is None and is_compared(adapter):
         found = find_compared(machine)
         if found is None and machine in compared:
             return compared[machine], None
     return found
+
+
+def is_compared(adapter: Adapter) -> bool:
+    """Return whether constants of an adapter are compared with the shipped ones."""
+    return adapter.software and not os.environ.get(VARIABLE)
 
 
 def recorded(adapter: Adapter, measure: Callable[[], Mapping[str, float]]) -> Record:
