@@ -414,7 +414,7 @@ def test_each_machine_and_kind_of_record_has_a_file(kept: Path) -> None:
 
 
 def test_a_killed_writer_leaves_the_file_before(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between writing and renaming; the next one writes as if nothing had been."""
+    """Ended between writing and renaming; the next one writes as if nothing had been."""
     path = keep(RECORD)
 
     def killed(*_: Any) -> None:
@@ -424,14 +424,38 @@ def test_a_killed_writer_leaves_the_file_before(kept: Path, monkeypatch: pytest.
         patched.setattr(Path, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
             keep(replace(RECORD, seconds=1))
-    leftover = kept / ".wgslice-killed"
-    leftover.mkdir()
-    (leftover / path.name).write_text("half a rec")
     assert find(MACHINE) == (RECORD, path)
     newer = replace(RECORD, seconds=2)
     assert keep(newer) == path
     assert find(MACHINE) == (newer, path)
     assert forget() == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there: nothing tells what is left")
+def test_the_next_writer_removes_what_a_killed_one_left(kept: Path) -> None:
+    """Of a process that writes still nothing is removed."""
+    writer = """
+import sys
+from pathlib import Path
+from wgslice.whole_files import written_whole
+with written_whole(Path(sys.argv[1])) as part:
+    part.write_text("half a rec")
+    print("writing", flush=True)
+    sys.stdin.readline()
+"""
+    path = keep(RECORD)
+    command = [sys.executable, "-c", writer, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "writing\n"
+        keep(RECORD)
+        assert len(list(kept.iterdir())) == 2
+        running.kill()
+    assert find(MACHINE) == (RECORD, path)
+    newer = replace(RECORD, seconds=2)
+    assert keep(newer) == path
+    assert find(MACHINE) == (newer, path)
+    assert list(kept.iterdir()) == [path]
 
 
 def test_concurrent_writers_leave_one_whole_record(kept: Path) -> None:

@@ -21,7 +21,7 @@ from helpers import check_same, on_one_adapter
 
 import wgslice as wg
 from wgslice.cli import main
-from wgslice.cli.parts import remove_left_over, written_whole
+from wgslice.whole_files import remove_left_over, written_whole
 
 CUBE = numbered((20, 24, 28), np.int16)
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")

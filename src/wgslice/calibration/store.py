@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -19,6 +18,7 @@ from wgslice.calibration.constants import COMPARED, CONSTANTS
 from wgslice.calibration.processor import processor
 from wgslice.gpu.adapter import Adapter
 from wgslice.version import VERSION
+from wgslice.whole_files import written_whole
 
 __all__ = ["Machine", "NoFolderError", "Record", "find", "find_compared", "folder", "forget", "keep", "say"]
 
@@ -186,10 +186,8 @@ def keep(record: Record) -> Path:
     """Write a record where devices look for it, atomically; raises NoFolderError or OSError."""
     path = folder() / record.machine.file_name(compared=set(record.constants) == set(COMPARED))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".wgslice-", dir=path.parent) as temporary:
-        part = Path(temporary) / path.name
+    with written_whole(path) as part:
         part.write_text(json.dumps(record.as_json(), indent=1) + "\n", "utf-8")
-        part.replace(path)
     return path
 
 

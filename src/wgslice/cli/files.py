@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.cli.parts import written_whole
 from wgslice.cli.stores import create_store, is_store_name, open_store
 from wgslice.dtypes import DType
+from wgslice.whole_files import written_whole
 
 __all__ = ["open_array", "written_array"]
 

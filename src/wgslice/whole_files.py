@@ -20,7 +20,8 @@ LOCK, REPLACED = "lock", "replaced"
 def written_whole(target: Path) -> Iterator[Path]:
     """A path to write to, which becomes `target` at the end; what was there stays if that is not reached.
 
-    What a process that was killed left beside the target is removed, or given its name where it is whole.
+    What a process that was killed left beside the target is removed, or given its name where it is whole; it
+    stays on Windows, where no lock tells it from what is being written.
     """
     remove_left_over(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
@@ -36,7 +37,7 @@ def written_whole(target: Path) -> Iterator[Path]:
 def put(part: Path, target: Path, replaced: Path) -> None:
     """Give a part its name. A folder cannot take another's place, which therefore is moved aside."""
     if part.is_file():
-        with part.open("rb") as file:
+        with part.open("rb+") as file:  # Windows flushes no file that is only read
             os.fsync(file.fileno())
     if target.is_dir():
         target.rename(replaced)
