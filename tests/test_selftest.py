@@ -407,6 +407,33 @@ def test_a_plan_says_what_is_not_trusted(kernel: Kernel) -> None:
     assert "it failed the self-test of this device" in f"{plan}\n"
 
 
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
+def test_a_compiled_operator_leaves_out_a_kernel_that_fails_later(
+    monkeypatch: pytest.MonkeyPatch, adapter: str
+) -> None:
+    kernel = Kernel.NARROW_ROWS
+    (fault,) = (fault for fault in FAULTS["words"] if fault.kernel is kernel)
+    broken = broken_module(fault)
+    monkeypatch.setattr(
+        "wgslice.gpu.pipelines.kernel_module",
+        lambda wanted: broken if wanted is kernel else kernel_module(wanted),
+    )
+    device = wg.Device.request(adapter)
+    array = elements("uint8", (20, 50))
+    x = wg.asarray(array, device=device)
+    described = wg.TensorDesc("uint8", (20, 50)), wg.TensorDesc("uint8", (20, 25))
+    operator = device.compile(wg.Slice(*described, (0, 0), (20, 25), (1, 2)))
+    given = wg.zeros((20, 25), np.uint8, device=device)
+    assert [step.name for step in operator.plan.steps] == [kernel.value]
+    assert operator(x).numpy().tobytes() != array[:, ::2].tobytes()
+    with trying({kernel}):
+        wg.selftest(device)
+    for out in (None, given):
+        check_same(operator(x, out=out).numpy(), array[:, ::2].copy())
+    assert operator.plan_for(input=x, output=given) is operator.plan
+    assert kernel.value not in [step.name for step in operator.plan.steps]
+
+
 @on_one_adapter
 def test_a_device_without_any_kernel_refuses_by_name(device: wg.Device) -> None:
     """Buffer copies are left."""

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import check_bindable, place, record
-from wgslice.operators.binding import Binding, PlannedOperator
+from wgslice.operators.binding import Binding, PlannedOperator, Problem
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES
+from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES, Limits
 from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["CompiledOperator"]
+
+
+class Compiled(NamedTuple):
+    """What an operator is planned to do on aligned bindings."""
+
+    limits: Limits
+    aligned: Problem
+    plan: Plan
 
 
 class CompiledOperator:
@@ -37,7 +46,8 @@ class CompiledOperator:
     plan : Plan
         What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST and room for whole
         vectors of 16 bytes, bound at multiples of the device's binding alignment. `plan_for` says it of
-        other bindings. A call without `out` leaves out the zeros that a new buffer has already.
+        other bindings. A call without `out` leaves out the zeros that a new buffer has already. It stays the
+        same unless the self-test disables or enables kernels of the device.
     """
 
     def __init__(self, planned: PlannedOperator) -> None:
@@ -47,17 +57,15 @@ class CompiledOperator:
         self.output = planned.output
         self.offsets = planned.offsets
         self._planned = planned
-        self._limits = self.device.limits
-        self._aligned = planned.aligned(self._limits)
         with named(self.name):
-            self._plan = plan_anew(*self._aligned)
-            self.device.pipelines.prepare(self._plan)  # so that no recording waits for them
+            self._compiled = self._compile(self.device.limits)
         self._other_plans = lru_cache(maxsize=MOST_PLACES)(plan_anew)
 
     @property
     def plan(self) -> Plan:
         """What runs on aligned bindings, and why."""
-        return self._plan
+        with named(self.name):
+            return self._current().plan
 
     def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
         """Tell what runs on some bindings, and why.
@@ -81,7 +89,7 @@ class CompiledOperator:
         with named(self.name):
             bound = self._planned.bind(input, output, offsets)
             check_bindable(self.device, *bound)
-            plan, _ = place(self._limits, self._planned.planner, *bound, planning=self._planning)
+            plan, _ = place(self._current().limits, self._planned.planner, *bound, planning=self._planning)
             self.device.pipelines.prepare(plan)
             return plan
 
@@ -169,7 +177,7 @@ class CompiledOperator:
 
     def __repr__(self) -> str:
         sides = f"{self.input.dtype} {self.input.sizes} -> {self.output.sizes}"
-        return f"CompiledOperator({self.name}: {sides}; {self.plan.summary}; {self.device})"
+        return f"CompiledOperator({self.name}: {sides}; {self._compiled.plan.summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
         """Refuse to make an output that is padding for the most part."""
@@ -202,10 +210,25 @@ class CompiledOperator:
             target._replace(fresh=fresh),
             offsets,
             planning=self._planning,
-            limits=self._limits,
+            limits=self._current().limits,
             check=check,
         )
 
+    def _compile(self, limits: Limits) -> Compiled:
+        """Plan for aligned bindings, and compile the pipelines, so that no recording waits for them."""
+        aligned = self._planned.aligned(limits)
+        plan = plan_anew(*aligned)
+        self.device.pipelines.prepare(plan)
+        return Compiled(limits, aligned, plan)
+
+    def _current(self) -> Compiled:
+        """What is compiled, anew where the self-test has disabled or enabled kernels of the device since."""
+        compiled, distrusted = self._compiled, self.device.limits.distrusted
+        if compiled.limits.distrusted != distrusted:
+            compiled = self._compiled = self._compile(replace(compiled.limits, distrusted=distrusted))
+        return compiled
+
     def _planning(self, *problem: Any) -> Plan:
         """The plan for a problem, made the first time."""
-        return self._plan if problem == self._aligned else self._other_plans(*problem)
+        compiled = self._compiled
+        return compiled.plan if problem == compiled.aligned else self._other_plans(*problem)
