@@ -25,11 +25,12 @@ LOOK_SECONDS = 0.1
 # Between two polls it yields its core, which a software adapter may need; on Linux `sleep(0)` takes 50 us for
 # that. A 4 x 16 slice with the wait takes 1.03 times as long as by wgpu's own wait, 1.4 times with `sleep(0)`
 # or without a pause, 1.25 to 1.8 times with a thread alone (lavapipe, 2 busy cores of an AMD EPYC).
+# A poll calls back for mappings of other threads, as wgpu's submission does too: an interrupt of the main
+# thread that arrives inside of such a call is lost, and that mapping with it.
 POLL_SECONDS = 200e-6
 pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks it
 
-# Threads for waits inside of wgpu, where no interrupt arrives. wgpu also calls back from there for the
-# mappings of other threads, and an interrupt that arrives inside of such a call is lost with the mapping. An
+# Threads for waits inside of wgpu, where no interrupt arrives, nor in what wgpu calls back from there. An
 # empty wait takes 17 us by such a thread, and 41 by a `ThreadPoolExecutor` (2 cores of an AMD EPYC).
 idle: deque[Waiter] = deque()
 
