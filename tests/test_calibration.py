@@ -38,6 +38,7 @@ from wgslice.gpu.recording import Recorder
 from wgslice.plans.costs import Work
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
+from wgslice.plans.steps import BufferCopies, Dispatch
 
 ADAPTER = Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
 MACHINE = Machine.of(ADAPTER)
@@ -167,6 +168,20 @@ def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
     assert found.keys() == set(COMPARED)
     assert 1e-9 < found["copy_s"] < 1e-2
     assert 1e6 < found["shader_bytes_per_s"] < 1e13
+
+
+@pytest.mark.parametrize("vanishing", [BufferCopies, Dispatch])
+def test_a_comparison_says_nothing_where_a_difference_vanishes(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: type
+) -> None:
+    def seconds(_: wg.Device, plan: Plan, __: object) -> float:
+        (step,) = plan.steps
+        assert isinstance(step, BufferCopies | Dispatch)
+        size = step.source.size if isinstance(step, BufferCopies) else max(step.share.workgroups)
+        return 1e-3 if isinstance(step, vanishing) else 1e-6 * size
+
+    monkeypatch.setattr("wgslice.calibration.measure.seconds", seconds)
+    assert compare_constants(device) == {}
 
 
 @pytest.mark.parametrize(

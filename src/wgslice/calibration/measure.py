@@ -40,8 +40,8 @@ def compare_constants(device: Device) -> dict[str, float]:
         return {}
     found = measure(device, COMPARED, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
     vanished = found and (
-        found["copy_s"] * (MANY_COPIES - 1) <= LEAST_S
-        or found["shader_bytes_per_s"] * LEAST_S >= COMPARED_NBYTES - ROW_NBYTES
+        found["copy_s"] * (MANY_COPIES - 1) < 2 * LEAST_S  # LEAST_S but for rounding
+        or (COMPARED_NBYTES - ROW_NBYTES) / found["shader_bytes_per_s"] < 2 * LEAST_S
     )
     return {} if vanished else found
 
