@@ -22,7 +22,7 @@ from bench.contest import ROOT
 from bench.report import MEBIBYTE, RESULTS, about, stem_of, write_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
-from wgslice.dialects.numpy_index import basic_index
+from wgslice.dialects.basic import basic_index
 from wgslice.gpu.recording import BoundLayout
 from wgslice.streaming.block import Block
 from wgslice.streaming.limits import limit_nbytes, shares

@@ -16,8 +16,8 @@ from index_keys import any_keys, outcome
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
-from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, any_index, is_plain
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.dialects.basic import Selection, is_plain
 from wgslice.layout import Layout
 from wgslice.plans.gather import IndexedWindows, indexed_windows
 from wgslice.plans.profiles import CPU, Limits

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 from index_keys import outcome
 
-from wgslice.dialects.numpy_index import numpy_index
+from wgslice.dialects.basic import numpy_index
 from wgslice.layout import Layout
 
 

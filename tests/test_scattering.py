@@ -17,7 +17,7 @@ from index_keys import INTEGERS, Placed, any_keys, outcome, placed, recorded_pla
 from strategies import nested_strides
 
 import wgslice as wg
-from wgslice.dialects.advanced_index import AdvancedSelection, any_index
+from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.plans.gather import indexed_windows
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from wgslice.dialects.numpy_index import basic_index
+from wgslice.dialects.basic import basic_index
 from wgslice.streaming.cuts import blocks_touched
 from wgslice.streaming.limits import (
     COPIES_READ,

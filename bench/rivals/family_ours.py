@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import wgslice as wg
 from bench.rivals.ours import Clocked, describe, device
 from bench.tasks import Crops, Gradient, Inserts
-from wgslice.dialects.numpy_index import numpy_index
+from wgslice.dialects.basic import numpy_index
 from wgslice.plans.copy import plan_slice_grad
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Profile

@@ -15,7 +15,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK, distinct_axes, one_or_more
 from wgslice.array_api.data_type_functions import result_type
-from wgslice.dialects.numpy_index import numpy_shape
+from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.numpy_protocol import joining, moving, taking, views

@@ -11,8 +11,7 @@ import wgslice as wg
 from wgslice.cli.files import open_array, written_array
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.stores import is_array_store, is_store_name
-from wgslice.dialects.numpy_index import basic_index
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.basic import Selection, basic_index
 from wgslice.dtypes import native_dtype
 from wgslice.streaming.limits import limit_nbytes
 

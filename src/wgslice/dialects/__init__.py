@@ -6,10 +6,15 @@ name. They compute with integers only and need no GPU; `x[selection]` makes the 
 
 from __future__ import annotations
 
-from wgslice.dialects.directml_webnn import directml_slice, directml_slice1, webnn_reverse, webnn_slice
-from wgslice.dialects.numpy_index import numpy_index
-from wgslice.dialects.onnx_tensorflow import onnx_slice, tensorflow_strided_slice
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.basic import Selection, numpy_index
+from wgslice.dialects.converters import (
+    directml_slice,
+    directml_slice1,
+    onnx_slice,
+    tensorflow_strided_slice,
+    webnn_reverse,
+    webnn_slice,
+)
 
 __all__ = [
     "Selection",

@@ -14,7 +14,7 @@ import numpy as np
 
 from wgslice.arguments import check_row_major, distinct_axes, integer, order_letter
 from wgslice.dask import register
-from wgslice.dialects.numpy_index import numpy_shape
+from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device

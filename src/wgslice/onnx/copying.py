@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes
-from wgslice.dialects.advanced_index import AdvancedSelection, any_index
+from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.numpy_protocol import copies
 from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border

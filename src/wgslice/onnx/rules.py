@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from wgslice.arguments import checked_shape, distinct_axes
-from wgslice.dialects.numpy_index import numpy_shape
-from wgslice.dialects.onnx_tensorflow import onnx_slice
+from wgslice.dialects.basic import numpy_shape
+from wgslice.dialects.converters import onnx_slice
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.onnx.call import Call

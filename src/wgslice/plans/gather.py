@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, MAX_RANK
-from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, Indexed, Indices
+from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, Indexed, Indices
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.profiles import Limits

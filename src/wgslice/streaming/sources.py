@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.basic import Selection
 from wgslice.dtypes import DType, native_dtype
 from wgslice.streaming.block import Block
 from wgslice.streaming.cuts import Edges, blocks_touched, counts

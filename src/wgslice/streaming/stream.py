@@ -10,8 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from wgslice.arguments import MAX_RANK
-from wgslice.dialects.numpy_index import basic_index
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.basic import Selection, basic_index
 from wgslice.errors import named
 from wgslice.gpu.device import Device, checked_device
 from wgslice.streaming.limits import described_nbytes, limit_nbytes, shares, slots

@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.basic import Selection
 from wgslice.streaming.cuts import Edges, Span, counts, cut, inside
 from wgslice.streaming.limits import Shares
 

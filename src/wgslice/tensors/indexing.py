@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.dialects.advanced_index import AdvancedSelection, Elsewhere, any_index
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.dialects.basic import Selection
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device

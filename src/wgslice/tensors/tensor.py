@@ -13,9 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from wgslice.arguments import check_row_major, checked_shape, distinct_axes, integer, integers
 from wgslice.dask import register, token
-from wgslice.dialects.advanced_index import AdvancedSelection, is_plain
-from wgslice.dialects.numpy_index import basic_index, numpy_shape
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.advanced import AdvancedSelection
+from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
 from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device, checked_device

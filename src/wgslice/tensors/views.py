@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, cast
 
-from wgslice.dialects.numpy_index import numpy_shape
+from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
 from wgslice.rearrange import flipped, permuted, repeated_to, reshaped
 from wgslice.tensors.placed import check_tensor, read_only

@@ -5,19 +5,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import EllipsisType, NoneType
+from types import EllipsisType
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import int64_of
-from wgslice.dialects.numpy_index import basic_index, check_result_rank, expanded, select_axis
-from wgslice.dialects.selection import Selection
+from wgslice.dialects.basic import Selection, basic_index, check_result_rank, expanded, select_axis
 
-__all__ = ["AdvancedSelection", "Elsewhere", "Indexed", "advanced_index", "any_index", "is_plain"]
+__all__ = ["AdvancedSelection", "Elsewhere", "Indexed", "Indices", "any_index"]
 
-PLAIN = {int, slice, NoneType, EllipsisType}
 Part = TypeVar("Part")
 NO_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
@@ -75,11 +73,6 @@ class AdvancedSelection:
     def arranged(self, of_indices: Sequence[Part], of_kept: Sequence[Part]) -> tuple[Part, ...]:
         """Something of each dimension, in the result's order."""
         return (*of_kept[: self.position], *of_indices, *of_kept[self.position :])
-
-
-def is_plain(key: Any) -> bool:
-    """Whether a key is of Python's own integers, slices, Ellipsis and None: a quick look, for a view."""
-    return type(key) in PLAIN or (type(key) is tuple and PLAIN.issuperset(map(type, key)))
 
 
 def any_index(sizes: tuple[int, ...], key: Any) -> Selection | AdvancedSelection:

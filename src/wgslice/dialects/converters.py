@@ -1,0 +1,358 @@
+"""Notations of other libraries: DirectML's, WebNN's, ONNX's and TensorFlow's, each by its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex
+
+from wgslice.arguments import (
+    I32_MAX,
+    I32_MIN,
+    I64_MAX,
+    I64_MIN,
+    check_within,
+    distinct_axes,
+    integer,
+    integers,
+    tensor_sizes,
+)
+from wgslice.dialects.basic import Selection, numpy_index
+from wgslice.dialects.window import Window, check_u32
+from wgslice.errors import WindowError, named
+
+__all__ = [
+    "directml_slice",
+    "directml_slice1",
+    "onnx_slice",
+    "tensorflow_strided_slice",
+    "webnn_reverse",
+    "webnn_slice",
+]
+
+
+def webnn_slice(
+    input_sizes: Sequence[int],
+    starts: Iterable[SupportsIndex],
+    sizes: Iterable[SupportsIndex],
+    strides: Iterable[SupportsIndex] | None = None,
+) -> Selection:
+    """WebNN's `slice`: of the window of `sizes` at `starts` every `strides`-th element, forwards.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor.
+    starts : sequence of int
+        First element of the window in each dimension, u32; `starts + sizes` is at most the dimension's size.
+    sizes : sequence of int
+        Extent of the window in elements, u32, at least 1.
+    strides : sequence of int, optional
+        Step within the window, u32, at least 1; 1 by default. To go backwards is `webnn_reverse`'s work.
+
+    Returns
+    -------
+    Selection
+        Of `1 + (sizes - 1) // strides` elements in each dimension.
+
+    Raises
+    ------
+    WindowError
+        The window breaks one of these rules.
+    TypeError
+        A number is no integer.
+
+    Notes
+    -----
+    Semantics: `MLGraphBuilder.slice`.
+    """
+    with named("webnn_slice"):
+        given = tensor_sizes(input_sizes)
+        first, extents = integers("starts", starts), integers("sizes", sizes)
+        steps = (1,) * len(first) if strides is None else integers("strides", strides)
+        if not len(given) == len(first) == len(extents) == len(steps):
+            raise WindowError(
+                f"{len(first)} starts, {len(extents)} sizes and {len(steps)} strides for an input of rank "
+                f"{len(given)}: there must be one of each for every dimension"
+            )
+        window = list(zip(first, extents, steps, strict=True))
+        for axis, ((start, extent, step), size) in enumerate(zip(window, given, strict=True)):
+            check_u32("starts", axis, start, 0)
+            check_u32("sizes", axis, extent, 1)
+            check_u32("strides", axis, step, 1)
+            if start + extent > size:
+                raise WindowError(
+                    f"starts[{axis}] + sizes[{axis}] = {start} + {extent} = {start + extent}: "
+                    f"must be at most the input's size {size} in dimension {axis}"
+                )
+        return Selection(given, tuple(range(start, start + extent, step) for start, extent, step in window))
+
+
+def webnn_reverse(input_sizes: Sequence[int], axes: Iterable[SupportsIndex] | None = None) -> Selection:
+    """WebNN's `reverse`: all elements, in `axes` from the last to the first.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor.
+    axes : sequence of int, optional
+        Dimensions, u32, each once. All by default.
+
+    Returns
+    -------
+    Selection
+        Of all elements.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An axis is no integer, negative, not less than the rank, or named twice.
+
+    Notes
+    -----
+    Semantics: `MLGraphBuilder.reverse`.
+    """
+    with named("webnn_reverse"):
+        given = tensor_sizes(input_sizes)
+        flipped = range(len(given)) if axes is None else integers("axes", axes)
+        for position, axis in enumerate(flipped):
+            if not 0 <= axis < len(given):
+                raise ValueError(
+                    f"axes[{position}] = {axis}: must be at least 0, less than the rank {len(given)}"
+                )
+        if len(set(flipped)) < len(flipped):
+            raise ValueError(f"axes = {tuple(flipped)}: an axis is repeated")
+        return numpy_index(
+            given, tuple(slice(None, None, -1 if axis in flipped else 1) for axis in range(len(given)))
+        )
+
+
+def directml_slice1(
+    input_sizes: Sequence[int],
+    offsets: Iterable[SupportsIndex],
+    sizes: Iterable[SupportsIndex],
+    strides: Iterable[SupportsIndex] | None = None,
+    output_sizes: Iterable[SupportsIndex] | None = None,
+) -> Selection:
+    """DirectML's Slice1: a window walked with signed strides, a negative one from the window's end.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor, 1 to 8 of them.
+    offsets, sizes : sequence of int
+        First element and extent of the window, u32, each size at least 1; `offsets + sizes` is at most the
+        dimension's size.
+    strides : sequence of int, optional
+        Step within the window, i32, not 0; 1 by default.
+    output_sizes : sequence of int, optional
+        Elements to take, 1 to `1 + (sizes - 1) // abs(strides)`; that most by default.
+
+    Returns
+    -------
+    Selection
+        Of `output_sizes` elements in each dimension.
+
+    Raises
+    ------
+    WindowError
+        The window breaks one of these rules.
+    TypeError
+        A number is no integer.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE1_OPERATOR_DESC`, as in `slice1`.
+    """
+    with named("directml_slice1"):
+        given_sizes = tensor_sizes(input_sizes)
+        window = Window.of(offsets, sizes, strides)
+        window.check_inside(given_sizes)
+        most = window.most_output_sizes
+        taken = most if output_sizes is None else integers("output_sizes", output_sizes)
+        window.check_filled(taken)
+        return Selection(given_sizes, window.ranges(taken))
+
+
+def directml_slice(
+    input_sizes: Sequence[int],
+    offsets: Iterable[SupportsIndex],
+    sizes: Iterable[SupportsIndex],
+    strides: Iterable[SupportsIndex] | None = None,
+) -> Selection:
+    """DirectML's older Slice: `sizes` elements from `offsets` on, `strides` apart, forwards.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor, 1 to 8 of them.
+    offsets, sizes : sequence of int
+        First element and number of elements, u32, each size at least 1; `offsets + (sizes - 1) * strides` is
+        less than the dimension's size.
+    strides : sequence of int, optional
+        Step, u32, at least 1; 1 by default.
+
+    Returns
+    -------
+    Selection
+        Of `sizes` elements in each dimension.
+
+    Raises
+    ------
+    WindowError, TypeError
+        As `directml_slice1`.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE_OPERATOR_DESC`, as in `slice`.
+    """
+    with named("directml_slice"):
+        given_sizes = tensor_sizes(input_sizes)
+        window = Window.spanning(offsets, sizes, strides, given_sizes)
+        return Selection(given_sizes, window.ranges(window.most_output_sizes))
+
+
+def onnx_slice(
+    input_sizes: Sequence[int],
+    starts: Iterable[SupportsIndex],
+    ends: Iterable[SupportsIndex],
+    axes: Iterable[SupportsIndex] | None = None,
+    steps: Iterable[SupportsIndex] | None = None,
+) -> Selection:
+    """ONNX's Slice of any opset: in each of `axes` from `starts` to `ends`, the latter not included.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor.
+    starts, ends : sequence of int
+        i64; negative ones count from the dimension's end, and what lies outside of it is moved to its border,
+        so that INT_MAX and INT_MIN say "as far as there is".
+    axes : sequence of int, optional
+        Dimensions, each once; negative ones count from the last. The first ones by default.
+    steps : sequence of int, optional
+        i64, not 0; a negative one goes backwards from `starts` down to `ends`. 1 by default.
+
+    Returns
+    -------
+    Selection
+        Of the tensor's rank; without elements where a step goes away from its end.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A rule above is broken; for an axis out of range it is `numpy.exceptions.AxisError`.
+
+    Notes
+    -----
+    As ONNX's reference implementation, and NumPy: `starts` before the first element selects nothing with a
+    negative step, where the operator's text moves it to the first element.
+    """
+    with named("onnx_slice"):
+        entries = strided_entries(starts=starts, ends=ends, steps=steps)
+        sizes = tensor_sizes(input_sizes)
+        chosen = range(len(entries)) if axes is None else integers("axes", axes)
+        if len(chosen) != len(entries):
+            raise ValueError(f"{len(chosen)} axes and {len(entries)} starts: there must be one of each")
+        key = [slice(None)] * len(sizes)
+        for number, axis in enumerate(distinct_axes("axes", chosen, len(sizes))):
+            check_step("steps", number, entries[number][2])
+            key[axis] = slice(*entries[number])
+        return numpy_index(sizes, tuple(key))
+
+
+def tensorflow_strided_slice(
+    input_sizes: Sequence[int],
+    begin: Iterable[SupportsIndex],
+    end: Iterable[SupportsIndex],
+    strides: Iterable[SupportsIndex] | None = None,
+    begin_mask: SupportsIndex = 0,
+    end_mask: SupportsIndex = 0,
+    ellipsis_mask: SupportsIndex = 0,
+    new_axis_mask: SupportsIndex = 0,
+    shrink_axis_mask: SupportsIndex = 0,
+) -> Selection:
+    """TensorFlow's `tf.strided_slice`: bit i of each mask says how entry i of the three lists is meant.
+
+    Parameters
+    ----------
+    input_sizes : sequence of int
+        Of the tensor.
+    begin, end : sequence of int
+        i64, an entry for each of the first dimensions, or for what the masks say; negative ones count from
+        the dimension's end, and what lies outside of it is moved to its border.
+    strides : sequence of int, optional
+        i64, not 0 where it counts; a negative one goes backwards from `begin` down to `end`. 1 by default.
+    begin_mask, end_mask : int
+        Where a bit is set, `begin` or `end` is as far as there is.
+    ellipsis_mask : int
+        Where its one bit is set, the entry stands for all dimensions that no other entry names.
+    new_axis_mask : int
+        Where a bit is set, the entry adds a dimension of size 1.
+    shrink_axis_mask : int
+        Where a bit is set, the entry takes the element at `begin`, which must be inside, and drops the
+        dimension; its stride must be positive.
+
+    Returns
+    -------
+    Selection
+        Of the tensor's rank, but for axes that are added and shrunk.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A rule above is broken.
+    IndexError
+        A shrunk axis has no such element, or there are more entries than dimensions.
+
+    Notes
+    -----
+    Of several bits set for one entry the ellipsis counts before the new axis, and that before the shrunk one.
+    """
+    with named("tensorflow_strided_slice"):
+        entries = strided_entries(begin=begin, end=end, strides=strides)
+        begins, ends = bits("begin_mask", begin_mask), bits("end_mask", end_mask)
+        ellipses, added = bits("ellipsis_mask", ellipsis_mask), bits("new_axis_mask", new_axis_mask)
+        shrunk = bits("shrink_axis_mask", shrink_axis_mask)
+        if len(ellipses) > 1:
+            raise ValueError(f"ellipsis_mask = {ellipsis_mask}: must have at most one bit set")
+        key: list[Any] = []
+        for number, (start, stop, step) in enumerate(entries):
+            if number in ellipses:
+                key.append(Ellipsis)
+            elif number in added:
+                key.append(None)
+            elif number in shrunk:
+                if step <= 0:
+                    raise ValueError(f"strides[{number}] = {step}: must be positive where an axis is shrunk")
+                key.append(start)
+            else:
+                check_step("strides", number, step)
+                key.append(slice(None if number in begins else start, None if number in ends else stop, step))
+        return numpy_index(input_sizes, tuple(key))
+
+
+def strided_entries(**columns: Iterable[SupportsIndex] | None) -> list[tuple[int, ...]]:
+    """A start, an end and a step for each entry, all i64; the steps are 1 where None."""
+    found: list[tuple[int, ...]] = []
+    for name, values in columns.items():
+        found.append((1,) * len(found[0]) if values is None else integers(name, values))
+        check_within(name, found[-1], I64_MIN, I64_MAX, "an i64")
+        if len(found[-1]) != len(found[0]):
+            raise ValueError(
+                f"{len(found[-1])} {name} for {len(found[0])} {next(iter(columns))}: one of each is needed"
+            )
+    return list(zip(*found, strict=True))
+
+
+def check_step(name: str, number: int, step: int) -> None:
+    """Refuse a step that stays where it is."""
+    if step == 0:
+        raise ValueError(f"{name}[{number}] = 0: must not be 0")
+
+
+def bits(name: str, mask: SupportsIndex) -> set[int]:
+    """The positions of an i32's set bits."""
+    value = integer(name, mask)
+    if not I32_MIN <= value <= I32_MAX:
+        raise ValueError(f"{name} = {value}: must be an i32, {I32_MIN} to {I32_MAX}")
+    return {position for position in range(32) if value >> position & 1}
