@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.onnx.values import Nested, Slot, Value, as_value, each, taking_turns, values_of
-from wgslice.onnx.workspace import Workspace
+from wgslice.onnx.workspace import (
+    Nested,
+    Slot,
+    Value,
+    Workspace,
+    as_value,
+    each,
+    taking_turns,
+    values_of,
+)
 from wgslice.rearrange import flipped, permuted
 
 lifetimes = st.lists(

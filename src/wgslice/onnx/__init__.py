@@ -22,10 +22,9 @@ from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
 from wgslice.gpu.device import Device, default_device, named_device
-from wgslice.onnx.graph import Input
+from wgslice.onnx.graph import Input, read_graph, read_model
 from wgslice.onnx.known import UnsupportedOperatorError, origins_given, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
-from wgslice.onnx.reader import read_graph, read_model
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import GPUDevice

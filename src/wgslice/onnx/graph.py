@@ -1,28 +1,23 @@
-"""An ONNX graph in plain records, and the inputs that it is given."""
+"""An ONNX graph in plain records, read from protocol buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import defs, helper, numpy_helper
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.device import Device
-from wgslice.onnx.rules import Rule
-from wgslice.onnx.values import Nested
-from wgslice.tensors.tensor import Tensor
+from wgslice.onnx.known import STANDARD_DOMAINS, Origins, label_of, origins_given, trace
+from wgslice.onnx.rules import RULES, Rule
 
-__all__ = ["Given", "Graph", "Input", "Node", "Reference", "bind"]
-
-
-Given: TypeAlias = "Nested[NDArray[Any] | Tensor]"  # what a caller gives for an input
+__all__ = ["Graph", "Input", "Node", "read_graph", "read_model"]
 
 
 class Input(NamedTuple):
@@ -93,80 +88,122 @@ class Graph:
     outputs: tuple[str, ...]
 
 
-def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
-    """Inputs by name, each as the graph declares it."""
-    with named("inputs"):
-        given = by_name(inputs, graph)
-        free_sizes: dict[str, int] = {}
-        for declared in graph.inputs:
-            if declared.name in given:
-                with named(repr(declared.name)):
-                    check_input(given[declared.name], declared, free_sizes, device)
-        return given
+def read_model(model: onnx.ModelProto) -> Graph:
+    """A model's graph; the model has passed ONNX's checker."""
+    if model.graph.sparse_initializer:
+        raise ValueError(f"initializer {model.graph.sparse_initializer[0].values.name!r}: must not be sparse")
+    opsets = sorted({entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS})
+    if len(opsets) != 1:
+        raise ValueError(f"opsets {opsets} of the standard operators: must be one")
+    return read_graph(
+        model.graph.node,
+        opsets[0],
+        inputs=[read_input(value) for value in model.graph.input],
+        constants={
+            tensor.name: read_tensor(f"initializer {tensor.name!r}", tensor)
+            for tensor in model.graph.initializer
+        },
+        outputs=[value.name for value in model.graph.output],
+        given=origins_given(model.graph),
+    )
 
 
-def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
-    """Inputs under the names of the graph's, none missing and none unknown."""
-    names = [declared.name for declared in graph.inputs]
-    needed = [name for name in names if name not in graph.constants]
-    if isinstance(inputs, Mapping):
-        given = dict(inputs)
-    elif isinstance(inputs, np.ndarray | Tensor) and len(needed) == 1:
-        given = {needed[0]: inputs}
-    elif isinstance(inputs, list | tuple):
-        if len(inputs) not in (len(needed), len(names)):
-            raise ValueError(f"{len(inputs)} given: must be {len(needed)}, {', '.join(needed)}")
-        given = dict(zip(needed if len(inputs) == len(needed) else names, inputs, strict=True))
-    else:
-        raise TypeError(
-            f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from the names "
-            f"{', '.join(names)}"
+def read_graph(
+    nodes: Sequence[onnx.NodeProto],
+    opset: int,
+    inputs: Iterable[Input],
+    constants: Mapping[str, NDArray[Any]],
+    outputs: Iterable[str],
+    given: Origins,
+) -> Graph:
+    """A graph of nodes of an opset, of which those that are constants become constants."""
+    origins = trace(nodes, given)
+    newest = defs.onnx_opset_version()
+    if not 1 <= opset <= newest:
+        raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} knows 1 to {newest}")
+    known, operators = dict(constants), []
+    for number, node in enumerate(nodes):
+        if node.op_type == "Constant":
+            known[node.output[0]] = constant(node)
+        else:
+            operators.append(read_node(node, opset, label_of(node, number), origins))
+    return Graph(tuple(operators), tuple(inputs), known, tuple(outputs))
+
+
+def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) -> Node:
+    """A node of an operator that can run here."""
+    rule = RULES.get(node.op_type)
+    data = rule.positions(len(node.input)) if rule else []
+    return Node(
+        label=label,
+        operator=node.op_type,
+        rule=rule,
+        version=defs.get_schema(node.op_type, opset, "").since_version,
+        attributes={attribute.name: read_attribute(label, attribute) for attribute in node.attribute},
+        inputs=tuple(node.input),
+        outputs=tuple(node.output),
+        on_host=all(origins[name].on_host for name in node.output if name),
+        reference=Reference(node, opset),
+        data=tuple(node.input[position] for position in data),
+        parameters={
+            position: name for position, name in enumerate(node.input) if name and position not in data
+        },
+    )
+
+
+def read_attribute(label: str, attribute: onnx.AttributeProto) -> Any:
+    """An attribute's value, an array where it is a tensor."""
+    value = helper.get_attribute_value(attribute)
+    return read_tensor(label, value) if isinstance(value, onnx.TensorProto) else value
+
+
+def read_tensor(what: str, tensor: onnx.TensorProto) -> NDArray[Any]:
+    """The value of an initializer or a Constant node, which errors call `what`."""
+    with named(what):
+        check_element_type(tensor.data_type)
+        return numpy_helper.to_array(tensor)
+
+
+def check_element_type(number: int) -> None:
+    """Refuse elements that no array of this machine holds."""
+    if number == onnx.TensorProto.STRING:
+        raise TypeError("holds text, which does not live on a GPU")
+    if number not in helper.get_all_tensor_dtypes():
+        raise ValueError(
+            f"has elements of type {number}: the installed onnx {onnx.__version__} knows none such"
         )
-    dtypes = {declared.name: declared.dtype for declared in graph.inputs}
-    for problem, wrong in (("unknown", given.keys() - dtypes), ("missing", set(needed) - given.keys())):
-        if wrong:
-            raise ValueError(f"{min(wrong)!r} is {problem}: the graph's inputs are {', '.join(names)}")
-    found: dict[str, Given] = {}
-    for name, value in given.items():
-        with named(repr(name)):
-            found[name] = normalized(value, dtypes[name])
-    return found
 
 
-def normalized(value: Any, dtype: DType | None) -> Given:
-    """An input as an array, a tensor, a list of such for a sequence, which has no dtype, or None."""
-    if isinstance(value, list) and dtype is None:
-        for number, item in enumerate(value):
-            if isinstance(item, list):
-                raise TypeError(f"item {number} is of type list: must be an array or a Tensor")
-        return [normalized(item, dtype) for item in value]
-    if value is None or isinstance(value, Tensor):
-        return value
-    return np.asarray(value, dtype) if isinstance(value, list) else np.asarray(value)
+def constant(node: onnx.NodeProto) -> NDArray[Any]:
+    """The value of a Constant node."""
+    (attribute,) = node.attribute
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value":
+            return read_tensor(f"Constant node {node.name!r}", value)
+        case "value_float" | "value_floats":
+            return np.asarray(value, np.float32)
+        case "value_int" | "value_ints":
+            return np.asarray(value, np.int64)
+    raise ValueError(f"Constant node {node.name!r}: {attribute.name} must be a tensor or numbers")
 
 
-def check_input(value: Given, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
-    """Refuse an input that is not as declared, or on another device; sizes of one name must be equal."""
-    if isinstance(value, list) or value is None:
-        if declared.dtype is not None:
-            raise TypeError(f"of type {type(value).__name__}: must be an array or a Tensor")
-        for item in value or []:
-            check_input(item, declared, free_sizes, device)
-        return
-    if isinstance(value, Tensor) and value.device is not device:
-        raise ValueError(f"is on another device than the model, {device}: prepare(model, x.device)")
-    if declared.dtype is not None and value.dtype.newbyteorder("=") != declared.dtype:
-        raise TypeError(f"has dtype {value.dtype}: must be {declared.dtype}")
-    if declared.sizes is None:
-        return
-    names = ", ".join("any" if size is None else str(size) for size in declared.sizes)
-    if len(declared.sizes) != len(value.shape):
-        rank = len(declared.sizes)
-        raise ValueError(f"has sizes {tuple(value.shape)}: must have rank {rank}, sizes ({names})")
-    expected = [
-        free_sizes.setdefault(size, own) if isinstance(size, str) else own if size is None else size
-        for size, own in zip(declared.sizes, value.shape, strict=True)
-    ]
-    if list(value.shape) != expected:
-        known = "".join(f", where {name} is {size}" for name, size in free_sizes.items() if name in names)
-        raise ValueError(f"has sizes {tuple(value.shape)}: must be ({names}){known}")
+def read_input(value: onnx.ValueInfoProto) -> Input:
+    """What a graph says of an input: a dtype and sizes for tensors, and nothing for what is none."""
+    if value.type.WhichOneof("value") != "tensor_type":
+        return Input(value.name, None, None)
+    declared = value.type.tensor_type
+    if declared.elem_type:
+        with named(f"input {value.name!r}"):
+            check_element_type(declared.elem_type)
+    dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else None
+    if not declared.HasField("shape"):
+        return Input(value.name, dtype, None)
+    return Input(
+        value.name,
+        dtype,
+        tuple(
+            size.dim_value if size.HasField("dim_value") else size.dim_param or None
+            for size in declared.shape.dim
+        ),
+    )

@@ -11,19 +11,20 @@ import numpy as np
 import onnx.backend.base
 from numpy.typing import NDArray
 
+from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.onnx.graph import Given, Graph, bind
-from wgslice.onnx.known import fits_host
-from wgslice.onnx.running import Names, readable, run_node
-from wgslice.onnx.values import MemoryUse, Value, each
-from wgslice.onnx.workspace import Workspace
+from wgslice.onnx.graph import Graph, Input, Node
+from wgslice.onnx.known import FROM_SHAPES, fits_host
+from wgslice.onnx.views import Call
+from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Inputs", "PreparedModel", "check_no_options"]
 
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | NDArray[Any] | Tensor
+Given: TypeAlias = "Nested[NDArray[Any] | Tensor]"  # what a caller gives for an input
 
 
 class PreparedModel(onnx.backend.base.BackendRep):
@@ -180,3 +181,168 @@ def check_no_options(function: str, options: Mapping[str, Any]) -> None:
     """Refuse keyword arguments that nothing here knows."""
     for name in options:
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+class Names:
+    """The values of a run, by name; each is uploaded or read back at most once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.values: dict[str, Nested[Value]] = {}  # on the GPU, held
+        self.arrays: dict[str, NDArray[Any] | None] = {}  # on the host; None for an absent input
+
+    def hold(self, name: str, value: Nested[Value]) -> None:
+        """A value on the GPU."""
+        self.workspace.hold(value)
+        self.values[name] = value
+
+    def give(self, name: str, given: Given, *, is_data: bool) -> None:
+        """What a caller gives; what is no data stays on the host until the GPU needs it."""
+        if is_data or isinstance(given, Tensor):
+            self.hold(name, each(partial(on_device, self.workspace))(given))
+        if given is None or isinstance(given, np.ndarray):
+            self.arrays[name] = given
+        elif name not in self.values:
+            self.arrays[name] = np.asarray(given)
+
+    def on_gpu(self, name: str) -> Nested[Value]:
+        """A value on the GPU; an empty name is nothing."""
+        if name and name not in self.values:
+            array = self.arrays[name]
+            self.hold(name, None if array is None else self.workspace.upload(array))
+        return self.values[name] if name else None
+
+    def on_host(self, position: int, name: str) -> NDArray[Any] | None:
+        """A node's input on the host; an empty name is nothing."""
+        if name and name not in self.arrays:
+            self.arrays[name] = self.workspace.read(as_value(position, self.values[name]))
+        return self.arrays[name] if name else None
+
+    def outline(self, position: int, name: str) -> NDArray[Any]:
+        """An array of the sizes and the dtype of a node's input; nothing is read back for it."""
+        known = self.arrays.get(name)
+        if known is not None:
+            return known
+        value = as_value(position, self.values.get(name))
+        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+    def forget(self, name: str) -> None:
+        """Let go what no later node reads."""
+        self.workspace.drop(self.values.pop(name, None))
+        self.arrays.pop(name, None)
+
+
+def on_device(workspace: Workspace, given: NDArray[Any] | Tensor) -> Value:
+    """An array, uploaded, or a tensor as it is."""
+    return Value.of(given) if isinstance(given, Tensor) else workspace.upload(given)
+
+
+def run_node(names: Names, node: Node) -> None:
+    """Run a node on the host where its elements are known there, or record it; parameters are read for it."""
+    found = run_on_host(names, node)
+    if found is not None:
+        names.arrays |= found
+        return
+    assert node.rule is not None
+    data = [names.on_gpu(name) for name in node.data]
+    parameters = {position: names.on_host(position, name) for position, name in node.parameters.items()}
+    call = Call(names.workspace, node.version, node.attributes, data, parameters, len(node.outputs))
+    for name, value in zip(node.outputs, node.rule.run(call), strict=True):
+        if name:
+            names.hold(name, value)
+
+
+def run_on_host(names: Names, node: Node) -> Mapping[str, NDArray[Any]] | None:
+    """What a node gives on the host; None where it moves elements on the GPU."""
+    if node.operator in FROM_SHAPES:
+        return node.reference.run([names.outline(0, node.inputs[0])])
+    if not node.on_host or any(name and name not in names.arrays for name in node.data):
+        return None
+    arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]
+    if node.rule is not None and not fits_host(node.operator, arrays):
+        return None
+    return node.reference.run(arrays)
+
+
+def readable(workspace: Workspace, x: Value) -> Value:
+    """A value that is read without another copy."""
+    return x if x.is_packed else workspace.packed(x)
+
+
+def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
+    """Inputs by name, each as the graph declares it."""
+    with named("inputs"):
+        given = by_name(inputs, graph)
+        free_sizes: dict[str, int] = {}
+        for declared in graph.inputs:
+            if declared.name in given:
+                with named(repr(declared.name)):
+                    check_input(given[declared.name], declared, free_sizes, device)
+        return given
+
+
+def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
+    """Inputs under the names of the graph's, none missing and none unknown."""
+    names = [declared.name for declared in graph.inputs]
+    needed = [name for name in names if name not in graph.constants]
+    if isinstance(inputs, Mapping):
+        given = dict(inputs)
+    elif isinstance(inputs, np.ndarray | Tensor) and len(needed) == 1:
+        given = {needed[0]: inputs}
+    elif isinstance(inputs, list | tuple):
+        if len(inputs) not in (len(needed), len(names)):
+            raise ValueError(f"{len(inputs)} given: must be {len(needed)}, {', '.join(needed)}")
+        given = dict(zip(needed if len(inputs) == len(needed) else names, inputs, strict=True))
+    else:
+        raise TypeError(
+            f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from the names "
+            f"{', '.join(names)}"
+        )
+    dtypes = {declared.name: declared.dtype for declared in graph.inputs}
+    for problem, wrong in (("unknown", given.keys() - dtypes), ("missing", set(needed) - given.keys())):
+        if wrong:
+            raise ValueError(f"{min(wrong)!r} is {problem}: the graph's inputs are {', '.join(names)}")
+    found: dict[str, Given] = {}
+    for name, value in given.items():
+        with named(repr(name)):
+            found[name] = normalized(value, dtypes[name])
+    return found
+
+
+def normalized(value: Any, dtype: DType | None) -> Given:
+    """An input as an array, a tensor, a list of such for a sequence, which has no dtype, or None."""
+    if isinstance(value, list) and dtype is None:
+        for number, item in enumerate(value):
+            if isinstance(item, list):
+                raise TypeError(f"item {number} is of type list: must be an array or a Tensor")
+        return [normalized(item, dtype) for item in value]
+    if value is None or isinstance(value, Tensor):
+        return value
+    return np.asarray(value, dtype) if isinstance(value, list) else np.asarray(value)
+
+
+def check_input(value: Given, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
+    """Refuse an input that is not as declared, or on another device; sizes of one name must be equal."""
+    if isinstance(value, list) or value is None:
+        if declared.dtype is not None:
+            raise TypeError(f"of type {type(value).__name__}: must be an array or a Tensor")
+        for item in value or []:
+            check_input(item, declared, free_sizes, device)
+        return
+    if isinstance(value, Tensor) and value.device is not device:
+        raise ValueError(f"is on another device than the model, {device}: prepare(model, x.device)")
+    if declared.dtype is not None and value.dtype.newbyteorder("=") != declared.dtype:
+        raise TypeError(f"has dtype {value.dtype}: must be {declared.dtype}")
+    if declared.sizes is None:
+        return
+    names = ", ".join("any" if size is None else str(size) for size in declared.sizes)
+    if len(declared.sizes) != len(value.shape):
+        rank = len(declared.sizes)
+        raise ValueError(f"has sizes {tuple(value.shape)}: must have rank {rank}, sizes ({names})")
+    expected = [
+        free_sizes.setdefault(size, own) if isinstance(size, str) else own if size is None else size
+        for size, own in zip(declared.sizes, value.shape, strict=True)
+    ]
+    if list(value.shape) != expected:
+        known = "".join(f", where {name} is {size}" for name, size in free_sizes.items() if name in names)
+        raise ValueError(f"has sizes {tuple(value.shape)}: must be ({names}){known}")

@@ -1,174 +1,263 @@
-"""A rule for each of ONNX's operators that move elements: most make views, the others copies of windows."""
+"""A rule for each of ONNX's operators that move elements: here those that copy, and the table of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from math import prod
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape, distinct_axes
-from wgslice.dialects.basic import numpy_shape
-from wgslice.dialects.converters import onnx_slice
-from wgslice.errors import named
+from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
-from wgslice.onnx.call import Call
-from wgslice.onnx.copying import (
-    concat,
-    constant_of_shape,
-    gather,
-    gather_elements,
-    pad,
-    reverse_sequence,
-    scatter_nd,
-    tile,
-    trilu,
+from wgslice.numpy_protocol import copies
+from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
+from wgslice.onnx.views import (
+    Call,
+    depth_to_space,
+    expand,
+    flatten,
+    identity,
+    reshape,
+    slice_,
+    space_to_depth,
+    split,
+    squeeze,
+    transpose,
+    unsqueeze,
 )
-from wgslice.onnx.values import Nested, Value
-from wgslice.onnx.workspace import Workspace
-from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
+from wgslice.onnx.workspace import Nested, Value, as_value
+from wgslice.plans.gather import indexed_windows
+from wgslice.rearrange import repeated_to, unsqueezed
+from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["RULES", "Rule"]
 
 T = TypeVar("T")
 
-
-def slice_(call: Call) -> list[Value]:
-    """Slice."""
-    axes, steps = (
-        call.integers(name, position=position, since=10) for name, position in (("axes", 3), ("steps", 4))
-    )
-    starts, ends = (
-        call.required(name, position=position, since=10) for name, position in (("starts", 1), ("ends", 2))
-    )
-    selection = onnx_slice(call.x.shape, starts, ends, axes, steps)
-    return [call.x.viewed(call.x.layout.select(selection.items))]
+MODES = "constant", "edge", "reflect", "wrap"
 
 
-def split(call: Call) -> list[Value]:
-    """Split."""
-    (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), call.x.ndim)
-    size, count = call.x.shape[axis], call.output_count
-    given = call.integers("split", position=1, since=13)
-    if call.version == 1 and given is None:  # had both, the input as well
-        given = call.integers("split", position=1, since=1)
-    if call.attributes.get("num_outputs", count) != count:
-        raise ValueError(f"num_outputs = {call.attributes['num_outputs']}: the node has {count} outputs")
-    if given is None:
-        chunk = -(-size // count)
-        if call.version < 18 and size % count:
-            raise ValueError(f"size {size} of axis {axis} does not split into {count} equal parts")
-        given = tuple(min(chunk, max(size - chunk * part, 0)) for part in range(count))
-    if len(given) != count or sum(given) != size or min(given, default=0) < 0:
-        raise ValueError(
-            f"split = {given}: must be {count} sizes of at least 0, one an output, that add up to {size}"
-        )
-    return [call.x.viewed(part) for part in parts(call.x.layout, axis, given)]
-
-
-def identity(call: Call) -> list[Nested[Value]]:
-    """Identity, also of a sequence or of nothing."""
-    return [call.data[0]]
-
-
-def transpose(call: Call) -> list[Value]:
-    """Transpose."""
-    x = call.x
-    with named("permute"):
-        return [x.viewed(permuted(x.layout, call.attributes.get("perm", range(x.ndim)[::-1])))]
-
-
-def reshape(call: Call) -> list[Value]:
-    """Reshape."""
-    shape = call.required("shape", position=1, since=5)
-    if call.attributes.get("allowzero", 0):
-        if 0 in shape and -1 in shape:
-            raise ValueError(f"shape = {shape}: must not hold both 0 and -1 where allowzero is set")
-        return [as_shape(call.workspace, call.x, shape)]
-    for axis, size in enumerate(shape):
-        if size == 0 and axis >= call.x.ndim:
+def concat(call: Call) -> list[Value]:
+    """Concat."""
+    (axis,) = distinct_axes("axis", call.attributes.get("axis", 1), call.x.ndim)
+    first = call.x.shape
+    values: list[Value] = []
+    for number, given in enumerate(call.data):
+        value = as_value(number, given)
+        if value.dtype != call.x.dtype:
+            raise TypeError(f"input {number} has dtype {value.dtype}: must be {call.x.dtype} as input 0 has")
+        others = value.shape[:axis] + value.shape[axis + 1 :]
+        if value.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
             raise ValueError(
-                f"shape[{axis}] = 0: the input of rank {call.x.ndim} has no such dimension to copy"
+                f"input {number} has sizes {value.shape}: must be {first} as input 0 has, but for axis {axis}"
             )
-    sizes = [size or call.x.shape[axis] for axis, size in enumerate(shape)]
-    return [as_shape(call.workspace, call.x, sizes)]
+        values.append(value)
+    if len(values) == 1:
+        return values
+    return [joined(call.workspace, values, [value.layout for value in values], axis)]
 
 
-def as_shape(workspace: Workspace, x: Value, shape: Sequence[int]) -> Value:
-    """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
-    sizes = numpy_shape(shape, x.size)
-    layout = reshaped(x.layout, sizes)
-    return workspace.packed(x).viewed(Layout.packed(sizes)) if layout is None else x.viewed(layout)
-
-
-def squeeze(call: Call) -> list[Value]:
-    """Squeeze."""
-    axes = call.integers("axes", position=1, since=13)
+def pad(call: Call) -> list[Value]:
+    """Pad, in all of its modes."""
     x = call.x
-    with named("squeeze"):
-        return [x.viewed(squeezed(x.layout, None if call.version < 13 and not axes else axes))]
+    name = "paddings" if call.version == 1 else "pads"
+    amounts = call.required(name, position=1, since=11)
+    axes = call.integers("axes", position=3, since=18)
+    chosen = distinct_axes("axes", range(x.ndim) if axes is None else axes, x.ndim)
+    if len(amounts) != 2 * len(chosen):
+        raise ValueError(f"{name} = {amounts}: must be {2 * len(chosen)}, a begin and an end for each axis")
+    widths = [(0, 0)] * x.ndim
+    for number, axis in enumerate(chosen):
+        widths[axis] = amounts[number], amounts[len(chosen) + number]
+    value, given = call.attributes.get("value", 0), call.parameters.get(2)
+    if call.version >= 11 and given is not None:
+        value = given
+        if value.size != 1 or value.dtype != x.dtype:
+            raise TypeError(f"constant_value is {value.size} of dtype {value.dtype}: must be one {x.dtype}")
+        value = value.reshape(())
+    return [padded(call, widths, value)]
 
 
-def unsqueeze(call: Call) -> list[Value]:
-    """Unsqueeze."""
-    axes = call.required("axes", position=1, since=13)
-    return [call.x.viewed(unsqueezed(call.x.layout, axes))]
+def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
+    """Copy with `widths` elements more, or fewer if negative, before and behind each dimension."""
+    x, mode = call.x, call.attributes.get("mode", b"constant").decode()
+    sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
+    for axis, size in enumerate(sizes):
+        if size < 0:
+            raise ValueError(
+                f"pads {widths[axis]} of axis {axis} leave {size} of its {x.shape[axis]} elements"
+            )
+    if mode not in MODES:
+        raise ValueError(f"mode = {mode!r}: must be 'constant', 'edge', 'reflect' or 'wrap'")
+    if all(width == (0, 0) for width in widths):
+        return x
+    if 0 in sizes:
+        return call.workspace.empty(sizes, x.dtype)
+    cropped = x.layout.select(
+        [
+            range(min(max(-before, 0), size), max(min(size + behind, size), 0))
+            for size, (before, behind) in zip(x.shape, widths, strict=True)
+        ]
+    )
+    added = [(max(before, 0), max(behind, 0)) for before, behind in widths]
+    if mode != "constant":
+        return extended(call.workspace, x, cropped, added, mode)
+    begins = [min(before, size) for (before, _), size in zip(added, sizes, strict=True)]
+    inner = [range(begin, begin + size) for begin, size in zip(begins, cropped.sizes, strict=True)]
+    constants = np.broadcast_to(as_assigned(value, x.dtype), (x.ndim, 2))
+    return with_border(call.workspace, x, cropped, sizes, inner, constants)
 
 
-def flatten(call: Call) -> list[Value]:
-    """Flatten."""
-    axis, rank = call.attributes.get("axis", 1), call.x.ndim
-    if not -rank <= axis <= rank:
-        raise ValueError(f"axis = {axis}: must be {-rank} to {rank}")
-    outer = axis if axis >= 0 else axis + rank
-    sizes = prod(call.x.shape[:outer]), prod(call.x.shape[outer:])
-    return [as_shape(call.workspace, call.x, sizes)]
+def tile(call: Call) -> list[Value]:
+    """Tile: a view where only dimensions of size 1 are repeated."""
+    x, counts = call.x, repeats(call)
+    if len(counts) != x.ndim or min(counts, default=0) < 0:
+        raise ValueError(f"repeats = {counts}: must be {x.ndim}, one a dimension, each at least 0")
+    if all(size == 1 or count == 1 for size, count in zip(x.shape, counts, strict=True)):
+        return [x.viewed(repeated_to(x.layout, [a * b for a, b in zip(x.shape, counts, strict=True)]))]
+    return [copies.tile(call.workspace, x, x.layout, counts)]
 
 
-def expand(call: Call) -> list[Value]:
-    """Expand, which broadcasts both ways."""
-    shape = checked_shape(call.required("shape", position=1, since=8))
-    return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
+def repeats(call: Call) -> tuple[int, ...]:
+    """How often Tile repeats each dimension; at first it was one dimension, named by numbers of any type."""
+    if call.version >= 6:
+        return call.required("repeats", position=1, since=6)
+    count, along = (call.parameters[position] for position in (1, 2))
+    assert count is not None
+    assert along is not None  # neither may be absent
+    (axis,) = distinct_axes("axis", int(along.item()), call.x.ndim)
+    return tuple(int(count.item()) if number == axis else 1 for number in range(call.x.ndim))
 
 
-def depth_to_space(call: Call) -> list[Value]:
-    """DepthToSpace."""
-    (n, c, h, w), block, columns_first = blocks(call)
-    if c % block**2:
-        raise ValueError(f"depth {c}: must be a multiple of blocksize * blocksize = {block**2}")
-    depth = c // block**2
-    split_shape = (n, depth, block, block, h, w) if columns_first else (n, block, block, depth, h, w)
-    axes = (0, 1, 4, 2, 5, 3) if columns_first else (0, 3, 4, 1, 5, 2)
-    return [moved(call, split_shape, axes, (n, depth, h * block, w * block))]
+def constant_of_shape(call: Call) -> list[Value]:
+    """ConstantOfShape: a view of one element."""
+    value = np.asarray(call.attributes.get("value", np.zeros(1, np.float32)))
+    shape = checked_shape(call.required("input", position=0, since=9))
+    element = call.workspace.upload(value.reshape(()))
+    return [element.viewed(repeated_to(element.layout, shape))]
 
 
-def space_to_depth(call: Call) -> list[Value]:
-    """SpaceToDepth."""
-    (n, c, h, w), block, columns_first = blocks(call)
-    if h % block or w % block:
-        raise ValueError(f"height {h} and width {w}: must be multiples of blocksize = {block}")
-    axes = (0, 1, 3, 5, 2, 4) if columns_first else (0, 3, 5, 1, 2, 4)
-    rows, columns = h // block, w // block
-    return [moved(call, (n, c, rows, block, columns, block), axes, (n, c * block**2, rows, columns))]
+def trilu(call: Call) -> list[Value]:
+    """Trilu: a copy, and zeros in the other triangle."""
+    x = call.x
+    if x.ndim < 2:
+        raise ValueError(f"input of rank {x.ndim}: must have rank 2 at least, as a matrix has")
+    (k,) = call.integers("k", position=1, since=14) or (0,)
+    return [triangle(call.workspace, x, x.layout, k, upper=bool(call.attributes.get("upper", 1)))]
 
 
-def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
-    """Sizes, block size, and whether blocks are ordered column, row, depth."""
-    block, mode = call.attributes["blocksize"], call.attributes.get("mode", b"DCR").decode()
-    if call.x.ndim != 4:
-        raise ValueError(f"input of rank {call.x.ndim}: must have rank 4")
-    if block < 1:
-        raise ValueError(f"blocksize = {block}: must be at least 1")
-    if mode not in ("DCR", "CRD"):
-        raise ValueError(f"mode = {mode!r}: must be 'DCR' or 'CRD'")
-    return call.x.shape, block, mode == "CRD"
+def gather(call: Call) -> list[Value]:
+    """Gather: a view where the indices are evenly spaced."""
+    x = call.x
+    (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
+    indices = within(call.indices(1), x.shape[axis], axis)
+    sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    step = spacing(indices)
+    if step is None:
+        return [selected(call, (*[slice(None)] * axis, indices))]
+    stride, first = x.strides[axis], int(indices.flat[0]) if indices.size else 0
+    among = [step * stride * each for each in Layout.packed(indices.shape).strides]
+    strides = (*x.strides[:axis], *among, *x.strides[axis + 1 :])
+    return [x.viewed(Layout.of(sizes, strides, x.layout.offset + first * stride))]
 
 
-def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Value:
-    """The input, its dimensions split, permuted and joined again."""
-    split_input = as_shape(call.workspace, call.x, split_shape)
-    return as_shape(call.workspace, split_input.viewed(permuted(split_input.layout, axes)), sizes)
+def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64]:
+    """Indices of a dimension, of which negative ones count from its end, as such from its beginning."""
+    outside = indices[(indices < -size) | (indices >= size)]
+    if outside.size:
+        raise ValueError(
+            f"index {int(outside[0])}: must be {-size} to {size - 1}, as axis {axis} has size {size}"
+        )
+    return np.where(indices < 0, indices + size, indices)
+
+
+def spacing(indices: NDArray[np.int64]) -> int | None:
+    """The distance from each index to the next; None where they differ."""
+    steps = np.diff(indices.reshape(-1))
+    if steps.size == 0:
+        return 0
+    return int(steps[0]) if (steps == steps[0]).all() else None
+
+
+def gather_elements(call: Call) -> list[Value]:
+    """GatherElements: an index for each element."""
+    x = call.x
+    (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
+    indices = within(call.indices(1), x.shape[axis], axis)
+    if indices.ndim != x.ndim:
+        raise ValueError(f"indices have rank {indices.ndim}: must have rank {x.ndim} as the input has")
+    for other, (size, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
+        if other != axis and size > most:
+            raise ValueError(f"indices have size {size} in dimension {other}: must be at most {most}")
+    key = list(np.ogrid[tuple(map(slice, indices.shape))])
+    key[axis] = indices
+    return [selected(call, tuple(key))]
+
+
+def reverse_sequence(call: Call) -> list[Value]:
+    """ReverseSequence: an index for each step of each sequence."""
+    x = call.x
+    batch_axis, time_axis = call.attributes.get("batch_axis", 1), call.attributes.get("time_axis", 0)
+    if x.ndim < 2 or {batch_axis, time_axis} != {0, 1}:
+        raise ValueError(
+            f"batch_axis = {batch_axis} and time_axis = {time_axis} of an input of rank {x.ndim}: must be 0 "
+            "and 1, or 1 and 0, of an input of rank 2 at least"
+        )
+    given = call.required("sequence_lens", position=1, since=10)
+    batch, time = x.shape[batch_axis], x.shape[time_axis]
+    if len(given) != batch or not all(0 <= length <= time for length in given):
+        raise ValueError(f"sequence_lens = {given}: must be {batch}, one a sequence, each 0 to {time}")
+    lengths, steps = np.array(given, np.int64)[:, None], np.arange(time)
+    key = [np.arange(batch)[:, None], np.where(steps < lengths, lengths - 1 - steps, steps)]
+    return [selected(call, tuple(key if batch_axis == 0 else [each.T for each in reversed(key)]))]
+
+
+def selected(call: Call, key: tuple[Any, ...]) -> Value:
+    """A copy of what an index with arrays selects of the first input."""
+    x = call.x
+    selection = any_index(x.shape, key)
+    assert isinstance(selection, AdvancedSelection)
+    result = call.workspace.empty(selection.shape, x.dtype)
+    if result.size:
+        found = indexed_windows(selection, x.layout, result.layout, reads=True)
+        assert found is not None  # the dimensions of a packed value merge
+        call.workspace.copy_windows(found, x, result)
+    return result
+
+
+def scatter_nd(call: Call) -> list[Value]:
+    """ScatterND without a reduction; of equal indices the last one stays."""
+    x, updates, indices = call.x, as_value(2, call.data[1]), call.indices(1)
+    if updates.dtype != x.dtype:
+        raise TypeError(f"input 2 has dtype {updates.dtype}: must be {x.dtype} as input 0 has")
+    if indices.ndim == 0 or not 1 <= indices.shape[-1] <= x.ndim:
+        raise ValueError(
+            f"indices have shape {indices.shape}: the last size must be 1 to {x.ndim}, the input's rank"
+        )
+    indexed = indices.shape[-1]
+    expected = (*indices.shape[:-1], *x.shape[indexed:])
+    if updates.shape != expected:
+        raise ValueError(
+            f"updates have sizes {updates.shape}: must be {expected}, as indices have shape {indices.shape} "
+            f"and the input has sizes {x.shape}"
+        )
+    if indices.ndim == 1:  # one index
+        indices, updates = indices[None], updates.viewed(unsqueezed(updates.layout, [0]))
+    key = tuple(within(indices[..., axis], x.shape[axis], axis) for axis in range(indexed))
+    workspace = call.workspace
+    result = workspace.packed(x)
+    if updates.size:
+        selection = any_index(result.shape, key)
+        assert isinstance(selection, AdvancedSelection)
+        found = indexed_windows(selection, result.layout, updates.layout, reads=False)
+        if found is None:
+            updates = workspace.packed(updates)
+            found = indexed_windows(selection, result.layout, updates.layout, reads=False)
+        assert found is not None  # the dimensions of a packed value merge
+        workspace.copy_windows(found, updates, result)
+    return [result]
 
 
 class Rule(NamedTuple):

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX, MAX_RANK
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, Indexed, Indices
 from wgslice.layout import Layout, coalesce
+from wgslice.plans.extract import extract_windows_planner
+from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.overlaps import Insertion, last_of_equal
+from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
 from wgslice.plans.windows import DROPPED, Windows
 from wgslice.rearrange import reshaped
 
-__all__ = ["IndexedWindows", "indexed_windows"]
+__all__ = ["IndexedWindows", "WindowCopy", "indexed_windows"]
 
 
 LEAST_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
@@ -37,6 +40,14 @@ class Dimension(NamedTuple):
         """The places, which the host has."""
         assert isinstance(self.places, np.ndarray)
         return self.places
+
+
+class WindowCopy(NamedTuple):
+    """A copy of windows: what plans it, and the layouts that are read and written."""
+
+    planner: Planner
+    read: Layout
+    written: Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +118,19 @@ class IndexedWindows:
     def elements_of(self, numbers: range) -> Layout:
         """Where the elements of some windows lie."""
         return self.elements.select([numbers, *map(range, self.elements.sizes[1:])])
+
+    def copy_of(self, numbers: range, windows: Windows) -> WindowCopy:
+        """The copy of some of these windows."""
+        elements = self.elements_of(numbers)
+        if self.reads:
+            return WindowCopy(extract_windows_planner(windows), self.tensor, elements)
+        return WindowCopy(insert_windows_planner(self.insertion(windows)), elements, self.tensor)
+
+    def copies(self, limits: Limits) -> Iterator[WindowCopy]:
+        """The copies of all windows, whose indices the host knows."""
+        offsets = self.offsets()
+        for numbers in self.pieces(limits, offsets.itemsize):
+            yield self.copy_of(numbers, self.windows(numbers, offsets))
 
 
 def indexed_windows(

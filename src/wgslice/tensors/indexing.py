@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,17 +18,13 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run_copy
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.extract import extract_windows_planner
-from wgslice.plans.gather import IndexedWindows, indexed_windows
-from wgslice.plans.insert import insert_windows_planner
-from wgslice.plans.plan import Planner
+from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.staging import plan_anew
-from wgslice.plans.windows import Windows
 from wgslice.rearrange import broadcast, reshaped, without_leading_ones
 from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, uploaded
 from wgslice.tensors.transfer import check_sides
 
-__all__ = ["gather", "indices_held", "run_windows", "scatter", "selected"]
+__all__ = ["gather", "indices_held", "scatter", "selected"]
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
@@ -68,42 +63,32 @@ def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
         return
     found = indexed_windows(selection, x.layout, result.layout, reads=True)
     assert found is not None  # the dimensions of a packed tensor merge
-    source = x.bound_layout._replace(layout=found.tensor)
-    target = result.bound_layout._replace(fresh=True)
-
-    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
-        return source, target._replace(layout=found.elements_of(numbers))
-
-    run_windows(x.device, found, extract_windows_planner, sides)
+    run_windows(x.device, found, x.bound_layout, result.bound_layout._replace(fresh=True))
 
 
-def run_windows(
-    device: Device,
-    found: IndexedWindows,
-    planner_for: Callable[[Windows], Planner],
-    sides: Callable[[range], tuple[BoundLayout, BoundLayout]],
-    written: Buffer | None = None,
-) -> None:
-    """Copy windows in one submission, without waiting for it; `sides` gives source and target of some.
+def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, target: BoundLayout) -> None:
+    """Copy windows between two buffers in one submission, without waiting for it.
 
     Indices in the buffer that is written are read before anything is. Those of several dtypes are converted
     to int64 by submissions of their own, before the others.
     """
+    encoder = device.create_encoder()
+
+    def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
+        sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
+        record(device, encoder, copy.planner, *sides, offsets, planning=plan_anew)
+
     dtype = dtype_of_indices(found)
     if dtype is None:
-        encoder = device.create_encoder()
-        offsets = found.offsets()
-        for numbers in found.pieces(device.limits, offsets.itemsize):
-            planner = planner_for(found.windows(numbers, offsets))
-            record(device, encoder, planner, *sides(numbers), planning=plan_anew)
+        for copy in found.copies(device.limits):
+            add(copy)
     else:
         columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
-        encoder = device.create_encoder()
-        table = table_of(device, encoder, found, columns, written)
+        table = table_of(device, encoder, found, columns, target.buffer)
         for numbers in found.pieces(device.limits, table.itemsize):
-            rows = table._replace(layout=table.layout.select([numbers, range(found.rank)]))
-            planner = planner_for(found.windows_on_gpu(numbers, table.itemsize, dtype.kind == "i"))
-            record(device, encoder, planner, *sides(numbers), rows, planning=plan_anew)
+            windows = found.windows_on_gpu(numbers, table.itemsize, dtype.kind == "i")
+            rows = table.layout.select([numbers, range(found.rank)])
+            add(found.copy_of(numbers, windows), table._replace(layout=rows))
     device.submit(encoder)
 
 
@@ -123,7 +108,7 @@ def table_of(
     encoder: CommandEncoder,
     found: IndexedWindows,
     columns: list[BoundLayout],
-    written: Buffer | None,
+    written: Buffer,
 ) -> BoundLayout:
     """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
     itemsize = columns[0].itemsize
@@ -198,7 +183,7 @@ def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any
         source = packed(x, source)
         found = indexed_windows(selection, x.layout, source.layout, reads=False)
         assert found is not None  # the dimensions of a packed tensor merge
-    scatter_windows(x, source, found)
+    run_windows(x.device, found, source, x.bound_layout)
 
 
 def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
@@ -222,19 +207,6 @@ def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
         f"shape mismatch: value array of shape {value} could not be broadcast to indexing result of shape "
         f"{result}"
     )
-
-
-def scatter_windows(x: Placed, source: BoundLayout, found: IndexedWindows) -> None:
-    """Write windows of a source into a tensor."""
-    target = x.bound_layout._replace(layout=found.tensor)
-
-    def planner_for(windows: Windows) -> Planner:
-        return insert_windows_planner(found.insertion(windows))
-
-    def sides(numbers: range) -> tuple[BoundLayout, BoundLayout]:
-        return source._replace(layout=found.elements_of(numbers)), target
-
-    run_windows(x.device, found, planner_for, sides, x.buffer)
 
 
 def packed(x: Placed, source: BoundLayout) -> BoundLayout:
