@@ -2,7 +2,7 @@
 
 C++ that uses `IDMLDevice` and its kin ports line by line: a `wgpu.GPUDevice` stands for the D3D12 device, a
 `wgpu.GPUBuffer` for a resource, a `wgpu.GPUCommandEncoder` for a command list; what C++ returns through a
-pointer is returned. Structures and enumerators, of `structs` and `enums`, are this module's names too.
+pointer is returned. Structures and enumerators, of `structs`, are this module's names too.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import wgslice.directml.enums as enums
 import wgslice.directml.structs as structs
-from wgslice.directml.bindings import check_kind, counted
-from wgslice.directml.enums import *  # noqa: F403 -- this module's names too
+from wgslice.directml.descriptors import check_kind, counted, read_operator, tensor_desc
 from wgslice.directml.objects import (
     IDMLBindingTable,
     IDMLCommandRecorder,
@@ -22,7 +20,6 @@ from wgslice.directml.objects import (
     IDMLOperator,
     IDMLOperatorInitializer,
 )
-from wgslice.directml.operators import read_operator, tensor_desc
 from wgslice.directml.structs import *  # noqa: F403 -- this module's names too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -31,6 +28,10 @@ from wgslice.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import GPUDevice
+
+    def __getattr__(name: str) -> Any:
+        """Stand for the enumerators, which `structs` makes of the enumerations."""
+
 
 __all__ = [
     "DMLCalcBufferTensorSize",
@@ -44,7 +45,7 @@ __all__ = [
     "IDMLOperatorInitializer",
     "slice",
 ]
-__all__ += enums.__all__ + structs.__all__
+__all__ += structs.__all__
 
 
 def slice(
@@ -78,7 +79,7 @@ def slice(
 
 
 def DMLCalcBufferTensorSize(
-    dataType: enums.DML_TENSOR_DATA_TYPE,
+    dataType: structs.DML_TENSOR_DATA_TYPE,
     dimensionCount: int,
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -110,7 +111,7 @@ def DMLCalcBufferTensorSize(
 
 def DMLCreateDevice(
     device: GPUDevice | Device,
-    flags: enums.DML_CREATE_DEVICE_FLAGS = enums.DML_CREATE_DEVICE_FLAG_NONE,
+    flags: structs.DML_CREATE_DEVICE_FLAGS = structs.DML_CREATE_DEVICE_FLAGS.NONE,
 ) -> IDMLDevice:
     """Make a DirectML device on a device of yours.
 
@@ -130,7 +131,7 @@ def DMLCreateDevice(
     TypeError, DeviceLostError
         It is no device, or lost.
     """
-    enums.DML_CREATE_DEVICE_FLAGS(flags)  # refuses flags that are none
+    structs.DML_CREATE_DEVICE_FLAGS(flags)  # refuses flags that are none
     return IDMLDevice(device if isinstance(device, Device) else Device.wrap(device))
 
 
@@ -162,7 +163,7 @@ class IDMLDevice:
             return IDMLOperator(read_operator(desc))
 
     def CompileOperator(
-        self, op: IDMLOperator, flags: enums.DML_EXECUTION_FLAGS = enums.DML_EXECUTION_FLAG_NONE
+        self, op: IDMLOperator, flags: structs.DML_EXECUTION_FLAGS = structs.DML_EXECUTION_FLAGS.NONE
     ) -> IDMLCompiledOperator:
         """Plan an operator, and make its pipelines.
 
@@ -174,7 +175,7 @@ class IDMLDevice:
         """
         with named("CompileOperator"):
             check_kind("op", op, IDMLOperator)
-            if enums.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in enums.DML_EXECUTION_FLAGS(flags):
+            if structs.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in structs.DML_EXECUTION_FLAGS(flags):
                 raise ValueError(
                     "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "
                     "called; bind before it, and leave the flag out"

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import wgslice.directml.enums as enums
 import wgslice.directml.structs as structs
 from wgslice.arguments import integer
-from wgslice.directml.bindings import array_item, at, bound, check_kind, counted, only, snapshot
-from wgslice.directml.operators import CheckedOperator
+from wgslice.directml.descriptors import (
+    CheckedOperator,
+    array_item,
+    at,
+    bound,
+    check_kind,
+    counted,
+    only,
+    snapshot,
+)
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
@@ -68,7 +75,7 @@ class IDMLCompiledOperator(IDMLDispatchable):
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
         owned = self.checked.input.owned
-        if owned and any(binding.Type != enums.DML_BINDING_TYPE_NONE for binding in table.inputs):
+        if owned and any(binding.Type != structs.DML_BINDING_TYPE.NONE for binding in table.inputs):
             raise ValueError(
                 "input: is owned by DirectML, and bound to the initializer: bind DML_BINDING_TYPE_NONE"
             )

@@ -1,36 +1,105 @@
-"""DirectML's structures for slices, under its own names.
+"""DirectML's enumerations and structures for slices, under its own names and with its own values.
 
-They are mutable and begin as zeros, as `= {}` makes them in C++; a pointer and its count become a sequence
-and its count. Semantics of each: `DirectML.h`.
+Structures are mutable and begin as zeros, as `= {}` makes them in C++; a pointer and its count become a
+sequence and its count. Values, and semantics of each: `DirectML.h`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import STRICT, IntEnum, IntFlag
 from typing import Any
-
-from wgslice.directml.enums import (
-    DML_BINDING_TYPE,
-    DML_OPERATOR_TYPE,
-    DML_TENSOR_DATA_TYPE,
-    DML_TENSOR_FLAGS,
-    DML_TENSOR_TYPE,
-)
 
 __all__ = [
     "DML_BINDING_DESC",
     "DML_BINDING_PROPERTIES",
     "DML_BINDING_TABLE_DESC",
+    "DML_BINDING_TYPE",
     "DML_BUFFER_ARRAY_BINDING",
     "DML_BUFFER_BINDING",
     "DML_BUFFER_TENSOR_DESC",
+    "DML_CREATE_DEVICE_FLAGS",
+    "DML_EXECUTION_FLAGS",
+    "DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT",
     "DML_OPERATOR_DESC",
+    "DML_OPERATOR_TYPE",
     "DML_SLICE1_OPERATOR_DESC",
     "DML_SLICE_GRAD_OPERATOR_DESC",
     "DML_SLICE_OPERATOR_DESC",
+    "DML_TENSOR_DATA_TYPE",
     "DML_TENSOR_DESC",
+    "DML_TENSOR_DIMENSION_COUNT_MAX1",
+    "DML_TENSOR_FLAGS",
+    "DML_TENSOR_TYPE",
 ]
+
+DML_TENSOR_DIMENSION_COUNT_MAX1 = 8
+DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16  # of D3D12; here a binding begins at any element
+
+
+class DML_TENSOR_DATA_TYPE(IntEnum):
+    """Of the elements."""
+
+    UNKNOWN = 0
+    FLOAT32 = 1
+    FLOAT16 = 2
+    UINT32 = 3
+    UINT16 = 4
+    UINT8 = 5
+    INT32 = 6
+    INT16 = 7
+    INT8 = 8
+    FLOAT64 = 9
+    UINT64 = 10
+    INT64 = 11
+
+
+class DML_TENSOR_TYPE(IntEnum):
+    """What `DML_TENSOR_DESC.Desc` is."""
+
+    INVALID = 0
+    BUFFER = 1
+
+
+class DML_TENSOR_FLAGS(IntFlag, boundary=STRICT):
+    """An input that is OWNED_BY_DML is given once, to the operator's initializer."""
+
+    NONE = 0
+    OWNED_BY_DML = 1
+
+
+class DML_OPERATOR_TYPE(IntEnum):
+    """What `DML_OPERATOR_DESC.Desc` is."""
+
+    INVALID = 0
+    SLICE = 60
+    SLICE1 = 111
+    SLICE_GRAD = 135
+
+
+class DML_EXECUTION_FLAGS(IntFlag, boundary=STRICT):
+    """How a compiled operator runs. Of these DESCRIPTORS_VOLATILE alone would change something here."""
+
+    NONE = 0
+    ALLOW_HALF_PRECISION_COMPUTATION = 1
+    DISABLE_META_COMMANDS = 2
+    DESCRIPTORS_VOLATILE = 4
+
+
+class DML_CREATE_DEVICE_FLAGS(IntFlag, boundary=STRICT):
+    """How a device checks; this one always does."""
+
+    NONE = 0
+    DEBUG = 1
+
+
+class DML_BINDING_TYPE(IntEnum):
+    """What `DML_BINDING_DESC.Desc` is."""
+
+    NONE = 0
+    BUFFER = 1
+    BUFFER_ARRAY = 2
 
 
 @dataclass(slots=True)
@@ -140,3 +209,19 @@ class DML_BINDING_TABLE_DESC:
     CPUDescriptorHandle: Any = field(default=None, repr=False)
     GPUDescriptorHandle: Any = field(default=None, repr=False)
     SizeInDescriptors: int = 0
+
+
+# C++ knows the enumerators by these prefixes.
+PREFIXES: dict[str, type[IntEnum | IntFlag]] = {
+    "DML_BINDING_TYPE": DML_BINDING_TYPE,
+    "DML_CREATE_DEVICE_FLAG": DML_CREATE_DEVICE_FLAGS,
+    "DML_EXECUTION_FLAG": DML_EXECUTION_FLAGS,
+    "DML_OPERATOR": DML_OPERATOR_TYPE,
+    "DML_TENSOR_DATA_TYPE": DML_TENSOR_DATA_TYPE,
+    "DML_TENSOR_FLAG": DML_TENSOR_FLAGS,
+    "DML_TENSOR_TYPE": DML_TENSOR_TYPE,
+}
+for prefix, kind in PREFIXES.items():
+    enumerators = {f"{prefix}_{name}": value for name, value in kind.__members__.items()}
+    globals().update(enumerators)
+    __all__.extend(enumerators)

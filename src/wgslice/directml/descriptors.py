@@ -1,0 +1,209 @@
+"""DirectML's descriptors and bindings, checked; of operators turned into wgslice's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+import wgslice.directml.structs as structs
+from wgslice.arguments import integer, integers
+from wgslice.dtypes import DType
+from wgslice.errors import named
+from wgslice.gpu.handles import is_buffer
+from wgslice.operators.slice1 import Slice, Slice1
+from wgslice.operators.slice_grad import SliceGrad
+from wgslice.operators.tensor_desc import TensorDesc
+
+if TYPE_CHECKING:
+    from wgslice.gpu.protocols import Buffer
+
+__all__ = [
+    "CheckedOperator",
+    "array_item",
+    "at",
+    "bound",
+    "check_kind",
+    "counted",
+    "only",
+    "read_operator",
+    "snapshot",
+    "tensor_desc",
+]
+
+Some = TypeVar("Some")
+
+DTYPES: dict[structs.DML_TENSOR_DATA_TYPE, DType] = {
+    kind: np.dtype(kind.name.lower()) for kind in structs.DML_TENSOR_DATA_TYPE if kind.value
+}
+
+
+@dataclass(frozen=True)
+class BufferTensor:
+    """A tensor in a buffer, and what its bindings promise."""
+
+    desc: TensorDesc
+    nbytes: int  # least size of a binding
+    alignment_nbytes: int  # of a binding's offset
+    owned: bool  # given once, to the initializer
+
+    @classmethod
+    def of(cls, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> BufferTensor:
+        """Refuse what breaks a rule of DirectML's buffer tensors."""
+        if not isinstance(tensor, structs.DML_TENSOR_DESC):
+            raise TypeError(f"of type {type(tensor).__name__}: must be a DML_TENSOR_DESC")
+        if tensor.Type != structs.DML_TENSOR_TYPE.BUFFER:
+            raise ValueError(f"Type = {tensor.Type!r}: must be DML_TENSOR_TYPE_BUFFER")
+        buffer = tensor.Desc
+        if not isinstance(buffer, structs.DML_BUFFER_TENSOR_DESC):
+            raise TypeError(f"Desc is of type {type(buffer).__name__}: must be a DML_BUFFER_TENSOR_DESC")
+        if buffer.DimensionCount != dimensions:
+            raise ValueError(f"DimensionCount = {buffer.DimensionCount}: must be the operator's {dimensions}")
+        desc = tensor_desc(buffer.DataType, dimensions, buffer.Sizes, buffer.Strides)
+        nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)
+        if nbytes < desc.nbytes or nbytes % 4:
+            raise ValueError(
+                f"TotalTensorSizeInBytes = {nbytes}: must be a multiple of 4, and at least {desc.nbytes} as "
+                "DMLCalcBufferTensorSize says"
+            )
+        alignment = integer("GuaranteedBaseOffsetAlignment", buffer.GuaranteedBaseOffsetAlignment)
+        if alignment < 0 or alignment & (alignment - 1):
+            raise ValueError(f"GuaranteedBaseOffsetAlignment = {alignment}: must be 0 or a power of two")
+        flags = structs.DML_TENSOR_FLAGS(buffer.Flags)
+        return cls(desc, nbytes, alignment or 1, structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags)
+
+
+def tensor_desc(
+    data_type: structs.DML_TENSOR_DATA_TYPE,
+    dimensions: int,
+    sizes: Sequence[int],
+    strides: Sequence[int] | None,
+) -> TensorDesc:
+    """A tensor in DirectML's words; its arrays have an entry for each dimension."""
+    if data_type not in DTYPES:
+        names = ", ".join(known.name for known in DTYPES)
+        raise ValueError(f"DataType = {data_type!r}: must be DML_TENSOR_DATA_TYPE_ and one of {names}")
+    check_counts(dimensions, Sizes=sizes, **({} if strides is None else {"Strides": strides}))
+    return TensorDesc(DTYPES[structs.DML_TENSOR_DATA_TYPE(data_type)], sizes, strides)
+
+
+def check_counts(dimensions: int, **arrays: Sequence[int]) -> None:
+    """Refuse arrays that do not have an entry for each dimension."""
+    for name, values in arrays.items():
+        if len(integers(name, values)) != dimensions:
+            raise ValueError(f"{name} has {len(values)} entries: must have DimensionCount, {dimensions}")
+
+
+@dataclass(frozen=True)
+class CheckedOperator:
+    """What is computed, and the tensors that are bound for it."""
+
+    descriptor: Slice | Slice1 | SliceGrad
+    input: BufferTensor
+    output: BufferTensor
+
+
+STRUCTURES: dict[int, tuple[type[Any], type[Slice | Slice1 | SliceGrad]]] = {
+    structs.DML_OPERATOR_TYPE.SLICE: (structs.DML_SLICE_OPERATOR_DESC, Slice),
+    structs.DML_OPERATOR_TYPE.SLICE1: (structs.DML_SLICE1_OPERATOR_DESC, Slice1),
+    structs.DML_OPERATOR_TYPE.SLICE_GRAD: (structs.DML_SLICE_GRAD_OPERATOR_DESC, SliceGrad),
+}
+
+
+def read_operator(operator: structs.DML_OPERATOR_DESC) -> CheckedOperator:
+    """What an operator descriptor says, refused where it breaks a rule."""
+    if not isinstance(operator, structs.DML_OPERATOR_DESC):
+        raise TypeError(f"desc is of type {type(operator).__name__}: must be a DML_OPERATOR_DESC")
+    if operator.Type not in STRUCTURES:
+        names = ", ".join(
+            f"DML_OPERATOR_{known.name}" for known in map(structs.DML_OPERATOR_TYPE, STRUCTURES)
+        )
+        raise ValueError(f"Type = {operator.Type!r}: must be one of {names}")
+    structure, descriptor = STRUCTURES[operator.Type]
+    desc: Any = operator.Desc
+    if type(desc) is not structure:
+        raise TypeError(f"Desc is of type {type(desc).__name__}: must be a {structure.__name__}")
+    with named(structure.__name__):
+        input_name, output_name, _, *window_names = (field.name for field in fields(desc))
+        window = {name: getattr(desc, name) for name in window_names}
+        check_counts(desc.DimensionCount, **window)
+        with named(input_name):
+            input = BufferTensor.of(getattr(desc, input_name), desc.DimensionCount)
+        with named(output_name):
+            output = BufferTensor.of(getattr(desc, output_name), desc.DimensionCount)
+            if output.owned:
+                raise ValueError("Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be DML_TENSOR_FLAG_NONE")
+        return CheckedOperator(descriptor(input.desc, output.desc, *window.values()), input, output)
+
+
+def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: type[Some]) -> list[Some]:
+    """A C array: a count and as many values, one value, or None for none."""
+    many = values is None or isinstance(values, list | tuple)
+    items: list[Any] = list(cast("Sequence[Any]", values or ())) if many else [values]
+    if len(items) != count:
+        raise ValueError(f"{len(items)} {name}: the count says {count}")
+    for number, item in enumerate(items):
+        check_kind(f"{name}[{number}]", item, kind)
+    return items
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse what is of another type."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
+
+
+def snapshot(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
+    """A binding as it is now; its caller may change the structures afterwards."""
+    part = copy(binding.Desc)
+    if isinstance(part, structs.DML_BUFFER_ARRAY_BINDING):
+        part.Bindings = [copy(item) for item in part.Bindings]
+    return structs.DML_BINDING_DESC(binding.Type, part)
+
+
+def at(bindings: Sequence[structs.DML_BINDING_DESC], number: int) -> structs.DML_BINDING_DESC:
+    """A binding; one of type NONE where there is none."""
+    return bindings[number] if number < len(bindings) else structs.DML_BINDING_DESC()
+
+
+def only(bindings: Sequence[structs.DML_BINDING_DESC]) -> structs.DML_BINDING_DESC:
+    """The one binding of an operator's side."""
+    if len(bindings) > 1:
+        raise ValueError(f"{len(bindings)} are bound: must be 1")
+    return at(bindings, 0)
+
+
+def array_item(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
+    """The one buffer of an array that is bound for an operator's inputs."""
+    array = binding.Desc
+    if binding.Type != structs.DML_BINDING_TYPE.BUFFER_ARRAY or not isinstance(
+        array, structs.DML_BUFFER_ARRAY_BINDING
+    ):
+        raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER_ARRAY, with its Desc")
+    (item,) = counted("Bindings", array.BindingCount, array.Bindings, structs.DML_BUFFER_BINDING)
+    return structs.DML_BINDING_DESC(structs.DML_BINDING_TYPE.BUFFER, item)
+
+
+def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buffer, int]:
+    """A buffer and a byte offset, refused where the tensor's descriptor does not allow them."""
+    part = binding.Desc
+    if binding.Type != structs.DML_BINDING_TYPE.BUFFER or not isinstance(part, structs.DML_BUFFER_BINDING):
+        raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
+    offset, nbytes = integer("Offset", part.Offset), integer("SizeInBytes", part.SizeInBytes)
+    if not is_buffer(part.Buffer):
+        raise TypeError(f"Buffer is of type {type(part.Buffer).__name__}: must be a wgpu.GPUBuffer")
+    if nbytes < tensor.nbytes:
+        raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
+    if offset < 0 or offset % tensor.alignment_nbytes:
+        raise ValueError(
+            f"Offset = {offset}: must be at least 0 and a multiple of {tensor.alignment_nbytes}, what "
+            "GuaranteedBaseOffsetAlignment says"
+        )
+    if offset + nbytes > part.Buffer.size:
+        raise ValueError(
+            f"Offset + SizeInBytes = {offset + nbytes}: must be at most the buffer's size, {part.Buffer.size}"
+        )
+    return part.Buffer, offset
