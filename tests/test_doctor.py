@@ -110,7 +110,7 @@ def test_the_keys_of_the_json_are_these(report: Report, of: type) -> None:
 def test_a_wrong_kernel_is_status_1_and_named(
     report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("wgslice.cli.doctor.examine", lambda adapter, progress: failing(report))
+    monkeypatch.setattr("wgslice.cli.examine", lambda adapter, progress: failing(report))
     name = report.tested.kernels[-1].kernel
     assert main(["doctor"]) == 1
     shown = capsys.readouterr()

@@ -129,16 +129,14 @@ def test_only_the_gpu_folder_imports_wgpu() -> None:
 def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
-        "cli.files": {"PIL"},
+        "cli.files": {"PIL", "zarr"},
         "cli.progress": {"rich"},
-        "cli.stores": {"zarr"},
         "dask": {"dask"},
         "demo": {"matplotlib"},
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},
         "onnx.known": {"onnx"},
-        "onnx.reader": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
         "zarr": {"zarr"},

@@ -2,7 +2,7 @@
 
 import sys
 
-from wgslice.cli.commands import main
+from wgslice.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,30 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import wgslice as wg
-from wgslice.cli.files import open_array, written_array
+from wgslice.cli.files import is_array_store, is_store_name, open_array, written_array
 from wgslice.cli.progress import progress_bar
-from wgslice.cli.stores import is_array_store, is_store_name
 from wgslice.dialects.basic import Selection, basic_index
 from wgslice.dtypes import native_dtype
 from wgslice.streaming.limits import limit_nbytes
 
-__all__ = ["add_slice", "parse_key"]
+__all__ = ["parse_key", "slice_file"]
 
 CHANNELS = 4  # that a picture has at most
-
-
-def add_slice(commands: Any) -> None:
-    """Describe it to the parser."""
-    slicing = commands.add_parser("slice", help="slice an array or image as NumPy does, of any size")
-    slicing.add_argument("input", metavar="IN", type=Path, help="a .npy file, a Zarr array or an image")
-    slicing.add_argument("key", metavar="KEY", help='a NumPy index, such as "100:200, ::-1"')
-    slicing.add_argument(
-        "-o", "--output", metavar="OUT", type=Path, required=True, help=".npy, .zarr or an image"
-    )
-    slicing.add_argument("--limit", metavar="SIZE", default="256 MiB", help="memory to take at most; 256 MiB")
-    slicing.add_argument("--chunks", metavar="A,B,C", help="of OUT, where it is a .zarr")
-    slicing.add_argument("--adapter", metavar="NAME", help="part of an adapter's name or backend")
-    slicing.set_defaults(run=slice_file)
 
 
 def slice_file(arguments: Namespace) -> None:
