@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from wgslice.dialects.basic import basic_index
-from wgslice.streaming.cuts import blocks_touched
+from wgslice.dialects import numpy_index
 from wgslice.streaming.limits import (
     COPIES_READ,
     COPIES_WRITTEN,
@@ -27,13 +26,13 @@ from wgslice.streaming.limits import (
 )
 from wgslice.streaming.sinks import Sink
 from wgslice.streaming.sources import Source
-from wgslice.streaming.walk import Piece, Tile, Walk
+from wgslice.streaming.walk import Piece, Tile, Walk, blocks_touched
 
 NBYTES = 4  # of an element of `numbered`
 
 
 def walked(source: Blocks, key: Any, target: Blocks, within: Shares) -> Walk:
-    return Source.of(source).walk(basic_index(source.shape, key), Sink(target).starts, within)
+    return Source.of(source).walk(numpy_index(source.shape, key), Sink(target).starts, within)
 
 
 def meant(block: NDArray[Any], piece: Piece) -> NDArray[Any]:
@@ -140,7 +139,7 @@ def test_pieces_are_rows_put_together() -> None:
 
 def test_a_source_in_columns_is_walked_by_columns() -> None:
     array = np.asfortranarray(numbered((10, 100)))
-    walk = Source.of(array).walk(basic_index(array.shape, np.s_[:, 1:]), None, Shares(1000, 4000))
+    walk = Source.of(array).walk(numpy_index(array.shape, np.s_[:, 1:]), None, Shares(1000, 4000))
     assert walk.order == (1, 0)
     assert {piece.sizes[0] for tile in walk.tiles() for piece in tile.pieces} == {10}
 

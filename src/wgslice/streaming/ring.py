@@ -14,11 +14,10 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
-from wgslice.streaming.block import Block
 from wgslice.streaming.limits import block_nbytes
 from wgslice.streaming.pages import release
 from wgslice.streaming.sinks import Sink
-from wgslice.streaming.sources import Source
+from wgslice.streaming.sources import Block, Source
 from wgslice.streaming.walk import Piece, Tile, Walk
 from wgslice.tensors.tensor import Tensor, viewed
 
@@ -30,7 +29,6 @@ class Turn(NamedTuple):
 
     tile: Tile
     piece: Piece
-    ends: bool  # whether it is the last one of its tile
     is_plain: bool  # whether it is a tile of a target in memory as it is read, so that no GPU is needed
 
 
@@ -97,11 +95,11 @@ class Ring:
         """Pieces in their order, each being read; so many ahead as there are slots, that one included."""
         ahead: deque[Turn] = deque()
         for tile in self.walk.tiles():
-            for number, piece in enumerate(tile.pieces, 1):
-                is_plain = len(tile.pieces) == 1 and piece.is_plain and isinstance(self.out, Sink)
-                read = self.source.read_plain if is_plain else self.source.read
+            is_plain = len(tile.pieces) == 1 and tile.pieces[0].is_plain and isinstance(self.out, Sink)
+            read = self.source.read_plain if is_plain else self.source.read
+            for piece in tile.pieces:
                 self.reads.append(reading.submit(read, piece))
-                ahead.append(Turn(tile, piece, number == len(tile.pieces), is_plain))
+                ahead.append(Turn(tile, piece, is_plain))
                 if len(ahead) == self.slots:
                     yield ahead.popleft()
         while ahead:
@@ -112,9 +110,10 @@ class Ring:
         place, nbytes = self.places[0], elements(turn.tile.target) * self.source.dtype.itemsize
         target = BoundLayout(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
         self.copy(self.upload(block, turn), target)
-        if turn.ends:
+        is_whole = turn.piece is turn.tile.pieces[-1]
+        if is_whole:
             self.read_back(place, nbytes)
-        return turn.ends
+        return is_whole
 
     def take(self) -> Block:
         """The next piece, once it is read."""

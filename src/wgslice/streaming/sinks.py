@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.streaming.cuts import Edges
 from wgslice.streaming.pages import release
 from wgslice.streaming.sources import Source, block_starts
 from wgslice.streaming.storage import share_storage
+from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
 

@@ -6,45 +6,68 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wgslice.dialects.basic import Selection
-from wgslice.dtypes import DType, native_dtype
-from wgslice.streaming.block import Block
-from wgslice.streaming.cuts import Edges, blocks_touched, counts
-from wgslice.streaming.limits import Shares
-from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release
-from wgslice.streaming.walk import Dimension, Piece, Walk
+from wgslice.dtypes import DType, native_array, native_dtype
+from wgslice.layout import Layout
+from wgslice.streaming.limits import Shares, block_nbytes
+from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release, runs
+from wgslice.streaming.walk import Dimension, Edges, Piece, Walk, blocks_touched, counts
 
-__all__ = ["Source", "block_starts"]
+__all__ = ["Block", "Source", "block_starts"]
+
+
+class Block(NamedTuple):
+    """Bytes, and the layout of a box's elements in them."""
+
+    data: NDArray[np.uint8]
+    layout: Layout
+    part: NDArray[Any] | None = None  # the box itself, where the bytes are no copy of it
+
+    @classmethod
+    def where_it_lies(cls, part: NDArray[Any]) -> Block | None:
+        """The memory that a box lies in, with what lies between its elements; None where that is too much."""
+        first, offsets, nbytes = runs(part)
+        aligned = all(stride % part.itemsize == 0 for stride in part.strides)
+        if offsets.size > 1 or nbytes > block_nbytes(part.nbytes) or not (aligned and part.dtype.isnative):
+            return None
+        lowest = part[tuple(slice(-1, None) if stride < 0 else slice(1) for stride in part.strides)]
+        data: NDArray[np.uint8] = as_strided(
+            lowest.reshape(-1)[:1].view(np.uint8), (nbytes,), (1,), writeable=False
+        )
+        steps = [stride // part.itemsize for stride in part.strides]
+        return cls(data, Layout.of(part.shape, steps, -first // part.itemsize), part)
+
+    @classmethod
+    def as_it_is(cls, part: NDArray[Any]) -> Block:
+        """A box that is not uploaded."""
+        return cls(np.empty(0, np.uint8), Layout.packed(part.shape), part)
+
+    @classmethod
+    def copied(cls, part: NDArray[Any], order: Sequence[int]) -> Block:
+        """A copy, row-major in the dimensions of `order` and in native byte order."""
+        ordered = native_array(part.transpose(order)).reshape(-1)
+        packed = Layout.packed([part.shape[axis] for axis in order])
+        layout = packed.permuted([order.index(axis) for axis in range(len(order))])
+        return cls(ordered.view(np.uint8), layout)
 
 
 @dataclass(frozen=True)
 class Source:
-    """An array-like to read boxes of.
+    """An array-like to read boxes of."""
 
-    Attributes
-    ----------
-    array : array_like
-        With `shape`, `dtype` and basic indexing.
-    shape : tuple of int
-        Its sizes.
-    dtype : numpy.dtype
-        Of its elements, in native byte order.
-    starts : tuple of sequence of int, optional
-        For each dimension the indices at which its blocks begin; None where it has none.
-    strides : tuple of int
-        Bytes from one element to the next, in the file or memory that boxes come from.
-    """
-
-    array: Any
+    array: Any  # with `shape`, `dtype` and basic indexing
     shape: tuple[int, ...]
-    dtype: DType
-    starts: tuple[Edges, ...] | None
-    strides: tuple[int, ...]
+    dtype: DType  # in native byte order
+    starts: (
+        tuple[Edges, ...] | None
+    )  # for each dimension the indices at which its blocks begin, if it has any
+    strides: tuple[int, ...]  # bytes from one element to the next, in the file or memory that boxes come from
 
     @classmethod
     def of(cls, array: Any) -> Source:
@@ -95,17 +118,12 @@ class Source:
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
         """How to walk a window that has elements, into a target whose blocks begin at `tiles`."""
-        kept = [axis for axis, item in enumerate(selection.items) if not isinstance(item, int)]
-        ranked = [item for item in selection.items if item is not None]
-        edges: list[Edges | None] = [None] * len(ranked)
-        if tiles is not None:
-            of_item = dict(zip(kept, tiles, strict=True))
-            sources = [axis for axis, item in enumerate(selection.items) if item is not None]
-            edges = [of_item.get(axis) for axis in sources]
-        dimensions = [
-            self._dimension(axis, item, edge)
-            for axis, (item, edge) in enumerate(zip(ranked, edges, strict=True))
-        ]
+        of_result = iter(tiles or ())
+        dimensions: list[Dimension] = []
+        for item in selection.items:
+            edges = None if isinstance(item, int) else next(of_result, None)
+            if item is not None:
+                dimensions.append(self._dimension(len(dimensions), item, edges))
         read_nbytes = self._read_nbytes(dimensions)
         return Walk(selection, tuple(dimensions), self.order, self.dtype.itemsize, read_nbytes, shares)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, SupportsIndex
 
@@ -121,30 +122,24 @@ def stream(
 def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None]) -> None:
     """Let a ring run elsewhere, and tell what it tells, until it is done or an interrupt arrives here."""
     told: SimpleQueue[int | None] = SimpleQueue()
+    done = 0
     with ThreadPoolExecutor(1, "wgslice-stream") as moving:
         moved = moving.submit(ring.run, told.put)
         moved.add_done_callback(lambda _: told.put(None))
         try:
-            for arrived in arrivals(told):
-                done = arrived * ring.source.dtype.itemsize
+            while (elements := next_of(told)) is not None:
+                done += elements * ring.source.dtype.itemsize
                 progress(done / nbytes, f"{described_nbytes(done)} of {described_nbytes(nbytes)}")
         finally:
             ring.stopped.set()
         moved.result()
 
 
-def arrivals(told: SimpleQueue[int | None]) -> Iterator[int]:
-    """How many elements have arrived, whenever there are more, until nothing is told any more."""
-    arrived = 0
+def next_of(told: SimpleQueue[int | None]) -> int | None:
+    """How many elements more have arrived, once some have; None where nothing is told any more."""
     while True:
-        try:
-            more = told.get(timeout=LOOK_SECONDS)
-        except Empty:
-            continue
-        if more is None:
-            return
-        arrived += more
-        yield arrived
+        with suppress(Empty):
+            return told.get(timeout=LOOK_SECONDS)
 
 
 def without_words(_: float, __: str) -> None:
