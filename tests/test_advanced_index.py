@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,14 +16,13 @@ from hypothesis.extra.numpy import array_shapes
 from index_keys import any_keys, outcome
 from numpy.typing import NDArray
 
-from wgslice.arguments import I32_MAX
+import wgslice as wg
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
 from wgslice.dialects.basic import Selection, is_plain
 from wgslice.layout import Layout
 from wgslice.plans.gather import IndexedWindows, indexed_windows
-from wgslice.plans.profiles import CPU, Limits
 
-LIMITS = Limits(2**27, 256, 65535, CPU)
+I32_MAX = 2**31 - 1
 
 
 def elements(sizes: tuple[int, ...], selected: Selection | AdvancedSelection) -> NDArray[np.int64]:
@@ -229,10 +229,10 @@ def test_too_many_dimensions_that_do_not_merge() -> None:
     assert windows_of(tensor, ([0], [1])).rank == 8
 
 
-def test_more_windows_than_a_binding_says_are_taken_in_pieces() -> None:
+def test_more_windows_than_a_binding_says_are_taken_in_pieces(device: wg.Device) -> None:
     found = windows_of(Layout.packed((100,)), np.arange(10))
-    assert list(found.pieces(LIMITS, 4)) == [range(10)]
-    tight = Limits(24, 256, 65535, CPU)  # three windows of 8 bytes, though one takes 4
+    assert list(found.pieces(device.limits, 4)) == [range(10)]
+    tight = replace(device.limits, binding_nbytes=24)  # three windows of 8 bytes, though one takes 4
     pieces = list(found.pieces(tight, 4))
     assert pieces == [range(3), range(3, 6), range(6, 9), range(9, 10)]
     taken = [found.windows(piece, found.offsets()).offsets for piece in pieces]

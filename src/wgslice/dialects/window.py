@@ -32,9 +32,7 @@ class Window:
         strides: Iterable[SupportsIndex] | None = None,
     ) -> Window:
         """Refuse what is no window of any tensor; strides default to 1."""
-        starts, extents = integers("offsets", offsets), integers("sizes", sizes)
-        steps = (1,) * len(starts) if strides is None else integers("strides", strides)
-        check_ranks(starts, extents, steps)
+        starts, extents, steps = numbers(offsets, sizes, strides)
         for axis, (offset, size, stride) in enumerate(zip(starts, extents, steps, strict=True)):
             check_u32("offsets", axis, offset, 0)
             check_u32("sizes", axis, size, 1)
@@ -56,9 +54,7 @@ class Window:
 
         It ends at the last element taken, and goes forwards.
         """
-        starts, counts = integers("offsets", offsets), integers("sizes", sizes)
-        steps = (1,) * len(starts) if strides is None else integers("strides", strides)
-        check_ranks(starts, counts, steps)
+        starts, counts, steps = numbers(offsets, sizes, strides)
         check_rank_of_tensor(len(starts), input_sizes, "input")
         extents = []
         for axis, (offset, count, step, extent) in enumerate(
@@ -163,12 +159,17 @@ def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
         )
 
 
-def check_ranks(offsets: tuple[int, ...], sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    """Refuse windows whose three lists differ in length, or have a rank that no Slice1 has."""
-    if not len(offsets) == len(sizes) == len(strides):
+def numbers(
+    offsets: Iterable[SupportsIndex], sizes: Iterable[SupportsIndex], strides: Iterable[SupportsIndex] | None
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """A window's lists as integers, strides 1 by default; refused where they fit no rank of Slice1's."""
+    starts, extents = integers("offsets", offsets), integers("sizes", sizes)
+    steps = (1,) * len(starts) if strides is None else integers("strides", strides)
+    if not len(starts) == len(extents) == len(steps):
         raise WindowError(
-            f"{len(offsets)} offsets, {len(sizes)} sizes and {len(strides)} strides: "
+            f"{len(starts)} offsets, {len(extents)} sizes and {len(steps)} strides: "
             "there must be one of each for every dimension"
         )
-    if not 1 <= len(offsets) <= MAX_RANK:
-        raise WindowError(f"a window of rank {len(offsets)}: the rank must be 1 to {MAX_RANK}")
+    if not 1 <= len(starts) <= MAX_RANK:
+        raise WindowError(f"a window of rank {len(starts)}: the rank must be 1 to {MAX_RANK}")
+    return starts, extents, steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wgslice.gpu.protocols import Buffer
 
 __all__ = [
+    "Bindings",
     "CheckedOperator",
     "array_item",
     "at",
@@ -30,11 +31,12 @@ __all__ = [
     "counted",
     "only",
     "read_operator",
-    "snapshot",
+    "snapshots",
     "tensor_desc",
 ]
 
 Some = TypeVar("Some")
+Bindings: TypeAlias = "structs.DML_BINDING_DESC | Sequence[structs.DML_BINDING_DESC] | None"  # a C array
 
 DTYPES: dict[structs.DML_TENSOR_DATA_TYPE, DType] = {
     kind: np.dtype(kind.name.lower()) for kind in structs.DML_TENSOR_DATA_TYPE if kind.value
@@ -156,12 +158,15 @@ def check_kind(name: str, value: object, kind: type) -> None:
         raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
 
 
-def snapshot(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
-    """A binding as it is now; its caller may change the structures afterwards."""
-    part = copy(binding.Desc)
-    if isinstance(part, structs.DML_BUFFER_ARRAY_BINDING):
-        part.Bindings = [copy(item) for item in part.Bindings]
-    return structs.DML_BINDING_DESC(binding.Type, part)
+def snapshots(name: str, count: int, bindings: Bindings) -> list[structs.DML_BINDING_DESC]:
+    """A C array of bindings as they are now; their caller may change the structures afterwards."""
+    found = []
+    for binding in counted(name, count, bindings, structs.DML_BINDING_DESC):
+        part = copy(binding.Desc)
+        if isinstance(part, structs.DML_BUFFER_ARRAY_BINDING):
+            part.Bindings = [copy(item) for item in part.Bindings]
+        found.append(structs.DML_BINDING_DESC(binding.Type, part))
+    return found
 
 
 def at(bindings: Sequence[structs.DML_BINDING_DESC], number: int) -> structs.DML_BINDING_DESC:

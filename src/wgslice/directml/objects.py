@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import wgslice.directml.structs as structs
 from wgslice.arguments import integer
 from wgslice.directml.descriptors import (
+    Bindings,
     CheckedOperator,
     array_item,
     at,
@@ -15,7 +16,7 @@ from wgslice.directml.descriptors import (
     check_kind,
     counted,
     only,
-    snapshot,
+    snapshots,
 )
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -150,25 +151,15 @@ class IDMLBindingTable:
         self.outputs: list[structs.DML_BINDING_DESC] = []
         self.persistent = structs.DML_BINDING_DESC()
 
-    def BindInputs(
-        self,
-        bindingCount: int,
-        bindings: structs.DML_BINDING_DESC | Sequence[structs.DML_BINDING_DESC] | None,
-    ) -> None:
+    def BindInputs(self, bindingCount: int, bindings: Bindings) -> None:
         """Bind the input, or for an initializer an array of them for each operator."""
         with named("BindInputs"):
-            given = counted("bindings", bindingCount, bindings, structs.DML_BINDING_DESC)
-            self.inputs = [snapshot(binding) for binding in given]
+            self.inputs = snapshots("bindings", bindingCount, bindings)
 
-    def BindOutputs(
-        self,
-        bindingCount: int,
-        bindings: structs.DML_BINDING_DESC | Sequence[structs.DML_BINDING_DESC] | None,
-    ) -> None:
+    def BindOutputs(self, bindingCount: int, bindings: Bindings) -> None:
         """Bind the output, or for an initializer the persistent resource of each operator."""
         with named("BindOutputs"):
-            given = counted("bindings", bindingCount, bindings, structs.DML_BINDING_DESC)
-            self.outputs = [snapshot(binding) for binding in given]
+            self.outputs = snapshots("bindings", bindingCount, bindings)
 
     def BindTemporaryResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
         """Do nothing: no operator here needs a temporary resource."""
@@ -176,8 +167,7 @@ class IDMLBindingTable:
     def BindPersistentResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
         """Bind what the initializer has filled."""
         with named("BindPersistentResource"):
-            (given,) = counted("binding", 1, binding or structs.DML_BINDING_DESC(), structs.DML_BINDING_DESC)
-            self.persistent = snapshot(given)
+            (self.persistent,) = snapshots("binding", 1, binding or structs.DML_BINDING_DESC())
 
 
 class IDMLCommandRecorder:
