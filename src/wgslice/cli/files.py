@@ -24,7 +24,7 @@ def open_array(path: Path) -> Any:
     if path.suffix.lower() == ".npy":
         return parsed(path, "a .npy file of numbers", load_npy)
     if is_store_name(path) or path.is_dir():
-        return parsed(path, "a Zarr array", open_store)
+        return parsed(path, "a Zarr array", lambda store: zarr().open_array(store, mode="r"))
     return parsed(path, "an image", partial(load_image, pillow()))
 
 
@@ -44,21 +44,16 @@ def parsed(path: Path, kind: str, parse: Callable[[Path], Any]) -> Any:
 
 
 def load_image(pillow: Any, path: Path) -> NDArray[Any]:
-    """An image's pixels."""
+    """An image's pixels, as viewers show them."""
+    from PIL import ImageOps
+
     with pillow.open(path) as opened:
-        image = turned_upright(opened)
+        image = ImageOps.exif_transpose(opened)  # cameras say in EXIF how they were held, and no array does
         if image.mode in ("P", "PA"):  # colours by number
             image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
         elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):  # no array says which of these it holds
             image = image.convert("RGB")
         return np.asarray(image)
-
-
-def turned_upright(image: Any) -> Any:
-    """The image as viewers show it: cameras say in EXIF how they were held, and no array does."""
-    from PIL import ImageOps
-
-    return ImageOps.exif_transpose(image)
 
 
 def load_npy(path: Path) -> NDArray[Any]:
@@ -83,7 +78,7 @@ def written_array(
             yield array
             array.flush()
         elif is_store_name(path):
-            yield create_store(part, shape, dtype, chunks)
+            yield zarr().create_array(part, shape=shape, dtype=dtype, chunks=chunks or "auto")
         else:
             pixels = np.empty(shape, dtype)
             yield pixels
@@ -142,16 +137,6 @@ def is_array_store(path: Path) -> bool:
         return True
     described = path / "zarr.json"
     return described.is_file() and '"array"' in described.read_text("utf-8")
-
-
-def open_store(path: Path) -> Any:
-    """A Zarr array, to read from."""
-    return zarr().open_array(path, mode="r")
-
-
-def create_store(path: Path, shape: tuple[int, ...], dtype: DType, chunks: Sequence[int] | None) -> Any:
-    """A new Zarr array to write to, with chunks that Zarr finds suitable by default."""
-    return zarr().create_array(path, shape=shape, dtype=dtype, chunks="auto" if chunks is None else chunks)
 
 
 def zarr() -> Any:

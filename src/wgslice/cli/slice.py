@@ -27,17 +27,12 @@ def slice_file(arguments: Namespace) -> None:
     source = open_array(arguments.input)
     selection = basic_index(tuple(source.shape), key)
     chunks = parse_chunks(arguments.chunks, output, selection.shape)
-    if is_picture(output):
+    if output.suffix.lower() not in (".npy", ".zarr"):
         check_picture(output, selection, source.shape)
     dtype = native_dtype(source.dtype)
     device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
     with progress_bar() as progress, written_array(output, selection.shape, dtype, chunks) as out:
         wg.stream(source, selection, out, limit=limit, progress=progress, device=device)
-
-
-def is_picture(path: Path) -> bool:
-    """Whether a name is one of an image."""
-    return path.suffix.lower() not in (".npy", ".zarr")
 
 
 def check_paths(source: Path, target: Path) -> None:

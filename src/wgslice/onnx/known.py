@@ -81,7 +81,7 @@ def origin_of(operator: str, inputs: Sequence[Origin | None]) -> Origin | None:
         return None if operator in COMPUTING else Origin.TENSOR
     if given <= {Origin.CONSTANT}:
         return Origin.CONSTANT
-    data = () if operator in COMPUTING else RULES[operator].data_of(inputs)
+    data = () if operator in COMPUTING else [inputs[at] for at in RULES[operator].positions(len(inputs))]
     if operator in COMPUTING or Origin.INPUT not in given or Origin.SHAPES in data:
         return Origin.SHAPES
     return Origin.INPUT

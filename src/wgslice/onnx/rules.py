@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+import wgslice.onnx.views as views
 from wgslice.arguments import checked_shape, distinct_axes
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
 from wgslice.numpy_protocol import copies
 from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
-from wgslice.onnx.views import (
-    Call,
-    depth_to_space,
-    expand,
-    flatten,
-    identity,
-    reshape,
-    slice_,
-    space_to_depth,
-    split,
-    squeeze,
-    transpose,
-    unsqueeze,
-)
+from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import Nested, Value, as_value
 from wgslice.plans.gather import indexed_windows
 from wgslice.rearrange import repeated_to, unsqueezed
 from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["RULES", "Rule"]
-
-T = TypeVar("T")
 
 MODES = "constant", "edge", "reflect", "wrap"
 
@@ -154,10 +140,11 @@ def gather(call: Call) -> list[Value]:
     (axis,) = distinct_axes("axis", call.attributes.get("axis", 0), x.ndim)
     indices = within(call.indices(1), x.shape[axis], axis)
     sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-    step = spacing(indices)
-    if step is None:
+    steps = np.diff(indices.reshape(-1))
+    if (steps != steps[:1]).any():
         return [selected(call, (*[slice(None)] * axis, indices))]
-    stride, first = x.strides[axis], int(indices.flat[0]) if indices.size else 0
+    step, first = (int(found.flat[0]) if found.size else 0 for found in (steps, indices))
+    stride = x.strides[axis]
     among = [step * stride * each for each in Layout.packed(indices.shape).strides]
     strides = (*x.strides[:axis], *among, *x.strides[axis + 1 :])
     return [x.viewed(Layout.of(sizes, strides, x.layout.offset + first * stride))]
@@ -171,14 +158,6 @@ def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64
             f"index {int(outside[0])}: must be {-size} to {size - 1}, as axis {axis} has size {size}"
         )
     return np.where(indices < 0, indices + size, indices)
-
-
-def spacing(indices: NDArray[np.int64]) -> int | None:
-    """The distance from each index to the next; None where they differ."""
-    steps = np.diff(indices.reshape(-1))
-    if steps.size == 0:
-        return 0
-    return int(steps[0]) if (steps == steps[0]).all() else None
 
 
 def gather_elements(call: Call) -> list[Value]:
@@ -270,30 +249,26 @@ class Rule(NamedTuple):
         """The positions of data among so many inputs."""
         return [position for position in range(count) if self.data is None or position in self.data]
 
-    def data_of(self, inputs: Sequence[T]) -> list[T]:
-        """Those of a node's inputs that are data."""
-        return [inputs[position] for position in self.positions(len(inputs))]
-
 
 RULES = {
     "Concat": Rule(concat, data=None),
     "ConstantOfShape": Rule(constant_of_shape, data=()),
-    "DepthToSpace": Rule(depth_to_space),
-    "Expand": Rule(expand),
-    "Flatten": Rule(flatten),
+    "DepthToSpace": Rule(views.depth_to_space),
+    "Expand": Rule(views.expand),
+    "Flatten": Rule(views.flatten),
     "Gather": Rule(gather),
     "GatherElements": Rule(gather_elements),
-    "Identity": Rule(identity),
+    "Identity": Rule(views.identity),
     "Pad": Rule(pad),
-    "Reshape": Rule(reshape),
+    "Reshape": Rule(views.reshape),
     "ReverseSequence": Rule(reverse_sequence),
     "ScatterND": Rule(scatter_nd, data=(0, 2)),
-    "Slice": Rule(slice_),
-    "SpaceToDepth": Rule(space_to_depth),
-    "Split": Rule(split),
-    "Squeeze": Rule(squeeze),
+    "Slice": Rule(views.slice_),
+    "SpaceToDepth": Rule(views.space_to_depth),
+    "Split": Rule(views.split),
+    "Squeeze": Rule(views.squeeze),
     "Tile": Rule(tile),
-    "Transpose": Rule(transpose),
+    "Transpose": Rule(views.transpose),
     "Trilu": Rule(trilu),
-    "Unsqueeze": Rule(unsqueeze),
+    "Unsqueeze": Rule(views.unsqueeze),
 }

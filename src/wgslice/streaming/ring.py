@@ -71,8 +71,9 @@ class Ring:
             for turn in self._turns(reading):
                 block = self.take()
                 if isinstance(self.out, Tensor):
-                    self.copy(self.upload(block, turn), placed_in(self.out, turn))
-                    tell(elements(turn.piece.target))
+                    target = placed_in(self.out, turn)
+                    self.copy(self.upload(block, turn), target)
+                    tell(target.layout.size)
                 elif turn.is_plain:
                     write = writing.submit(self.write_through, turn.tile, block, self.out)
                     self.writes.append((write, self.sent))
@@ -107,7 +108,7 @@ class Ring:
 
     def _land(self, block: Block, turn: Turn) -> bool:
         """Copy a piece into its tile; whether that is whole now, and its readback has begun."""
-        place, nbytes = self.places[0], elements(turn.tile.target) * self.source.dtype.itemsize
+        place, nbytes = self.places[0], prod(turn.tile.shape) * self.source.dtype.itemsize
         target = BoundLayout(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
         self.copy(self.upload(block, turn), target)
         is_whole = turn.piece is turn.tile.pieces[-1]
@@ -151,16 +152,16 @@ class Ring:
     def write(self, tile: Tile, place: Place, sink: Sink) -> int:
         """Write a tile once it is there."""
         with place.readback.read() as data:
-            sink.write(tile.target, data.view(self.source.dtype).reshape(sizes_of(tile.target)))
+            sink.write(tile.target, data.view(self.source.dtype).reshape(tile.shape))
         self.places.append(place)
-        return elements(tile.target)
+        return prod(tile.shape)
 
     def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
         """Write a tile as it was read."""
         assert block.part is not None
-        sink.write(tile.target, block.part.reshape(sizes_of(tile.target)))
+        sink.write(tile.target, block.part.reshape(tile.shape))
         release(block.part)
-        return elements(tile.target)
+        return prod(tile.shape)
 
 
 def placed_in(out: Tensor, turn: Turn) -> BoundLayout:
@@ -175,14 +176,4 @@ def part_of(turn: Turn) -> Layout:
         range(part.start - whole.start, part.stop - whole.start)
         for part, whole in zip(turn.piece.target, turn.tile.target, strict=True)
     ]
-    return Layout.packed(sizes_of(turn.tile.target)).select(within)
-
-
-def sizes_of(target: tuple[slice, ...]) -> tuple[int, ...]:
-    """Sizes of a part of the target."""
-    return tuple(part.stop - part.start for part in target)
-
-
-def elements(target: tuple[slice, ...]) -> int:
-    """Elements of a part of the target."""
-    return prod(sizes_of(target))
+    return Layout.packed(turn.tile.shape).select(within)

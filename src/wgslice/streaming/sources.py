@@ -44,11 +44,6 @@ class Block(NamedTuple):
         return cls(data, Layout.of(part.shape, steps, -first // part.itemsize), part)
 
     @classmethod
-    def as_it_is(cls, part: NDArray[Any]) -> Block:
-        """A box that is not uploaded."""
-        return cls(np.empty(0, np.uint8), Layout.packed(part.shape), part)
-
-    @classmethod
     def copied(cls, part: NDArray[Any], order: Sequence[int]) -> Block:
         """A copy, row-major in the dimensions of `order` and in native byte order."""
         ordered = native_array(part.transpose(order)).reshape(-1)
@@ -102,7 +97,7 @@ class Source:
         """Read a box, to be written as it is."""
         part = self._part(piece)
         fetch(part, wait=False)
-        return Block.as_it_is(part)
+        return Block(np.empty(0, np.uint8), Layout.packed(part.shape), part)
 
     def _part(self, piece: Piece) -> NDArray[Any]:
         """A box; of an array in memory a view, whose pages are there."""

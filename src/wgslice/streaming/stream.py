@@ -113,13 +113,13 @@ def stream(
     walk = opened.walk(selection, tiles, shares(nbytes, chosen.largest_buffer_nbytes))
     ring = Ring(chosen, opened, target, walk, slots(nbytes, walk.piece_nbytes, walk.tile_nbytes))
     try:
-        run(ring, walk.elements * opened.dtype.itemsize, progress or without_words)
+        run(ring, walk.elements * opened.dtype.itemsize, progress)
     finally:
         as_before(source)
     return out
 
 
-def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None]) -> None:
+def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) -> None:
     """Let a ring run elsewhere, and tell what it tells, until it is done or an interrupt arrives here."""
     told: SimpleQueue[int | None] = SimpleQueue()
     done = 0
@@ -129,7 +129,8 @@ def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None]) -> None
         try:
             while (elements := next_of(told)) is not None:
                 done += elements * ring.source.dtype.itemsize
-                progress(done / nbytes, f"{described_nbytes(done)} of {described_nbytes(nbytes)}")
+                if progress is not None:
+                    progress(done / nbytes, f"{described_nbytes(done)} of {described_nbytes(nbytes)}")
         finally:
             ring.stopped.set()
         moved.result()
@@ -140,10 +141,6 @@ def next_of(told: SimpleQueue[int | None]) -> int | None:
     while True:
         with suppress(Empty):
             return told.get(timeout=LOOK_SECONDS)
-
-
-def without_words(_: float, __: str) -> None:
-    """Show no progress."""
 
 
 def selected(shape: tuple[int, ...], key: Any) -> Selection:

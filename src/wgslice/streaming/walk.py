@@ -43,6 +43,11 @@ class Tile(NamedTuple):
     target: tuple[slice, ...]
     pieces: tuple[Piece, ...]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its sizes."""
+        return tuple(part.stop - part.start for part in self.target)
+
 
 @dataclass(frozen=True)
 class Dimension:
