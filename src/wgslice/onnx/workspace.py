@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -84,8 +85,8 @@ class Slot:
     label: str = ""
     array: NDArray[np.uint8] | None = None  # bytes to upload before anything is recorded
     given: bool = False  # to the caller, who keeps its buffer
-    first: int = 0  # the first and the last task of a submission that uses it
-    last: int = 0
+    first: int = sys.maxsize  # the first and the last task of a submission that uses it
+    last: int = -1
     buffer: Buffer | None = None
 
     def shared_out(self) -> Buffer:
@@ -230,7 +231,7 @@ class Workspace:
         """An array, on the device."""
         native = native_array(array)
         layout = Layout.packed(checked_shape(native.shape))
-        slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8))
+        slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8), first=-1)
         return Value(self._reserved(slot), native.dtype, layout)
 
     def constant(self, element: NDArray[Any], count: int) -> Value:
@@ -253,6 +254,9 @@ class Workspace:
     def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
         """Collect what a planner plans, unless there is nothing to write."""
         if target.size:
+            for memory in (source.memory, target.memory):
+                if isinstance(memory, Slot):
+                    memory.first, memory.last = min(memory.first, len(self.tasks)), len(self.tasks)
             self.tasks.append(Task(self.label, planner, source, target, planning))
 
     def copy(self, source: Value, read: Layout, target: Value, written: Layout) -> None:
@@ -301,7 +305,10 @@ class Workspace:
 
     def _share_out(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
-        self._find_lifetimes()
+        for slot in self.waiting:
+            slot.first = min(slot.first, len(self.tasks))
+            if self.held[id(slot)]:
+                slot.last = len(self.tasks)
         held = [slot for slot in self.slots if self.held[id(slot)]]
         used = [side.memory for task in self.tasks for side in (task.source, task.target)]
         busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
@@ -320,18 +327,6 @@ class Workspace:
                     buffer = self.device.create_buffer(nbytes)
             for slot in slots:
                 slot.buffer = buffer
-
-    def _find_lifetimes(self) -> None:
-        """The first and the last task that uses a waiting slot; uploads come before all, held values stay."""
-        for slot in self.waiting:
-            slot.first, slot.last = len(self.tasks), -1
-        for number, task in enumerate(self.tasks):
-            for memory in (task.source.memory, task.target.memory):
-                if isinstance(memory, Slot) and memory.buffer is None:
-                    memory.first, memory.last = min(memory.first, number), max(memory.last, number)
-        for slot in self.waiting:
-            slot.first = -1 if slot.array is not None else slot.first
-            slot.last = len(self.tasks) if self.held[id(slot)] else slot.last
 
     def _kept(self) -> list[Buffer]:
         """Buffers of the last run and of this one that callers do not keep."""
