@@ -43,9 +43,7 @@ class Reference:
         inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(filter(None, self.node.input))]
         outputs = [onnx.ValueInfoProto(name=name) for name in filter(None, self.node.output)]
         graph = helper.make_graph([self.node], "node", inputs, outputs)
-        return ReferenceEvaluator(
-            helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
-        )
+        return ReferenceEvaluator(graph, opsets={"": self.opset})
 
     def run(self, inputs: Sequence[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
         """The outputs by their names; whatever the implementation cannot do is a ValueError."""
