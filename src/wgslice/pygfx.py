@@ -121,7 +121,7 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
         check_given(x)
         kind = buffer_format(x)
         buffer = pygfx.Buffer(None, nbytes=x.nbytes, nitems=len(x), format=kind, usage=BUFFER_USAGE)
-        write_buffer(buffer, x)
+        copyto(from_buffer(ensure_wgpu_object(buffer), x.shape, x.dtype), x)
         return buffer
 
 
@@ -154,7 +154,7 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
                 raise ValueError(
                     f"x has {len(x)} items of {kind}: the buffer has {resource.nitems} of {resource.format}"
                 )
-            write_buffer(resource, x)
+            copyto(from_buffer(ensure_wgpu_object(resource), x.shape, x.dtype), x)
             return
         texels = texels_of(x, resource.dim)
         if (texels.sizes[::-1], texels.format) != (resource.size, resource.format):
@@ -233,11 +233,6 @@ def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
         sizes[::-1],
     )
     x.device.submit(encoder)
-
-
-def write_buffer(buffer: pygfx.Buffer, x: Tensor) -> None:
-    """Copy a tensor into a buffer."""
-    copyto(from_buffer(ensure_wgpu_object(buffer), x.shape, x.dtype), x)
 
 
 def check_given(x: Tensor) -> None:

@@ -26,6 +26,8 @@ from wgslice.shaders.modules import entry_point, kernel_module
 
 __all__ = ["main"]
 
+REFUSALS = ValueError, TypeError, IndexError, OSError, RuntimeError, MemoryError, ImportError, EOFError
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status.
@@ -40,16 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = described.parse_args([guarded(word) for word in words])
     try:
         status: int | None = arguments.run(arguments)
-    except (
-        ValueError,
-        TypeError,
-        IndexError,
-        OSError,
-        RuntimeError,
-        MemoryError,
-        ImportError,
-        EOFError,
-    ) as error:
+    except REFUSALS as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"wgslice: error: {reason}", file=sys.stderr)
         return 1

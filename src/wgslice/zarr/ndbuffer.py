@@ -36,7 +36,8 @@ Task: TypeAlias = asyncio.Task[Any]
 
 # The task that reads what a user asked for. Zarr makes that and shards on the way there with one call: one
 # task makes and takes what a user asked for; tasks and threads that begin meanwhile, with a copy of that
-# task's context, make shards, and codecs take them.
+# task's context, make shards, and codecs take them. A read after one that failed may be taken for a part of
+# that one, until another has ended.
 reading: ContextVar[Task | None] = ContextVar("reading", default=None)
 
 
@@ -71,7 +72,9 @@ class NDBuffer(cpu.NDBuffer):
         task = current_task()
         if element is None or task is None:
             return cls(np.empty(shape, dtype, order))
-        asked_for = begin(task)
+        asked_for = reading.get() is None
+        if asked_for:
+            reading.set(task)
         with named("wgslice.zarr"):
             device = checked_device(zarr.config.get(DEVICE_KEY, None))
             sizes = checked_shape(shape)
@@ -90,7 +93,7 @@ class NDBuffer(cpu.NDBuffer):
             return self._held
         if self._reader is not current_task():
             return self._data
-        end()
+        reading.set(None)
         self._held, self._device = asarray(self._landed(), device=self._device), None
         return self._held
 
@@ -156,19 +159,3 @@ def current_task() -> Task | None:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread
         return None
-
-
-def begin(task: Task) -> bool:
-    """Begin to read in a task; whether it is what a user asked for.
-
-    After a read that failed it may be taken for a part of that one, until another has ended.
-    """
-    if reading.get() is not None:
-        return False
-    reading.set(task)
-    return True
-
-
-def end() -> None:
-    """End what a task has begun to read."""
-    reading.set(None)
