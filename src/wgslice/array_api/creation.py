@@ -18,6 +18,7 @@ from wgslice.gpu.device import Device, checked_device
 from wgslice.numpy_protocol import filling
 from wgslice.numpy_protocol.filling import like
 from wgslice.tensors import creation
+from wgslice.tensors.placed import check_of_numbers
 from wgslice.tensors.tensor import Tensor
 
 __all__ = [
@@ -87,6 +88,8 @@ def linspace(
     Raises ValueError where `num` is negative.
     """
     with named("linspace"):
+        for end in (start, stop):
+            check_of_numbers(end)
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
     return creation.asarray(array, device=device)
 

@@ -25,7 +25,7 @@ from wgslice.rearrange import reshaped
 from wgslice.tensors import creation, transfer
 from wgslice.tensors import views as of_tensors
 from wgslice.tensors.creation import empty, zeros
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy, viewed
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
@@ -58,7 +58,10 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
 
 def tensors_of(arrays: Iterable[Any], dtype: Any = None) -> list[Tensor]:
     """Tensors as they are, and arrays uploaded to the device of the first tensor; all have its dtype."""
-    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in arrays]
+    sequence = list(arrays)
+    for each in sequence:
+        check_no_sequence(each)
+    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
     first = next(each for each in given if isinstance(each, Tensor))
     check_dtype("dtype", dtype, first.dtype)
     for number, each in enumerate(given):
@@ -93,6 +96,7 @@ def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind")
 def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Tensor]:
     """Cut at indices, or into pieces whose sizes differ by one element at most, the longer ones first."""
     check_tensor("ary", ary)
+    check_no_sequence(indices_or_sections)
     if np.ndim(indices_or_sections) > 0:
         return views.split(ary, indices_or_sections, axis)
     (along,) = distinct_axes("axis", axis, ary.ndim)
@@ -153,6 +157,8 @@ def cube(x: Tensor) -> Tensor:
 
 def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others: Callable[..., Any]) -> Any:
     """A view of each tensor, and what NumPy makes of others; alone where there is one."""
+    for each in arrays:
+        check_no_sequence(each)
     found = tuple(view(each) if isinstance(each, Tensor) else of_others(each) for each in arrays)
     return found[0] if len(found) == 1 else found
 
@@ -296,7 +302,10 @@ def asarray(
     copy: bool | None = None,
 ) -> Tensor:
     """Upload what is no tensor; a tensor of the device as it is."""
-    check_row_major(order, np.shape(a) if order in ("F", "f") else ())
+    column_major = order in ("F", "f")
+    if column_major:
+        check_no_sequence(a)
+    check_row_major(order, np.shape(a) if column_major else ())
     return creation.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from wgslice.arguments import checked_shape, distinct_axes, one_or_more
 from wgslice.errors import named
 from wgslice.rearrange import flipped, repeated_to, unsqueezed
-from wgslice.tensors.placed import check_tensor, read_only
+from wgslice.tensors.placed import check_no_sequence, check_tensor, read_only
 from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = [
@@ -234,6 +234,7 @@ def split(
         check_tensor("x", x)
         (along,) = distinct_axes("axis", axis, x.ndim)
         size = x.shape[along]
+        check_no_sequence(indices_or_sections)
         if np.ndim(indices_or_sections) == 0:  # type: ignore[arg-type]  # of anything
             (sections,) = one_or_more("indices_or_sections", indices_or_sections)
             if sections < 1 or size % sections:

@@ -17,6 +17,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.onnx.rules import Rule
 from wgslice.onnx.values import Nested
+from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Given", "Graph", "Input", "Node", "Reference", "bind"]
@@ -142,6 +143,7 @@ def normalized(value: Any, dtype: DType | None) -> Given:
         return [normalized(item, dtype) for item in value]
     if value is None or isinstance(value, Tensor):
         return value
+    check_no_sequence(value)
     return np.asarray(value, dtype) if isinstance(value, list) else np.asarray(value)
 
 

@@ -18,6 +18,7 @@ from wgslice.streaming.cuts import Edges, blocks_touched, counts
 from wgslice.streaming.limits import Shares
 from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release
 from wgslice.streaming.walk import Dimension, Piece, Walk
+from wgslice.tensors.placed import check_no_sequence
 
 __all__ = ["Source", "block_starts"]
 
@@ -50,6 +51,7 @@ class Source:
     def of(cls, array: Any) -> Source:
         """An array-like of a user's, looked at."""
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
+            check_no_sequence(array)
             array = np.asarray(array)
         shape = tuple(map(int, array.shape))
         dtype = native_dtype(np.dtype(array.dtype))
