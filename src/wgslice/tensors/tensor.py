@@ -125,7 +125,7 @@ class Tensor(Uncomputed, Placed):
                 scatter(self, selection, given)
 
     def __delitem__(self, key: Any) -> NoReturn:
-        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']}, is a copy of the others")
+        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']} copies the others")
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
@@ -233,8 +233,13 @@ class Tensor(Uncomputed, Placed):
         with named("ravel"):
             return packed_copy(self).reshape(-1)
 
-    def sum(self) -> Tensor:
+    def sum(self, *arguments: Any, **options: Any) -> Tensor:
         """Sum of a tensor without elements: 0. Dask asks for it to describe chunks of rank 0.
+
+        Parameters
+        ----------
+        arguments, options
+            Those of `numpy.sum`, all of which are refused.
 
         Returns
         -------
@@ -244,11 +249,11 @@ class Tensor(Uncomputed, Placed):
         Raises
         ------
         ComputationRefused
-            The tensor has elements, which are not computed with.
+            The tensor has elements, which are not computed with; or an argument is given.
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`.
         """
-        if self.size:
+        if self.size or arguments or options:
             refused("sum")
         with named("sum"):
             return allocate((), self.dtype, self.device)
