@@ -276,7 +276,7 @@ def test_versions_agree() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("transpose", "wg.permute(x, axes)"),
+        ("transpose", "x.transpose(axes)"),
         ("append", "wg.concat((x, y), axis)"),
         ("expand_dims", "np.expand_dims takes tensors"),
         ("float32", "NumPy has np.float32"),
