@@ -202,6 +202,7 @@ def test_views_that_repeat_elements_are_read_only(device: wg.Device) -> None:
     x, y = (wg.asarray(np.zeros(shape), device=device) for shape in ((1, 3), (2, 1)))
     repeated = [wg.broadcast_to(x, (2, 3)), wg.broadcast_to(x, x.shape), *xp.broadcast_arrays(x, y)]
     repeated += [*xp.meshgrid(x[0], y[:, 0]), cast("Any", np).broadcast_to(x, (2, 3))]
+    repeated += [xp.lib.stride_tricks.sliding_window_view(x, 2, 1)]
     for view in repeated:
         assert not view.flags.writeable
         assert not view.view(np.int64)[0].T.flags.writeable

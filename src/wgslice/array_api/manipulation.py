@@ -21,8 +21,8 @@ from wgslice.layout import Layout
 from wgslice.numpy_protocol import joining, moving, taking, views
 from wgslice.rearrange import reshaped
 from wgslice.tensors import views as of_tensors
-from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+from wgslice.tensors.placed import check_tensor, read_only
+from wgslice.tensors.tensor import Tensor, packed_copy
 
 __all__ = [
     "broadcast_arrays",
@@ -266,7 +266,8 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
 def sliding_window_view(x: Tensor, window_shape: Numbers, axis: Numbers | None = None) -> Tensor:
     """View all windows of a tensor along some dimensions, in new dimensions behind the others.
 
-    The semantics are those of `numpy.lib.stride_tricks.sliding_window_view`. Windows overlap in memory.
+    The semantics are those of `numpy.lib.stride_tricks.sliding_window_view`. Windows overlap in memory, so
+    that the view is read-only.
     """
     with named("sliding_window_view"):
         check_tensor("x", x)
@@ -284,7 +285,7 @@ def sliding_window_view(x: Tensor, window_shape: Numbers, axis: Numbers | None =
         if x.ndim + len(axes) > MAX_RANK:
             raise ValueError(f"the result would have rank {x.ndim + len(axes)}: at most {MAX_RANK}")
         steps = [x.strides[place] for place in axes]
-        return viewed(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset))
+        return read_only(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset))
 
 
 lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=sliding_window_view))  # for xarray

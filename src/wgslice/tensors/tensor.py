@@ -61,8 +61,9 @@ class Tensor(Uncomputed, Placed):
     layout : Layout
         Sizes, strides and offset in elements; what the attributes below say.
     flags : Flags
-        `flags.writeable` is False for views that repeat elements, of `broadcast_to`, `broadcast_arrays` and
-        `meshgrid`, and for all views of them: writing raises ValueError, as in NumPy.
+        `flags.writeable` is False for views that repeat elements, of `broadcast_to`, `broadcast_arrays`,
+        `meshgrid` and `sliding_window_view`, and for all views of them: writing raises ValueError, as in
+        NumPy.
     strides : tuple of int
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
