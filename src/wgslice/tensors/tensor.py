@@ -480,7 +480,11 @@ class Tensor(Uncomputed, Placed):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
-        return self.numpy()  # NumPy casts what has another dtype, by the rule of the function that asks
+        wanted = self.dtype if dtype is None else np.dtype(dtype)
+        array = self.numpy()
+        if wanted.kind == self.dtype.kind or np.can_cast(self.dtype, wanted):
+            return array.astype(wanted, copy=False)
+        return array  # NumPy casts it, or refuses to, by the rule of the function that asks
 
     def __dlpack__(
         self,
