@@ -514,6 +514,10 @@ def test_arguments_in_the_old_order_are_refused(device: wg.Device) -> None:
         for batch, table in product((windows, wg.asarray(windows, device=device)), tables):
             with pytest.raises(ValueError, match=r"the order is insert_windows\(x, offsets, windows\)$"):
                 wg.insert_windows(cast("Any", batch), x, table)
+            with pytest.raises(
+                TypeError, match=r"by name: the order is insert_windows\(x, offsets, windows\)$"
+            ):
+                cast("Any", wg.insert_windows)(batch, x, offsets=table)
         check_same(x.numpy(), before)
 
 

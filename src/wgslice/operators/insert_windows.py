@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import wraps
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +27,9 @@ from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import as_copied
 
 __all__ = ["InsertWindows", "insert_windows"]
+
+Arguments = ParamSpec("Arguments")
+ORDER = "the order is insert_windows(x, offsets, windows)"
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -113,6 +118,21 @@ class InsertWindows(Descriptor):
         )
 
 
+def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """A function whose offsets, given by name behind two other arguments, mean another order than its own."""
+
+    @wraps(function)
+    def hint(*arguments: Arguments.args, **options: Arguments.kwargs) -> None:
+        if len(arguments) > 1 and "offsets" in options:
+            raise TypeError(
+                f"insert_windows: {len(arguments)} arguments in order, and offsets by name: {ORDER}"
+            )
+        function(*arguments, **options)
+
+    return hint
+
+
+@hinting
 def insert_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
@@ -214,7 +234,7 @@ def check_order(x: object, offsets: object, windows: object) -> None:
     if len(batch) == offsets.ndim + 1 and table == (batch[0], offsets.ndim):
         raise ValueError(
             f"x has sizes {batch}, offsets {offsets.shape}, windows {table}: these are windows, a tensor and "
-            "their offsets; the order is insert_windows(x, offsets, windows)"
+            f"their offsets; {ORDER}"
         )
 
 
