@@ -78,7 +78,7 @@ def reshape_like_numpy(array: Any, x: wg.Tensor, shape: tuple[int, ...]) -> tupl
 
 
 @pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
-@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4))
+@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=4))
 def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     original = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))
     x = wg.asarray(original, device=device)
