@@ -15,11 +15,10 @@ from wgslice.errors import (
 from wgslice.gpu.adapter import Adapter, adapters
 from wgslice.gpu.device import Device, calibrations, default_device
 from wgslice.numpy_protocol.filling import full, ones
-from wgslice.numpy_protocol.joining import concat, stack
+from wgslice.numpy_protocol.joining import concat, split, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.taking import take
 from wgslice.numpy_protocol.tile_offsets import tile_offsets
-from wgslice.numpy_protocol.views import flip, moveaxis, split
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
@@ -32,7 +31,7 @@ from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_d
 from wgslice.tensors.interchange import register
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import copyto
-from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
+from wgslice.tensors.views import broadcast_to, flip, moveaxis, permute, reshape, reverse, squeeze
 from wgslice.version import VERSION
 
 __version__ = VERSION

@@ -208,13 +208,8 @@ def tile(x: Tensor, repetitions: SupportsIndex | Iterable[SupportsIndex]) -> Ten
 
     Raises
     ------
-    TypeError
-        `x` is no tensor, or a number is no integer.
-    ValueError
-        A number is negative, the result would have more than 8 dimensions, or the buffer is destroyed or
-        mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `roll`; or a number is negative, or the result would have more than 8 dimensions.
 
     Examples
     --------

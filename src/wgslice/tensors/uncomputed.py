@@ -149,26 +149,26 @@ def is_computable(value: object) -> bool:
     )
 
 
-def of_two(symbol: str) -> Callable[[Any, object], Any]:
-    """An operator between a tensor and another value."""
+Operator = Callable[[Any, object], Any]
+
+
+def of_two(symbol: str) -> tuple[Operator, Operator]:
+    """An operator between a tensor and another value, and between another value and a tensor.
+
+    Values that nobody computes with answer themselves; of `==` Python makes a comparison by identity.
+    """
 
     def refuse(x: Uncomputed, other: object) -> Any:
         if is_computable(other):
             refused(f"{type(x).__name__} {symbol} {type(other).__name__}")
-        return NotImplemented  # let the other's class answer; of `==` Python makes a comparison by identity
+        return NotImplemented
 
-    return refuse
-
-
-def of_two_reflected(symbol: str) -> Callable[[Any, object], Any]:
-    """An operator between another value and a tensor."""
-
-    def refuse(x: Uncomputed, other: object) -> Any:
+    def refuse_reflected(x: Uncomputed, other: object) -> Any:
         if is_computable(other):
             refused(f"{type(other).__name__} {symbol} {type(x).__name__}")
         return NotImplemented
 
-    return refuse
+    return refuse, refuse_reflected
 
 
 def of_one(symbol: str) -> Callable[[Any], NoReturn]:
@@ -187,25 +187,25 @@ class Uncomputed:
 
     __hash__ = object.__hash__
 
-    __eq__ = of_two("==")
-    __ne__ = of_two("!=")
-    __lt__, __gt__ = of_two("<"), of_two(">")
-    __le__, __ge__ = of_two("<="), of_two(">=")
+    __eq__ = of_two("==")[0]
+    __ne__ = of_two("!=")[0]
+    __lt__, __gt__ = of_two("<")[0], of_two(">")[0]
+    __le__, __ge__ = of_two("<=")[0], of_two(">=")[0]
 
-    __add__, __radd__ = of_two("+"), of_two_reflected("+")
-    __sub__, __rsub__ = of_two("-"), of_two_reflected("-")
-    __mul__, __rmul__ = of_two("*"), of_two_reflected("*")
-    __matmul__, __rmatmul__ = of_two("@"), of_two_reflected("@")
-    __truediv__, __rtruediv__ = of_two("/"), of_two_reflected("/")
-    __floordiv__, __rfloordiv__ = of_two("//"), of_two_reflected("//")
-    __mod__, __rmod__ = of_two("%"), of_two_reflected("%")
-    __divmod__, __rdivmod__ = of_two("divmod"), of_two_reflected("divmod")
-    __pow__, __rpow__ = of_two("**"), of_two_reflected("**")
-    __lshift__, __rlshift__ = of_two("<<"), of_two_reflected("<<")
-    __rshift__, __rrshift__ = of_two(">>"), of_two_reflected(">>")
-    __and__, __rand__ = of_two("&"), of_two_reflected("&")
-    __or__, __ror__ = of_two("|"), of_two_reflected("|")
-    __xor__, __rxor__ = of_two("^"), of_two_reflected("^")
+    __add__, __radd__ = of_two("+")
+    __sub__, __rsub__ = of_two("-")
+    __mul__, __rmul__ = of_two("*")
+    __matmul__, __rmatmul__ = of_two("@")
+    __truediv__, __rtruediv__ = of_two("/")
+    __floordiv__, __rfloordiv__ = of_two("//")
+    __mod__, __rmod__ = of_two("%")
+    __divmod__, __rdivmod__ = of_two("divmod")
+    __pow__, __rpow__ = of_two("**")
+    __lshift__, __rlshift__ = of_two("<<")
+    __rshift__, __rrshift__ = of_two(">>")
+    __and__, __rand__ = of_two("&")
+    __or__, __ror__ = of_two("|")
+    __xor__, __rxor__ = of_two("^")
 
     __neg__, __pos__ = of_one("-{}"), of_one("+{}")
     __invert__, __abs__ = of_one("~{}"), of_one("abs({})")
