@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from itertools import combinations
 
 from wgslice.doctor.trials import Trial
-from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.uniforms import override_constants
-from wgslice.shaders.window_uniforms import window_constants
 
 __all__ = ["constants_of", "with_few_pipelines"]
 
@@ -19,11 +16,7 @@ Constants = tuple[tuple[str, int], ...]
 
 def constants_of(trial: Trial) -> Constants:
     """What the kernel of a trial is compiled with."""
-    step = trial.step
-    if isinstance(step, WindowDispatch):
-        return tuple(window_constants(step).items())
-    assert isinstance(step, Dispatch)
-    return tuple(override_constants(step).items())
+    return tuple(override_constants(trial.step).items())
 
 
 def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:

@@ -29,7 +29,6 @@ from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
 from wgslice.plans.windows import WindowDispatch, Windows
 from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
-from wgslice.shaders.window_uniforms import window_block, window_constants
 
 __all__ = ["Bound", "Command", "Pipelines", "Place"]
 
@@ -153,8 +152,8 @@ class Pipelines:
                 known[number] = known[OFFSETS]
             else:
                 brought[number] = brought[OFFSETS]
-        entries = [(0, self.uniform_buffer(window_block(step))), *known.items()]
-        constants = tuple(window_constants(step).items())
+        entries = [(0, self.uniform_buffer(uniform_block(step))), *known.items()]
+        constants = tuple(override_constants(step).items())
         return Bound(
             self.pipeline(step.kernel, constants),
             self._layout(step.kernel),
