@@ -20,8 +20,8 @@ from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, stem_of, writ
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
-from wgslice.calibration.calibrate import calibrated_profile, recorded
 from wgslice.calibration.measure import measure_constants
+from wgslice.calibration.tune import calibrated_profile, recorded
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder

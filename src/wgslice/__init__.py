@@ -69,7 +69,7 @@ else:  # which would take any name for an attribute
 
 def calibrate(device: Device) -> None:
     """Set the cost model of a new device."""
-    from wgslice.calibration.calibrate import calibrate  # loaded with the first device
+    from wgslice.calibration.tune import calibrate  # loaded with the first device
 
     calibrate(device)
 

@@ -6,7 +6,7 @@ import os
 import platform
 from importlib.metadata import version
 
-from wgslice.calibration.processor import processor
+from wgslice.calibration.store import processor
 from wgslice.gpu.native import native_version
 from wgslice.version import VERSION
 
