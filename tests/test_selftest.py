@@ -27,10 +27,8 @@ from trying import trying
 import wgslice as wg
 from wgslice.doctor.cases import cases
 from wgslice.doctor.copies import copy_trials
-from wgslice.doctor.inserting import insert_trials
-from wgslice.doctor.pipelines import constants_of, with_few_pipelines
 from wgslice.doctor.selftest import by_kernel, devices_for
-from wgslice.doctor.trials import Trial
+from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
@@ -312,7 +310,7 @@ def trials_of(profile: Profile) -> dict[Kernel, list[Trial]]:
     """All that would be tried, by kernel."""
     limits = Limits(2**27, 32, 65535, profile)
     found = defaultdict(list)
-    for trial in (*copy_trials(limits), *window_trials(limits), *insert_trials(limits)):
+    for trial in (*copy_trials(limits), *window_trials(limits)):
         found[trial.kernel].append(trial)
     return found
 
@@ -339,12 +337,11 @@ def test_trials_expect_what_reference_implementations_write(profile: Profile) ->
 @PROFILES
 def test_few_pipelines_have_every_constant(profile: Profile) -> None:
     for trials in trials_of(profile).values():
-        every = {constant for trial in trials for constant in constants_of(trial)}
+        every = {constant for trial in trials for constant in trial.constants}
         few, more = (with_few_pipelines(trials, most) for most in (1, 1000))
-        assert {constant for trial in few for constant in constants_of(trial)} == every
+        assert {constant for trial in few for constant in trial.constants} == every
         pairs, all_pairs = (
-            {pair for trial in tried for pair in combinations(constants_of(trial), 2)}
-            for tried in (more, trials)
+            {pair for trial in tried for pair in combinations(trial.constants, 2)} for tried in (more, trials)
         )
         assert pairs == all_pairs
         assert len(few) <= len(more) <= len(trials)
