@@ -25,8 +25,7 @@ from reference.plans import run_plan
 from trying import trying
 
 import wgslice as wg
-from wgslice.doctor.cases import cases
-from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.copies import cases, copy_trials
 from wgslice.doctor.selftest import by_kernel, devices_for
 from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials

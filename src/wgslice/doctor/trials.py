@@ -80,7 +80,8 @@ def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
     taken: list[Constants] = []
 
     def gain(constants: Constants) -> list[int]:
-        return [len(missing.intersection(combinations(constants, n))) for n, missing in enumerate(unseen, 1)]
+        met = [len(missing.intersection(combinations(constants, n))) for n, missing in enumerate(unseen, 1)]
+        return [*met, len(found[constants])]
 
     while unseen[0] or (unseen[1] and len(taken) < most):
         taken.append(max(found, key=gain))
