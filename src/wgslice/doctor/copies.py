@@ -43,8 +43,24 @@ MOST_NBYTES = 2**13  # that a case writes
 WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: narrow ones go more ways
 ROWS_NBYTES = (2, 8, 19, 31, 32, 33, 40, 48, 64, 64, 80, 96, 128, 144, 152, 200, 400, 1024, 4096)
 CHANNELS = (2, 3, 3, 4, 5)
-OUTER_SIZES = ((), (), (2,), (3,), (5,), (9,), (17,), (33,), (64,), (70,), (3, 2), (2, 5), (40, 3), (2, 3, 4))
-STEPS = (1, 1, 1, 1, 1, 2, 3, 4)  # elements from one of a source to the next
+OUTER_SIZES = (
+    (),
+    (),
+    (2,),
+    (5,),
+    (8,),
+    (17,),
+    (33,),
+    (64,),
+    (70,),
+    (3, 2),
+    (2, 9),
+    (2, 33),
+    (40, 3),
+    (2, 3, 4),
+)
+STEPS: Sequence[int] = (1, 1, 1, 1, 1, 2, 3, 4)  # elements from one of a source to the next
+STEPS_DOWN = {1: (1, 1, 2), 2: (1,), 4: (1, 1, 4), 8: (1,), 16: (1,)}  # of a permuted source, by width
 DENSE_STEPS = (1,) * 15 + (2, 3, 5)  # of a target
 GAPS = (0, 0, 1, 3)  # elements behind a row or a plane
 OFFSETS = (0, 1, 2, 3, 5, 15)
@@ -70,21 +86,22 @@ def cases() -> Iterator[Case]:
         row = draw.choice(ROWS_NBYTES) // width + draw.choice((-1, 0, 1))
         row = max(min(row, MOST_NBYTES // (prod(outer) * channels * width)), 1)
         row += -row % alignment
-        inner = draw.choice(((row,), (row, channels), (channels, row)))
+        inner = draw.choice(((row,), (row,), (row, channels), (channels, row)))
         yield drawn_case(draw, width, (*outer, *inner), alignment)
 
 
 def drawn_case(draw: Random, width: int, sizes: Sequence[int], alignment: int) -> Case:
     """A copy of some sizes: aligned or with gaps; permuted, reversed, stepped or repeated, or not."""
     order = list(range(len(sizes)))
-    if draw.random() < 0.4:
-        order[-2:] = reversed(order[-2:])
+    steps = STEPS
+    if draw.random() < 0.5:
+        order[-2:], steps = reversed(order[-2:]), STEPS_DOWN[width]
     elif draw.random() < 0.1:
         draw.shuffle(order)
     target = drawn_strides(draw, sizes, range(len(sizes)), DENSE_STEPS, alignment)
     target_offset = draw.choice(OFFSETS) * alignment
     alignment = draw.choice((1, alignment, alignment))
-    source = drawn_strides(draw, sizes, order, STEPS, alignment)
+    source = drawn_strides(draw, sizes, order, steps, alignment)
     source = [stride * draw.choice((1, 1, -1)) * (draw.random() > 0.03) for stride in source]
     below = sum((size - 1) * -min(stride, 0) for size, stride in zip(sizes, source, strict=True))
     source_offset = draw.choice(OFFSETS) * alignment + below
