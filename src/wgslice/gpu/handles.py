@@ -49,7 +49,9 @@ def check_buffer_type(buffer: Buffer, remedy: str) -> None:
 
 def check_encoder(device: Device, encoder: CommandEncoder) -> None:
     """Refuse what is no command encoder of the device."""
-    if not is_encoder(encoder):
+    import wgpu
+
+    if not isinstance(encoder, wgpu.GPUCommandEncoder):
         raise TypeError(f"encoder is of type {type(encoder).__name__}: must be a wgpu.GPUCommandEncoder")
     if owner_of(encoder) is not device.wgpu_device:
         raise ValueError(f"the command encoder is not of {device}: create it on that device")
@@ -126,10 +128,3 @@ def is_buffer(value: object) -> bool:
     import wgpu
 
     return isinstance(value, wgpu.GPUBuffer)
-
-
-def is_encoder(value: object) -> bool:
-    """Whether a caller's handle is a command encoder."""
-    import wgpu
-
-    return isinstance(value, wgpu.GPUCommandEncoder)

@@ -12,7 +12,7 @@ from wgslice.arguments import whole_words
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
-from wgslice.gpu.waiting import begin_mapping, wait_for_mapping, wait_mapped
+from wgslice.gpu.waiting import begin_mapping, wait_for_mapping
 from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 __all__ = ["Readback", "download", "upload"]
@@ -50,7 +50,7 @@ def download(
         staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())
         for position in range(start, stop, STAGING_NBYTES):
             nbytes = min(STAGING_NBYTES, stop - position)
-            wait_mapped(staging, nbytes, device.is_lost)
+            wait_for_mapping(begin_mapping(staging, nbytes, device.is_lost), device.is_lost)
             following, next_staging = position + STAGING_NBYTES, staging
             if following < stop:
                 next_staging = copy_chunk(device, buffer, following, stop, device.create_encoder())
