@@ -103,7 +103,7 @@ def selftest(
 
     Each is tried at both sides of every condition under which it is taken, byte by byte and beside what it
     writes. One that fails is written down in `device.limits`: plans that are made from then on take another
-    kernel, and say so. Operators that were compiled before keep their plans; compile them again.
+    kernel, and say so. Operators that were compiled before plan anew when they are called next.
 
     Parameters
     ----------
