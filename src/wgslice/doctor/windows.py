@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, view_of
 from wgslice.layout import Layout
-from wgslice.operators.windows_arguments import inserted_windows, windows_of, windows_on_gpu
+from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
 from wgslice.plans.extract import plan_extract_windows
 from wgslice.plans.insert import plan_insert_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
@@ -129,11 +129,10 @@ class WindowsCase:
             return plan_insert_windows(insertion, self.batch, self.picture, self.width, terms)
         extents = ROWS, sizes[1] - ROOM, self.channels
         fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
-        if table is None:
-            windows = windows_of(self.offsets, sizes, extents, self.strides, fill)
-        else:
-            dtype = np.dtype(self.offset_dtype)
-            windows = windows_on_gpu(self.offsets.shape, dtype, sizes, extents, self.strides, fill)
+        offsets: NDArray[np.int64] | OnGpu = self.offsets
+        if table is not None:
+            offsets = OnGpu(self.offsets.shape, np.dtype(self.offset_dtype))
+        windows = extracted_windows(offsets, sizes, extents, self.strides, fill)
         windows = replace(windows, indices=self.from_end)
         return plan_extract_windows(windows, self.picture, self.batch, self.width, terms)
 
