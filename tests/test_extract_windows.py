@@ -162,7 +162,7 @@ class Case:
 @st.composite
 def window_cases(draw: st.DrawFn) -> Case:
     width = draw(st.sampled_from(WIDTHS))
-    rank = draw(st.integers(1, 4) | st.integers(1, 7))
+    rank = draw(st.integers(1, 4) | st.integers(1, 8))
     most = {1: 300, 2: 40, 3: 12}.get(rank, 4)
     shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
     if rank > 1 and draw(st.booleans()):
@@ -734,14 +734,13 @@ def test_an_input_without_elements_is_all_fill(device: wg.Device, shape: tuple[i
         wg.extract_windows(x, np.zeros((2, len(shape)), int), sizes)
 
 
-def test_windows_of_rank_7(device: wg.Device) -> None:
-    """The highest: the windows together have rank 8."""
-    array = random_bytes(2 * 3 * 2 * 2 * 3 * 2 * 3).reshape(2, 3, 2, 2, 3, 2, 3)
-    offsets = np.array([[0] * 7, [1, 1, 0, 1, 2, 0, 1]])
-    sizes = (1, 2, 2, 1, 1, 2, 2)
+def test_windows_of_rank_8(device: wg.Device) -> None:
+    array = random_bytes(2 * 3 * 2 * 2 * 3 * 2 * 2 * 3).reshape(2, 3, 2, 2, 3, 2, 2, 3)
+    offsets = np.array([[0] * 8, [1, 1, 0, 1, 2, 0, 1, 1]])
+    sizes = (1, 2, 2, 1, 1, 2, 1, 2)
     result = wg.extract_windows(wg.asarray(array, device=device), offsets, sizes)
     assert result.shape == (2, *sizes)
-    check_same(result.numpy(), numpy_windows(array, offsets, sizes, np.ones(7, int)))
+    check_same(result.numpy(), numpy_windows(array, offsets, sizes, np.ones(8, int)))
     backwards = result[:, ::-1, ::-1, ::-1, :, :, ::-1]
     check_same(
         backwards.copy().numpy(), np.ascontiguousarray(result.numpy()[:, ::-1, ::-1, ::-1, :, :, ::-1])
@@ -802,7 +801,6 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
-    ({"x": "rank 8", "offsets": [[0] * 8]}, wg.WindowError, "an input of rank 8: must be at most 7, as the"),
     ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
     ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
@@ -821,7 +819,6 @@ def test_a_refused_call_touches_no_output(
         "broadcast": lambda: wg.from_buffer(buffer, (2, 2, 3), np.float32, strides=(0, 3, 1)),
         (2, 2, 4): lambda: wg.from_buffer(buffer, (2, 2, 4), np.float32),
         "scalar": lambda: x[0, 0],
-        "rank 8": lambda: x[(None,) * 6],
         "bytes": lambda: wg.zeros((4, 6), np.uint8, device=device),
         "float32": lambda: wg.zeros((2, 2), np.float32, device=device),
         "bool": lambda: wg.zeros((2, 2), bool, device=device),
@@ -856,6 +853,10 @@ def described(case: Case, offsets: Any) -> wg.ExtractWindows:
 @pytest.mark.every_adapter
 @given(case=window_cases(), on_gpu=st.booleans())
 def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Case, on_gpu: bool) -> None:
+    if case.input.rank == 8:
+        with pytest.raises(ValueError, match=r"sizes .* have rank 9: the rank must be 1 to 8"):
+            described(case, case.offsets)
+        return
     source, target = case.buffers()
     table = make_buffer(device, np.concatenate([[99], case.offsets.ravel()]).astype(np.int64).view(np.uint8))
     operator = device.compile(

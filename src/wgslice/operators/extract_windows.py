@@ -129,8 +129,8 @@ def extract_windows(
     Parameters
     ----------
     x : Tensor
-        Of rank 0 to 7, since the result has a dimension more, each size at most 2^31 - 1, and any dtype;
-        views welcome.
+        Of rank 0 to 8, each size at most 2^31 - 1, and any dtype; views welcome. The result has a
+        dimension more.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
         Position of each window's first element in `x`; a negative one lies before the start, and never
         counts from the end.
