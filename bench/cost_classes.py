@@ -98,13 +98,13 @@ class Bench:
     def seconds(self, step: Step, repeats: int = 1) -> float:
         """The least time that a step takes, from the first command to the end of the wait."""
         plan = plan_of(step)
-        commands = self.device.pipelines.prepare(plan)
+        self.device.pipelines.prepare(plan)
         best = inf
         for number in range(1 + repeats):  # the first one finds no code and no memory in the caches
             start = perf_counter()
             encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
-            recorder.add(plan, commands, self.places)
+            recorder.add(plan, self.places)
             recorder.end()
             self.device.submit(encoder)
             self.device.synchronize()

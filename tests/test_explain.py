@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import wgslice as wg
 from wgslice.arguments import I32_MAX
+from wgslice.gpu.capture import Submission, Upload
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, slice_grad_planner
@@ -108,7 +109,7 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
         wg.explain(DESCRIPTORS["Slice"](), "voodoo")
     for nothing in (np.arange(4), None, wg.Slice1, device.compile(DESCRIPTORS["Slice"]())):
         with pytest.raises(
-            TypeError, match=r"^explain takes a tensor or a descriptor such as Slice1\(\.\.\.\), not "
+            TypeError, match=r"^explain takes a tensor or a descriptor .*, or a function .*, not "
         ):
             wg.explain(untyped(nothing))
     sides = wg.TensorDesc("float64", (2**32 - 1,)), wg.TensorDesc("float64", (3,))
@@ -197,12 +198,27 @@ PROBLEMS: dict[str, Plan] = {
 }
 
 
+SMALL, LARGE = planned(Layout.packed((64, 64))), planned(Layout.of((17, 16), (32, 1)))
+CALLS: dict[str, wg.Explanation] = {
+    "a call that submits nothing": wg.Explanation("getitem -> uint8 (3, 4)", ()),
+    "a call that uploads": wg.Explanation("setitem", (Upload(2048),)),
+    "a call of two submissions": wg.Explanation(
+        "setitem", (Upload(1), Submission([SMALL]), Upload(16), Submission([SMALL, LARGE]))
+    ),
+    "a call of nothing to do": wg.Explanation("copy", (Submission([planned(Layout.packed((0,)))]),)),
+    "a call of many plans": wg.Explanation(
+        "concat -> float32 (640, 64)", (Submission([planned(Layout.packed((0,)))] * 10),)
+    ),
+    "a call of many steps": wg.Explanation("<lambda>", (Upload(4),) * 9),
+}
+
+
 SNAPSHOTS = Path(__file__).with_name("plans.txt")
 
 
 def printed() -> str:
-    """All of these plans, as they are printed."""
-    return "".join(f"# {name}\n{plan}\n\n" for name, plan in PROBLEMS.items())
+    """All of these plans and calls, as they are printed."""
+    return "".join(f"# {name}\n{each}\n\n" for name, each in {**PROBLEMS, **CALLS}.items())
 
 
 def test_printed_plans_are_those_of_the_snapshots() -> None:

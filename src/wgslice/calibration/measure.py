@@ -8,6 +8,7 @@ from math import inf
 from time import perf_counter, sleep
 
 from wgslice.calibration.constants import COMPARED, CONSTANTS, ROW_NBYTES, shader_step
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
@@ -66,6 +67,7 @@ def measure(
 
     Returns nothing where it leaves fewer than LEAST_ROUNDS.
     """
+    refuse_in_capture("copies are timed")
     steps: dict[str, Step] = {
         "large dispatch": shader_step(nbytes, device.limits),
         "small dispatch": shader_step(0, device.limits),
@@ -112,10 +114,10 @@ def difference(longer_s: float, shorter_s: float) -> float:
 
 def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
     """Record and submit a plan, wait for it, and return the seconds that this took."""
-    commands = device.pipelines.prepare(plan)
+    device.pipelines.prepare(plan)
     start = perf_counter()
     recorder = Recorder(device, device.create_encoder())
-    recorder.add(plan, commands, places)
+    recorder.add(plan, places)
     recorder.end()
     device.submit(recorder.encoder)
     device.synchronize()
