@@ -391,6 +391,19 @@ def test_commands_recorded_into_the_callers_encoder_are_listed_and_not_recorded(
     assert not out.numpy().any()
 
 
+def test_a_destroyed_buffer_is_refused_after_it_was_explained(device: wg.Device) -> None:
+    """What is explained is not looked at, and so is not taken for alive by the recording that follows."""
+    sides = wg.TensorDesc("f4", (16,)), wg.TensorDesc("f4", (8,))
+    compiled = device.compile(wg.Slice(*sides, [8], [8]))
+    assert "buffer copy" in compiled.plan.summary
+    source, target = (device.wgpu_device.create_buffer(size=64, usage=0x8C) for _ in range(2))
+    source.destroy()
+    encoder = device.wgpu_device.create_command_encoder()
+    assert wg.explain(compiled.record, encoder, input=source, output=target).plans == (compiled.plan,)
+    with pytest.raises(ValueError, match="Slice: input: the buffer has been destroyed"):
+        compiled.record(encoder, input=source, output=target)
+
+
 def test_a_tensor_that_is_all_of_its_buffer_is_said_to_be_no_view(device: wg.Device) -> None:
     x = wg.asarray(X, device=device)
     note = (

@@ -83,7 +83,7 @@ def check_alive(device: Device, buffer: Buffer) -> None:
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
     """Refuse a buffer that has been destroyed; one that was found alive before tells of that itself."""
-    if buffer not in device.alive:
+    if buffer not in device.alive and active_capture() is None:
         check_alive(device, buffer)
         watch(buffer, device.alive)
 
@@ -128,7 +128,7 @@ def is_buffer(value: object) -> bool:
     """Whether a caller's handle is a buffer."""
     import wgpu
 
-    return isinstance(value, wgpu.GPUBuffer | Placeholder)
+    return isinstance(value, (wgpu.GPUBuffer, Placeholder))
 
 
 def is_encoder(value: object) -> bool:
