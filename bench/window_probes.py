@@ -9,7 +9,7 @@ import numpy as np
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import Strategy
-from wgslice.plans.costs import windows_work
+from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.extract import EXTRACTIONS, Extraction
 from wgslice.plans.insert import INSERTIONS, Inserted
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
@@ -39,10 +39,10 @@ class WindowProbe(NamedTuple):
     mirrored: bool = False  # whether some go backwards
 
     @property
-    def work(self) -> str:
-        """The class of work, as costs name it."""
+    def work(self) -> CostClass:
+        """Its cost class."""
         kinds = {"ragged": self.ragged, "ends": self.ends, "mirrored": self.mirrored}
-        return windows_work(self.kernel, self.width_nbytes, **kinds)
+        return windows_class(self.kernel, self.width_nbytes, **kinds)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
         """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""

@@ -10,7 +10,7 @@ from helpers import WIDTHS
 
 from bench.window_probes import window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import IN_BLOCKS, Costs, Work, work_name
+from wgslice.plans.costs import IN_BLOCKS, Costs, Work, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Profile
 
@@ -31,7 +31,7 @@ def priced(
 ) -> Profile:
     """A profile whose work costs what a function says of its kernel, and of whether it takes pairs."""
     works = {
-        work_name(kernel, source, width, paired): price(kernel, paired)
+        copy_class(kernel, width, paired, pattern(source, width), step_of(source)): price(kernel, paired)
         for kernel in Kernel
         for source in (SOURCES[:3] if kernel in IN_BLOCKS else SOURCES)
         for width in WIDTHS
@@ -58,8 +58,8 @@ def ranking(profile: Profile, *kernels: Kernel, copies: bool = False) -> Profile
 @cache
 def favouring(profile: Profile, *kernels: Kernel) -> Profile:
     """A profile on which some kernels of windows cost what they do, and everything else much."""
-    costs, names = profile.costs, {kernel.value for kernel in kernels}
-    works = {name: work if name.split()[0] in names else DEAREST for name, work in costs.works.items()}
+    costs = profile.costs
+    works = {kind: work if kind.kernel in kernels else DEAREST for kind, work in costs.works.items()}
     return replace(profile, costs=replace(costs, works=works, dispatch_s=1e-9, copy_s=1.0))
 
 

@@ -15,7 +15,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import windows_work
+from wgslice.plans.costs import windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan, Planner, Step
 from wgslice.plans.problem import Terms, span_of
@@ -228,7 +228,9 @@ def against_elements(kernel: Kernel, request: Extraction) -> Reason | None:
 
 def elements_seconds(kernel: Kernel, request: Extraction) -> float:
     """Estimated seconds that a dispatch takes at least for its bytes."""
-    return least_seconds(windows_work(kernel, request.itemsize), request.nbytes, request.limits.profile.costs)
+    return least_seconds(
+        windows_class(kernel, request.itemsize), request.nbytes, request.limits.profile.costs
+    )
 
 
 def by_elements(kernel: Kernel, request: Extraction) -> Sequence[Step]:

@@ -10,7 +10,7 @@ from math import prod
 from wgslice.arguments import U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Strategy, choose
-from wgslice.plans.costs import windows_work
+from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.extract import check_tables
 from wgslice.plans.insert_steps import (
     blocks_of,
@@ -125,7 +125,7 @@ class Inserted(Request):
         """Bytes of the windows of all bands."""
         return sum(len(band.numbers) for band in self.bands) * prod(self.windows.sizes) * self.itemsize
 
-    def least_s(self, work: str, share: float = LEAST_OF_BLOCKS) -> float:
+    def least_s(self, work: CostClass, share: float = LEAST_OF_BLOCKS) -> float:
         """Estimated seconds that a dispatch of a cost class takes at least for its bytes."""
         return least_seconds(work, share * self.nbytes, self.limits.profile.costs)
 
@@ -158,12 +158,12 @@ def by_layers(request: Inserted) -> Sequence[Step]:
     return steps
 
 
-def blocks_class(request: Inserted) -> str:
+def blocks_class(request: Inserted) -> CostClass:
     """The cost class of blocks of rows."""
     return request.row.work(Kernel.INSERT_ROWS)
 
 
-def words_class(request: Inserted) -> str:
+def words_class(request: Inserted) -> CostClass:
     """The cost class of words of rows."""
     return request.row.work(Kernel.INSERT_WORDS)
 
@@ -181,7 +181,7 @@ def against_blocks(request: Inserted) -> Reason | None:
         return TIGHT
     if Kernel.INSERT_ROWS in limits.distrusted:
         return FAILED
-    ends = windows_work(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
+    ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
     return None if ends in limits.profile.costs.works else UNKNOWN
 
 
@@ -209,9 +209,9 @@ def by_words(request: Inserted) -> Sequence[Step]:
     return request.claimed(partial(words_of, request.row))
 
 
-def elements_class(request: Inserted) -> str:
+def elements_class(request: Inserted) -> CostClass:
     """The cost class of windows element by element."""
-    return windows_work(Kernel.INSERT_WINDOWS, request.itemsize)
+    return windows_class(Kernel.INSERT_WINDOWS, request.itemsize)
 
 
 def against_elements(request: Inserted) -> Reason | None:

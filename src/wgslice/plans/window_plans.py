@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Choice, Reason, Step, Strategy, choose, seconds_of
-from wgslice.plans.costs import Costs
+from wgslice.plans.costs import CostClass, Costs
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
@@ -106,7 +106,7 @@ def window_copies_of(request: Copied) -> Sequence[Step]:
     return [] if isinstance(request.copies, str) else [request.copies]
 
 
-def least_seconds(work: str, nbytes: float, costs: Costs) -> float:
+def least_seconds(work: CostClass, nbytes: float, costs: Costs) -> float:
     """Estimated seconds that a dispatch of a cost class takes at least for its bytes; inf where unknown."""
     known = costs.works.get(work)
     return costs.dispatch_s + nbytes / known.bytes_per_s if known else inf

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.costs import windows_work
+from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import deal_row
 from wgslice.plans.profiles import BLOCKS_EACH, Profile
@@ -184,10 +184,10 @@ class Row:
         """Elements an index that keep their order in mirrored rows, a block for each; 1 of other rows."""
         return self.unit * self.request.itemsize // self.element_nbytes if self.mirrored else 1
 
-    def work(self, kernel: Kernel, *, ragged: bool = False) -> str:
+    def work(self, kernel: Kernel, *, ragged: bool = False) -> CostClass:
         """The class of work of its blocks."""
         edged = ragged and kernel is Kernel.WINDOW_ROWS  # others leave the ends of rows to another dispatch
-        return windows_work(kernel, self.element_nbytes, ragged=edged, mirrored=self.mirrored)
+        return windows_class(kernel, self.element_nbytes, ragged=edged, mirrored=self.mirrored)
 
     def hindrance(self) -> str | None:
         """Why windows are not taken row by row; None where they are."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import windows_work
+from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import Share, fold
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Table, Terms
@@ -167,9 +167,9 @@ class WindowDispatch(OnGrid):
         return super().memories | tables
 
     @property
-    def work(self) -> str:
-        """Its class of work, as costs name it."""
-        return windows_work(self.kernel, self.element_nbytes)
+    def work(self) -> CostClass:
+        """Its cost class."""
+        return windows_class(self.kernel, self.element_nbytes)
 
     @property
     def invocation_nbytes(self) -> float:
@@ -197,9 +197,9 @@ class RowsDispatch(WindowDispatch):
     mirrored: bool  # whether some row goes backwards
 
     @property
-    def work(self) -> str:
-        """Its class of work, by whether rows are mirrored."""
-        return windows_work(self.kernel, self.element_nbytes, mirrored=self.mirrored)
+    def work(self) -> CostClass:
+        """Its cost class, by whether rows are mirrored."""
+        return windows_class(self.kernel, self.element_nbytes, mirrored=self.mirrored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -221,9 +221,9 @@ class WindowRowsDispatch(BlocksDispatch):
     kernel: Kernel = Kernel.WINDOW_ROWS
 
     @property
-    def work(self) -> str:
-        """Its class of work, by whether rows are ragged, and mirrored."""
-        return windows_work(self.kernel, self.element_nbytes, ragged=self.ragged, mirrored=self.mirrored)
+    def work(self) -> CostClass:
+        """Its cost class, by whether rows are ragged, and mirrored."""
+        return windows_class(self.kernel, self.element_nbytes, ragged=self.ragged, mirrored=self.mirrored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -244,9 +244,9 @@ class InsertWordsDispatch(RowsDispatch):
     kernel: Kernel = Kernel.INSERT_WORDS
 
     @property
-    def work(self) -> str:
-        """Its class of work, by whether it takes the ends of rows alone, and whether these are mirrored."""
-        return windows_work(self.kernel, self.element_nbytes, ends=self.ends, mirrored=self.mirrored)
+    def work(self) -> CostClass:
+        """Its cost class, by whether it takes the ends of rows alone, and whether these are mirrored."""
+        return windows_class(self.kernel, self.element_nbytes, ends=self.ends, mirrored=self.mirrored)
 
 
 MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
