@@ -21,14 +21,16 @@ from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import inserted_windows
 from wgslice.plans.choose import seconds_of
 from wgslice.plans.costs import CostClass, Work, shipped
-from wgslice.plans.extract import extract_windows_planner, plan_extract_windows
-from wgslice.plans.insert import insert_windows_planner, plan_insert_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import Insertion, insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import (
+    extract_windows_planner,
+    insert_windows_planner,
+)
 from wgslice.plans.windows import WindowDispatch, Windows
 
 COUNT, ROWS = 1000, 10
@@ -56,8 +58,8 @@ def extracted(profile: Profile, row: int, *, width: int = 1, skip: int = 0, mirr
     """The plan of windows of rows of so many elements."""
     limits = Limits(2**30, 32, 2**16, profile)
     source, target = Layout.packed((COUNT * ROWS, row + 1)), Layout.packed((COUNT, ROWS, row), skip)
-    return plan_extract_windows(
-        windows_of((ROWS, row), mirrored=mirrored), source, target, width, Terms(limits)
+    return extract_windows_planner(windows_of((ROWS, row), mirrored=mirrored))(
+        source, target, width, Terms(limits)
     )
 
 
@@ -68,7 +70,9 @@ def inserted(profile: Profile, row: int, *, width: int = 1, source_room: float =
     shape = COUNT * ROWS, row + 1
     insertion = insertion_of(inserted_windows(offsets, (COUNT, ROWS, row), shape, None), shape, "last")
     batch, tensor = Layout.packed((COUNT, ROWS, row)), Layout.packed(shape)
-    return plan_insert_windows(insertion, batch, tensor, width, Terms(limits, source_room_nbytes=source_room))
+    return insert_windows_planner(insertion)(
+        batch, tensor, width, Terms(limits, source_room_nbytes=source_room)
+    )
 
 
 def kernels_of(plan: Plan) -> list[str]:
@@ -98,7 +102,7 @@ def test_a_mirrored_block_costs_as_many_blocks_as_there_are_channels(channels: i
     sizes = ROWS, 301, channels
     source, target = Layout.packed((COUNT * ROWS, 399, channels)), Layout.packed((COUNT, *sizes))
     limits = Limits(2**30, 32, 2**16, profile)
-    plan = plan_extract_windows(windows_of(sizes, mirrored=mirrored), source, target, 1, Terms(limits))
+    plan = extract_windows_planner(windows_of(sizes, mirrored=mirrored))(source, target, 1, Terms(limits))
     (step,) = plan.steps
     assert isinstance(step, WindowDispatch)
     assert str(step.work) == "window_rows 16 ragged" + " mirrored" * mirrored
@@ -239,7 +243,7 @@ def test_what_a_tight_buffer_leaves_out_goes_the_cheaper_way() -> None:
         rest = plan.steps[-1]
         assert isinstance(rest, WindowDispatch)
         assert rest.share.count == 1
-        assert "left out of blocks: the input's buffer ends inside" in rest.reason
+        assert "left out of blocks: a buffer ends inside" in rest.reason
 
 
 def test_what_packs_offsets_counts_in_every_estimate() -> None:
@@ -278,7 +282,7 @@ def whole_images(
     windows = Windows((1, *shape[1:]), (1,) * len(shape), flips, offsets, 4, True, None)
     source, target = Layout.packed(shape, skip), Layout.packed((30, 1, *shape[1:]))
     limits = Limits(2**30, 32, 2**16, COPYING)
-    return plan_extract_windows(windows, source, target, itemsize, Terms(limits, copy_from, copy_to))
+    return extract_windows_planner(windows)(source, target, itemsize, Terms(limits, copy_from, copy_to))
 
 
 COPYING = replace(CPU, costs=replace(CPU.costs, copy_s=0.0, copy_bytes_per_s=1e30))
@@ -311,7 +315,7 @@ def test_buffer_copies_are_taken_where_they_cost_less(copy_s: float, copies: boo
     insertion = insertion_of(windows, (COUNT, 256), "last")
     limits = Limits(2**30, 32, 2**16, profile)
     batch, tensor = Layout.packed((COUNT, 1, 256)), Layout.packed((COUNT, 256))
-    plan = plan_insert_windows(insertion, batch, tensor, 4, Terms(limits))
+    plan = insert_windows_planner(insertion)(batch, tensor, 4, Terms(limits))
     assert (kernels_of(plan) == ["1000 buffer copies"]) == copies
 
 
@@ -427,6 +431,8 @@ def test_nothing_to_insert_has_no_steps() -> None:
     insertion = insertion_of(windows, (9, 9), "last")
     assert isinstance(insertion, Insertion)
     limits = Limits(2**30, 32, 2**16, CPU)
-    plan = plan_insert_windows(insertion, Layout.packed((1, 3, 4)), Layout.packed((9, 9)), 4, Terms(limits))
+    plan = insert_windows_planner(insertion)(
+        Layout.packed((1, 3, 4)), Layout.packed((9, 9)), 4, Terms(limits)
+    )
     assert plan.steps == ()
     assert plan.seconds is None

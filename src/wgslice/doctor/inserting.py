@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import inserted_windows
-from wgslice.plans.insert import plan_insert_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.window_plans import claims_scratch, insert_windows_planner
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["InsertCase", "insert_cases", "insert_trials"]
@@ -112,7 +111,7 @@ class InsertCase:
         windows = inserted_windows(self.offsets, source.sizes, target.sizes, steps, "drop")
         insertion = insertion_of(windows, target.sizes, "last")
         terms = Terms(replace(limits, distrusted=frozenset()))
-        whole = plan_insert_windows(insertion, source, target, self.width, terms)
+        whole = insert_windows_planner(insertion)(source, target, self.width, terms)
         for choice in whole.choices:
             scratch = claims_scratch(choice.steps)
             for part, plan in parts_of(replace(whole, steps=choice.steps, scratch=scratch)):

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
-from wgslice.plans.extract import plan_extract_windows
 from wgslice.plans.kernels import WIDEST_NBYTES
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
+from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import WindowDispatch, Windows
 
 __all__ = ["WindowsCase", "window_trials", "windows_cases"]
@@ -109,7 +109,7 @@ class WindowsCase:
         given[1::2] -= np.array(source.sizes) * self.from_end
         content = np.ascontiguousarray(given, dtype).view(np.uint8).ravel() if dtype else None
         terms = Terms(replace(limits, distrusted=frozenset()), table=table)
-        plan = plan_extract_windows(self.windows, source, target, self.width, terms)
+        plan = extract_windows_planner(self.windows)(source, target, self.width, terms)
         nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
         for choice in plan.choices:
             step, *others = choice.steps  # several where windows are cut, which most devices need not

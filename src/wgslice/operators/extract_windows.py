@@ -18,8 +18,8 @@ from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, repeated_bytes
-from wgslice.plans.extract import extract_windows_planner
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor

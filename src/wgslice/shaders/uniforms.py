@@ -65,10 +65,10 @@ def uniform_block(step: Dispatch) -> bytes:
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    block["row_tiles"] = step.share.row_tiles
+    block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(step.share.row_tiles)
     if step.share.tiling is not None:
         tiling = step.share.tiling
-        block["row_tiles"] = tiling.row_tiles
-        block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(tiling.row_tiles)
         block["across_shift"] = tiling.lane_shift
         block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
     return block.tobytes()

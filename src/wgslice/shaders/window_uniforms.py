@@ -8,11 +8,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows import (
-    ElementsDispatch,
-    RowsDispatch,
-    WindowDispatch,
-)
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import constants_of
 from wgslice.shaders.uniforms import divider
 
@@ -89,10 +85,10 @@ def window_block(step: WindowDispatch) -> bytes:
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
-    if isinstance(step, RowsDispatch):
+    if step.row_nbytes:
         block["row_bytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
-    elif isinstance(step, ElementsDispatch):
+    elif step.segment:
         block["segment"] = step.segment
         block["elements"] = step.share.count * step.window_size
         block["row_size"] = prod(step.shape[-2:])
