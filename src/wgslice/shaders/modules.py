@@ -15,7 +15,7 @@ __all__ = ["constants_of", "entry_point", "kernel_module", "shared_files"]
 COPIES = ("common", "copy")
 ROWS = (*COPIES, "pieces")
 WINDOWS = ("common", "windows")
-shared_files: dict[Kernel, tuple[str, ...]] = {
+DIFFERENT = {
     Kernel.SLICE1: (),  # complete in itself, as the specification
     Kernel.ROWS: (*ROWS, "runs", "words"),
     Kernel.WIDE_ROWS: ROWS,
@@ -30,7 +30,6 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.NARROW_RUNS: (*COPIES, "words"),
     Kernel.PIXELS: (*ROWS, "blocks"),
     Kernel.TILES: (*COPIES, "words"),
-    Kernel.WIDE_TILES: COPIES,
     Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
     Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
     Kernel.WINDOW_WORDS: (*WINDOWS, "words"),
@@ -39,6 +38,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
     Kernel.CLAIM_WINDOWS: WINDOWS,
 }
+shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, COPIES) for kernel in Kernel}
 
 
 # Kernels that one file serves, which differ in the type of what an invocation copies.
