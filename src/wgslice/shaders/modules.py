@@ -13,6 +13,7 @@ __all__ = ["constants_of", "entry_point", "kernel_module", "shared_files"]
 
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
 COPIES = ("common", "copy")
+WORDS = (*COPIES, "words")
 ROWS = (*COPIES, "pieces")
 WINDOWS = ("common", "windows")
 DIFFERENT = {
@@ -27,9 +28,8 @@ DIFFERENT = {
     Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
     Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
     Kernel.NARROW_ENDS: (*ROWS, "runs", "words"),
-    Kernel.NARROW_RUNS: (*COPIES, "words"),
     Kernel.PIXELS: (*ROWS, "blocks"),
-    Kernel.TILES: (*COPIES, "words"),
+    Kernel.WIDE_TILES: COPIES,
     Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
     Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
     Kernel.WINDOW_WORDS: (*WINDOWS, "words"),
@@ -38,7 +38,7 @@ DIFFERENT = {
     Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
     Kernel.CLAIM_WINDOWS: WINDOWS,
 }
-shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, COPIES) for kernel in Kernel}
+shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
 
 
 # Kernels that one file serves, which differ in the type of what an invocation copies.
