@@ -35,7 +35,6 @@ WIDTHS = {
     Kernel.SHIFTED_ROWS: (1, 2, 4, 8),
     Kernel.NARROW_ROWS: (1, 2),
     Kernel.NARROW_RUNS: (1, 2),
-    Kernel.PACKED_WORDS: (4,),
     Kernel.SLICE1: (1, 2, 4, 8, 16),
     Kernel.PIXELS: (1, 2),
     Kernel.TILES: (4, 8, 16),

@@ -505,7 +505,6 @@ CONDITIONS = {
             Layout.packed((9,) + (2,) * 6 + (8,)),
         ),
     ],
-    Kernel.PACKED_WORDS: [(4, Layout.packed((n,), 1), Layout.packed((n,), 3)) for n in around(1, 64)],
     Kernel.NARROW_RUNS: [
         *(
             (1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o))

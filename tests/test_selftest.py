@@ -57,7 +57,6 @@ FAULTS = {
         Fault(Kernel.NARROW_RUNS, "no such variable", "insertBits(word, value,", "insertBits(words, value,"),
         Fault(Kernel.SHIFTED_ROWS, "a wrong shift", "vec4(offset % 4u * 8u)", "vec4(offset % 2u * 8u)"),
         Fault(Kernel.SHIFTED_GRID, "half an offset", "lowest % 16u;", "lowest % 8u;"),
-        Fault(Kernel.PACKED_WORDS, "half a copy", "i < copy.count", "i < copy.count / 2u"),
         Fault(Kernel.WIDE_ROWS, "a missing tail", "k < each;", "k < max(each, 2u) - 1u;"),
         Fault(
             Kernel.WIDE_GRID,

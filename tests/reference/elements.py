@@ -53,14 +53,6 @@ def slice1(block: np.void, step: Dispatch, source: Observed, _target: Observed) 
     )
 
 
-def packed_words(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
-    """Mirrors `wgsl/packed_words.wgsl`."""
-    own = invocation_numbers(step.share)
-    own = own[own < block["count"]]
-    places = Copied(own + block["source_offset"], own + block["target_offset"], own)
-    return write_elements(source, places, WORD_NBYTES, WORD_NBYTES)
-
-
 def row_dimensions(block: np.void, step: Dispatch) -> tuple[int, np.uint32]:
     """Dimensions before those of a row, and the elements of a row."""
     last = int(block["rank"]) - 1

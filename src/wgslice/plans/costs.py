@@ -34,7 +34,6 @@ CACHE_LINE_NBYTES = 64
 
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
-    Kernel.PACKED_WORDS,
     *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS, Kernel.ROW_ENDS, Kernel.NARROW_ENDS),
 }
 

@@ -25,7 +25,6 @@ class Kernel(Enum):
     NARROW_ROWS = "narrow_rows"
     NARROW_ENDS = "narrow_ends"
     NARROW_RUNS = "narrow_runs"
-    PACKED_WORDS = "packed_words"
     PIXELS = "pixels"
     TILES = "tiles"
     WIDE_TILES = "wide_tiles"

@@ -116,11 +116,6 @@ def pairs(problem: Problem) -> Reason | None:
     return None if problem.rank >= 2 else OTHER
 
 
-def packed(problem: Problem) -> Reason | None:
-    """Both sides are packed."""
-    return None if problem.rank and problem.source.is_packed and problem.target.is_packed else OTHER
-
-
 def narrow_rows(problem: Problem) -> Reason | None:
     """Words are put together of elements of a row."""
     if not problem.target.is_nested:
@@ -291,7 +286,6 @@ BY_KERNEL: tuple[tuple[Sequence[int], Copying], ...] = (  # with the widths of e
     ((1, 2), by_kernel(Kernel.PIXELS, pixels, "pixels, in groups of whole blocks of 16 bytes")),
     ((1, 2, 4, 8), by_kernel(Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles")),
     ((1, 2, 4, 8), by_kernel(Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row")),
-    ((4,), by_kernel(Kernel.PACKED_WORDS, packed, "{units}, one an invocation")),
     ((4,), by_kernel(Kernel.WORD_GRID, any_grid, "{units}, in tiles")),
     ((8,), by_kernel(Kernel.PAIR_GRID, any_grid, "{units}, in tiles")),
     (WIDTHS, by_kernel(Kernel.WIDE_GRID, vector_grid, "{units}, in tiles")),
