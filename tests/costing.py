@@ -1,18 +1,22 @@
-"""Costs on which plans take what a test wants them to take."""
+"""Costs on which plans take what a test wants them to take, and the plans of copies by some costs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from helpers import WIDTHS
 
 from bench.window_probes import window_probes
 from wgslice.layout import Layout
+from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import IN_BLOCKS, Costs, Work, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import Profile
+from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Terms
+from wgslice.plans.profiles import Limits, Profile
 
 CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
@@ -83,3 +87,11 @@ def preferring(
             profile, price, dispatch_s=1e-9, copy_s=0, copy_bytes_per_s=1e30, clear_bytes_per_s=1e30
         )
     return priced(profile, price, dispatch_s=1e-9)
+
+
+def planned_copy(
+    profile: Profile, source: Layout, target: Layout | None = None, width: int = 4, **terms: Any
+) -> Plan:
+    """The plan of a copy, to packed memory by default, on a device of usual limits."""
+    limits = Limits(2**27, 32, 65535, profile)
+    return plan_copy(source, target or Layout.packed(source.sizes), width, Terms(limits, **terms))
