@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from helpers import WIDTHS
 
+import wgslice as wg
 from bench.window_probes import window_probes
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import IN_BLOCKS, Costs, Work, copy_class, pattern, step_of
+from wgslice.plans.costs import IN_BLOCKS, CostClass, Costs, Work, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Terms
+from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits, Profile
+from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 
 CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
@@ -95,3 +98,34 @@ def planned_copy(
     """The plan of a copy, to packed memory by default, on a device of usual limits."""
     limits = Limits(2**27, 32, 65535, profile)
     return plan_copy(source, target or Layout.packed(source.sizes), width, Terms(limits, **terms))
+
+
+def planned_windows(
+    profile: Profile,
+    asked: wg.ExtractWindows | wg.InsertWindows,
+    source: Layout | None = None,
+    *,
+    offsets: Layout | None = None,
+    **terms: Any,
+) -> Plan:
+    """The plan of windows as a descriptor says, or out of another layout, on a device of usual limits.
+
+    `offsets` is the layout of those in GPU memory, of 4 bytes each.
+    """
+    if isinstance(asked, wg.InsertWindows):
+        planner = insert_windows_planner(asked.insertion)
+    else:
+        planner = extract_windows_planner(asked.windows)
+    sides = source or asked.input.layout, asked.output.layout
+    terms["table"] = Table(offsets, 4) if offsets else None
+    limits = Limits(2**30, 32, 2**16, profile)
+    return plan_anew(planner, *sides, asked.input.dtype.itemsize, Terms(limits, **terms))
+
+
+def costing(profile: Profile, works: Mapping[str, tuple[float, float]], **fixed: float) -> Profile:
+    """A profile with seconds an invocation and bytes a second for some classes; dispatches cost nothing."""
+    own = {CostClass.parsed(name): Work(*work) for name, work in works.items()}
+    known = profile.costs.works
+    assert own.keys() <= known.keys()
+    changed: Any = {"dispatch_s": 0.0, **fixed}
+    return replace(profile, costs=replace(profile.costs, works={**known, **own}, **changed))
