@@ -110,7 +110,7 @@ def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, Any]:
     # The driver may have compiled the kernels before, and a later run finds them made.
     fixed["pipeline_s"] = max(known.pipeline_s, *(run.pipeline_s for run in runs))
     works = {
-        name: {
+        str(name): {
             "invocation_s": middle([run.works[name].invocation_s for run in runs]),
             "bytes_per_s": middle([run.works[name].bytes_per_s for run in runs]),
         }

@@ -172,11 +172,11 @@ def time_ways(name: str, ways: Sequence[Way], asked: Prepared, rounds: int) -> N
 
 def run(plan: Plan, places: Sequence[Place]) -> float:
     """Record, submit and wait; seconds."""
-    commands = device.pipelines.prepare(plan)
+    device.pipelines.prepare(plan)
     start = perf_counter()
     encoder = device.create_encoder()
     recorder = Recorder(device, encoder)
-    recorder.add(plan, commands, places)
+    recorder.add(plan, places)
     recorder.end()
     device.submit(encoder)
     device.synchronize()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wgslice import dialects
 from wgslice.errors import (
+    CaptureRefused,
     ComputationRefused,
     DeviceLostError,
     NoAdapterError,
@@ -20,7 +21,7 @@ from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.taking import take
 from wgslice.numpy_protocol.tile_offsets import tile_offsets
 from wgslice.operators.compiled import CompiledOperator
-from wgslice.operators.explain import explain
+from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
@@ -83,10 +84,12 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Adapter",
+    "CaptureRefused",
     "CompiledOperator",
     "ComputationRefused",
     "Device",
     "DeviceLostError",
+    "Explanation",
     "ExtractWindows",
     "InsertWindows",
     "NoAdapterError",

@@ -16,7 +16,7 @@ from reference.window_rows import window_rows
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows import ElementsDispatch, WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.uniforms import uniform_block, windows_dtype
 
 
@@ -50,7 +50,7 @@ def trace_windows(
 
 
 def extract_windows(
-    block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/extract_windows.wgsl`."""
     found = find_elements(block, step, tables.offsets)
@@ -90,7 +90,7 @@ def claim_windows(
 
 
 def window_words(
-    block: np.void, step: ElementsDispatch, source: Observed, target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/window_words.wgsl`."""
     nbytes = step.element_nbytes

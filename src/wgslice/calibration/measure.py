@@ -8,6 +8,7 @@ from math import inf
 from time import perf_counter, sleep
 from typing import Any
 
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
@@ -138,6 +139,7 @@ def measure(
 
     `most_s` may leave out the last rounds; nothing is returned where it leaves fewer than LEAST_ROUNDS.
     """
+    refuse_in_capture("copies are timed")
     steps: dict[str, Step] = {
         "large dispatch": rows_dispatch(nbytes, device.limits),
         "small dispatch": rows_dispatch(0, device.limits),
@@ -186,10 +188,10 @@ def difference(longer_s: float, shorter_s: float) -> float:
 
 def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
     """Record and submit a plan, wait for it, and return the seconds that this took."""
-    commands = device.pipelines.prepare(plan)
+    device.pipelines.prepare(plan)
     start = perf_counter()
     recorder = Recorder(device, device.create_encoder())
-    recorder.add(plan, commands, places)
+    recorder.add(plan, places)
     recorder.end()
     device.submit(recorder.encoder)
     device.synchronize()

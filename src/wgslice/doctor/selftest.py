@@ -14,6 +14,7 @@ from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import named
 from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
@@ -137,6 +138,7 @@ def selftest(
     """
     with named("selftest"):
         device = checked_device(device)
+        refuse_in_capture("kernels are tried")
     start = perf_counter()
     limits = replace(device.limits, distrusted=frozenset())
     tests = tuple(run(device, limits, progress or (lambda _, __: None)))

@@ -129,8 +129,7 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
     encoder = device.create_encoder()
     recorder = Recorder(device, encoder)
     for trial, *places in zip(trials, sources, targets, tables, strict=False):
-        commands = device.pipelines.prepare(trial.plan)
-        recorder.add(trial.plan, commands, [*map(Place, buffers, places)])
+        recorder.add(trial.plan, [*map(Place, buffers, places)])
     recorder.end()
     for buffer, content in zip(buffers, (source, before, table), strict=True):
         upload(device, buffer, content)  # waits for the trials before

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, view_of
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
-from wgslice.plans.extract import plan_extract_windows
-from wgslice.plans.insert import plan_insert_windows
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["window_trials"]
@@ -126,7 +124,7 @@ class WindowsCase:
         if self.inserts:
             windows = inserted_windows(self.offsets, self.batch.sizes, sizes, self.strides, "drop")
             insertion = insertion_of(windows, sizes, "last")
-            return plan_insert_windows(insertion, self.batch, self.picture, self.width, terms)
+            return insert_windows_planner(insertion)(self.batch, self.picture, self.width, terms)
         extents = ROWS, sizes[1] - ROOM, self.channels
         fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
         offsets: NDArray[np.int64] | OnGpu = self.offsets
@@ -134,7 +132,7 @@ class WindowsCase:
             offsets = OnGpu(self.offsets.shape, np.dtype(self.offset_dtype))
         windows = extracted_windows(offsets, sizes, extents, self.strides, fill)
         windows = replace(windows, indices=self.from_end)
-        return plan_extract_windows(windows, self.picture, self.batch, self.width, terms)
+        return extract_windows_planner(windows)(self.picture, self.batch, self.width, terms)
 
     def trials(self, limits: Limits) -> Iterator[Trial]:
         """One for each kernel that takes these windows."""

@@ -14,10 +14,9 @@ from wgslice.numpy_protocol import copies
 from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
 from wgslice.onnx.call import Call
 from wgslice.onnx.values import Value, as_value
-from wgslice.plans.extract import extract_windows_planner
 from wgslice.plans.gather import indexed_windows
-from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 from wgslice.rearrange import repeated_to, unsqueezed
 from wgslice.tensors.transfer import as_assigned
 

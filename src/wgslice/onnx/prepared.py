@@ -12,6 +12,7 @@ import onnx.backend.base
 from numpy.typing import NDArray
 
 from wgslice.errors import named
+from wgslice.gpu.capture import active_capture
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import Given, Graph, bind
 from wgslice.onnx.known import fits_host
@@ -142,16 +143,24 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     @contextmanager
     def _running(self) -> Iterator[Workspace]:
-        """A workspace for one run, after which nothing is left of it but its buffers."""
+        """A workspace for one run, after which nothing is left of it but its buffers.
+
+        Of a run that is captured nothing is left.
+        """
         try:
-            workspace = self._kept.pop()  # a list's pop is one step: threads need no lock
+            kept = self._kept.pop()  # a list's pop is one step: threads need no lock
         except IndexError:
-            workspace = Workspace(self.device)
+            kept = Workspace(self.device)
+        workspace, memory = kept, self.memory
+        if active_capture() is not None:
+            workspace = kept.duplicate()
         try:
             yield workspace
         finally:
-            workspace.begin()
-            self._kept[:] = [workspace]
+            kept.begin()
+            self._kept[:] = [kept]
+            if workspace is not kept:
+                self.memory = memory
 
     def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
         """Record every node, or run it on the host; what is left are the outputs."""

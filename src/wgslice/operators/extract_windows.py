@@ -18,8 +18,8 @@ from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, repeated_bytes
-from wgslice.plans.extract import extract_windows_planner
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -129,8 +129,8 @@ def extract_windows(
     Parameters
     ----------
     x : Tensor
-        Of rank 0 to 7, since the result has a dimension more, each size at most 2^31 - 1, and any dtype;
-        views welcome.
+        Of rank 0 to 8, each size at most 2^31 - 1, and any dtype; views welcome. The result has a
+        dimension more.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
         Position of each window's first element in `x`; a negative one lies before the start, and never
         counts from the end.

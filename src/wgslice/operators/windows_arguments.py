@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, int64_of, integers
+from wgslice.arguments import I32_MAX, I32_MIN, int64_of, integers
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.plans.windows import DROPPED, Windows
@@ -63,10 +63,6 @@ def extracted_windows(
     rule = checked_outside(outside, EXTRACTING, known=not isinstance(offsets, OnGpu), filled=fill is not None)
     table = offsets_table("the input", input_sizes, offsets)
     rank = len(input_sizes)
-    if rank >= MAX_RANK:
-        raise WindowError(
-            f"an input of rank {rank}: must be at most {MAX_RANK - 1}, as the result has one more"
-        )
     extents = integers("sizes", sizes)
     if len(extents) != rank:
         raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")

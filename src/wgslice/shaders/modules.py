@@ -13,9 +13,10 @@ __all__ = ["constants_of", "entry_point", "kernel_module", "shared_files", "shar
 
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
 COPIES = ("common", "copy")
+WORDS = (*COPIES, "words")
 ROWS = (*COPIES, "pieces")
 WINDOWS = ("common", "windows")
-shared_files: dict[Kernel, tuple[str, ...]] = {
+DIFFERENT = {
     Kernel.SLICE1: (),  # complete in itself, as the specification
     Kernel.ROWS: (*ROWS, "runs", "words"),
     Kernel.WIDE_ROWS: ROWS,
@@ -27,9 +28,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
     Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
     Kernel.NARROW_ENDS: (*ROWS, "runs", "words"),
-    Kernel.NARROW_RUNS: (*COPIES, "words"),
     Kernel.PIXELS: (*ROWS, "blocks"),
-    Kernel.TILES: (*COPIES, "words"),
     Kernel.WIDE_TILES: COPIES,
     Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
     Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
@@ -39,6 +38,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
     Kernel.CLAIM_WINDOWS: WINDOWS,
 }
+shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
 
 
 # Kernels that one file serves, which differ in the type of what an invocation copies.

@@ -13,7 +13,7 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import pixels_of
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.plans.windows import ElementsDispatch, RowsDispatch, WindowDispatch
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import constants_of, shared_text
 
 __all__ = ["copy_dtype", "divider", "override_constants", "uniform_block", "windows_dtype"]
@@ -65,10 +65,10 @@ def copy_block(step: Dispatch) -> bytes:
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    block["row_tiles"] = step.share.row_tiles
+    block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(step.share.row_tiles)
     if step.share.tiling is not None:
         tiling = step.share.tiling
-        block["row_tiles"] = tiling.row_tiles
-        block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(tiling.row_tiles)
         block["across_shift"] = tiling.lane_shift
         block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
     return block.tobytes()
@@ -93,10 +93,10 @@ def window_block(step: WindowDispatch) -> bytes:
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
-    if isinstance(step, RowsDispatch):
+    if step.row_nbytes:
         block["row_bytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
-    elif isinstance(step, ElementsDispatch):
+    elif step.segment:
         block["segment"] = step.segment
         block["elements"] = step.share.count * step.window_size
         block["row_size"] = prod(step.shape[-2:])

@@ -19,11 +19,10 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run_copy
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.extract import extract_windows_planner
 from wgslice.plans.gather import IndexedWindows, indexed_windows
-from wgslice.plans.insert import insert_windows_planner
 from wgslice.plans.plan import Planner
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.rearrange import broadcast, reshaped, without_leading_ones
 from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, uploaded
