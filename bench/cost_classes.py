@@ -17,7 +17,7 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.choose import seconds_of
-from wgslice.plans.costs import Costs, Work
+from wgslice.plans.costs import CostClass, Costs, Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
@@ -26,7 +26,9 @@ from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 
-Timed: TypeAlias = tuple[str, int]  # a class of work, or what all work needs, and which of its copies
+Timed: TypeAlias = tuple[
+    CostClass | str, int
+]  # a class of work, or what all work needs, and which of its copies
 
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
 FEWER = 8  # times fewer bytes for what is slow
@@ -84,7 +86,7 @@ class Bench:
         profile = replace(device.limits.profile, costs=known)
         self.limits = replace(device.limits, profile=profile, distrusted=frozenset())
         self.compiled: list[float] = []  # seconds
-        self.steps: dict[str, list[Dispatch | WindowDispatch]] = {}  # of each class of work
+        self.steps: dict[CostClass, list[Dispatch | WindowDispatch]] = {}  # of each class of work
         self.turns: list[dict[Timed, float]] = []  # seconds
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
         # Of a source, every fourth element of which is read, or some of each of many pages.
@@ -98,13 +100,13 @@ class Bench:
     def seconds(self, step: Step, repeats: int = 1) -> float:
         """The least time that a step takes, from the first command to the end of the wait."""
         plan = plan_of(step)
-        commands = self.device.pipelines.prepare(plan)
+        self.device.pipelines.prepare(plan)
         best = inf
         for number in range(1 + repeats):  # the first one finds no code and no memory in the caches
             start = perf_counter()
             encoder = self.device.create_encoder()
             recorder = Recorder(self.device, encoder)
-            recorder.add(plan, commands, self.places)
+            recorder.add(plan, self.places)
             recorder.end()
             self.device.submit(encoder)
             self.device.synchronize()
@@ -160,7 +162,7 @@ class Bench:
         submission_s = max(fixed_s("submission") - copy_s, LEAST_S)
         dispatch_s = max(fixed_s("dispatch") - submission_s, LEAST_S)
         copied, cleared = (max(fixed_s(name) - one_s, LEAST_S) for name in ("large copy", "clear"))
-        works: dict[str, Work] = {}
+        works: dict[CostClass, Work] = {}
         for name, steps in self.steps.items():
             points = [
                 (step.invocation_nbytes, invocations_of(step), took[name, number])
@@ -178,7 +180,10 @@ def invocations_of(step: Dispatch | WindowDispatch) -> int:
 
 
 def work_of(
-    name: str, points: Sequence[tuple[float, int, float]], fixed_s: float, known: Mapping[str, Work]
+    work: CostClass,
+    points: Sequence[tuple[float, int, float]],
+    fixed_s: float,
+    known: Mapping[CostClass, Work],
 ) -> Work:
     """What an invocation and a byte of a class of work cost, beside the seconds that all work takes."""
     (nbytes, seconds), *short = (
@@ -188,7 +193,7 @@ def work_of(
         less_nbytes, less_s = short[0]
         invocation_s = (less_s * nbytes - seconds * less_nbytes) / (nbytes - less_nbytes)
     else:
-        alike = known.get(" ".join([*name.split()[:2], "beside"]))
+        alike = known.get(work._replace(traits=("beside",)))
         invocation_s = alike.invocation_s if alike else 0.0
     invocation_s = min(max(invocation_s, 0.0), MOST_BESIDE * seconds)
     return Work(invocation_s, nbytes / (seconds - invocation_s))

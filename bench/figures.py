@@ -21,7 +21,7 @@ from rich.console import Console
 from bench.contest import ROOT
 from bench.cost_classes import time_all
 from bench.rivals.ours import device
-from wgslice.calibration.processor import processor
+from wgslice.calibration.store import processor
 from wgslice.plans.costs import Costs, shipped_for
 
 Figures: TypeAlias = dict[str, float]  # of a class of work
@@ -110,7 +110,7 @@ def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, Any]:
     # The driver may have compiled the kernels before, and a later run finds them made.
     fixed["pipeline_s"] = max(known.pipeline_s, *(run.pipeline_s for run in runs))
     works = {
-        name: {
+        str(name): {
             "invocation_s": middle([run.works[name].invocation_s for run in runs]),
             "bytes_per_s": middle([run.works[name].bytes_per_s for run in runs]),
         }

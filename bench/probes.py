@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, work_name
+from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, CostClass, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import GRIDS
 from wgslice.plans.problem import span_of
@@ -61,7 +61,7 @@ class Candidate(NamedTuple):
 class Probe(NamedTuple):
     """A class of work, and copies that consist of it."""
 
-    work: str
+    work: CostClass
     candidate: Candidate
     width_nbytes: int
     way: str  # how neighbours lie in the source, as the class of work says
@@ -106,9 +106,10 @@ def copy_probes() -> Iterator[Probe]:
         for width in widths:
             for paired in (False, True) if kernel in PAIRED else (False,):
                 for way in patterns(kernel):
-                    (source, _), *_ = Probe("", Candidate(kernel, "", paired), width, way).copies(2**20)
-                    work = work_name(kernel, source, width, paired)
-                    yield Probe(work, Candidate(kernel, "a probe", paired), width, way)
+                    probe = Probe(CostClass(kernel, width), Candidate(kernel, "a probe", paired), width, way)
+                    (source, _), *_ = probe.copies(2**20)
+                    lies = pattern(source, width)
+                    yield probe._replace(work=copy_class(kernel, width, paired, lies, step_of(source)))
 
 
 def patterns(kernel: Kernel) -> tuple[str, ...]:

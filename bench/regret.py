@@ -20,8 +20,8 @@ from bench.report import MEBIBYTE, RESULTS, about, geometric_mean, stem_of, writ
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from bench.tasks import MANY_WINDOWS, Task
-from wgslice.calibration.calibrate import calibrated_profile, recorded
 from wgslice.calibration.measure import measure_constants
+from wgslice.calibration.tune import calibrated_profile, recorded
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
@@ -172,11 +172,11 @@ def time_ways(name: str, ways: Sequence[Way], asked: Prepared, rounds: int) -> N
 
 def run(plan: Plan, places: Sequence[Place]) -> float:
     """Record, submit and wait; seconds."""
-    commands = device.pipelines.prepare(plan)
+    device.pipelines.prepare(plan)
     start = perf_counter()
     encoder = device.create_encoder()
     recorder = Recorder(device, encoder)
-    recorder.add(plan, commands, places)
+    recorder.add(plan, places)
     recorder.end()
     device.submit(encoder)
     device.synchronize()

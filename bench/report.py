@@ -20,7 +20,7 @@ from bench.cases import Case
 from bench.contest import ROOT, Outcome, Process
 from bench.entries import ALLOCATING, COPY, OURS
 from bench.provenance import provenance
-from wgslice.calibration.processor import processor
+from wgslice.calibration.store import processor
 
 __all__ = [
     "GPU_COLUMN",

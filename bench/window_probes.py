@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from wgslice.layout import Layout
-from wgslice.plans.choose import Strategy
-from wgslice.plans.costs import windows_work
-from wgslice.plans.extract import EXTRACTIONS, Extraction
-from wgslice.plans.insert import INSERTIONS, Inserted
+from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.overlaps import Insertion
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.windows import DROPPED, Request, WindowDispatch, Windows
+from wgslice.plans.window_plans import WINDOWS
+from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.windows import DROPPED, WindowDispatch, Windows
 
 __all__ = ["WindowProbe", "window_probes"]
 
@@ -39,10 +37,10 @@ class WindowProbe(NamedTuple):
     mirrored: bool = False  # whether some go backwards
 
     @property
-    def work(self) -> str:
-        """The class of work, as costs name it."""
+    def work(self) -> CostClass:
+        """Its cost class."""
         kinds = {"ragged": self.ragged, "ends": self.ends, "mirrored": self.mirrored}
-        return windows_work(self.kernel, self.width_nbytes, **kinds)
+        return windows_class(self.kernel, self.width_nbytes, **kinds)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
         """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""
@@ -60,11 +58,10 @@ class WindowProbe(NamedTuple):
         batch = Layout.packed((count, ROWS, row, channels))
         inserts = self.kernel.inserts_windows
         windows = scattered(batch.sizes, gap, mirrored=channels > 1, inserts=inserts)
-        request = Request(windows, tensor, batch, width, Terms(limits), inserts)
-        insertion = Insertion(windows, windows.numbers, contested=self.kernel is Kernel.CLAIM_WINDOWS)
-        problem: Any = Inserted.of(request, insertion) if inserts else Extraction(**vars(request))
-        strategies: Sequence[Strategy[Any]] = INSERTIONS if inserts else EXTRACTIONS
-        steps = (step for row in strategies if row.applies(problem) is None for step in row.build(problem))
+        contested = self.kernel is Kernel.CLAIM_WINDOWS
+        sides = windows, tensor, batch, width
+        problem = WindowProblem(*sides, Terms(limits), inserts, windows.numbers, contested)
+        steps = (step for row in WINDOWS if row.applies(problem) is None for step in row.build(problem))
         return next(step for step in steps if isinstance(step, WindowDispatch) and step.work == self.work)
 
 

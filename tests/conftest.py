@@ -81,7 +81,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in CACHE_VARIABLES:
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setattr("wgslice.calibration.store.said", set())
-    monkeypatch.setattr("wgslice.calibration.calibrate.compared", {})
+    monkeypatch.setattr("wgslice.calibration.tune.compared", {})
     assert folder().is_relative_to(tmp_path)
     return folder()
 

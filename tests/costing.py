@@ -1,18 +1,25 @@
-"""Costs on which plans take what a test wants them to take."""
+"""Costs on which plans take what a test wants them to take, and the plans of copies by some costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from helpers import WIDTHS
 
+import wgslice as wg
 from bench.window_probes import window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import IN_BLOCKS, Costs, Work, work_name
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import IN_BLOCKS, CostClass, Costs, Work, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import Profile
+from wgslice.plans.plan import Plan
+from wgslice.plans.problem import Table, Terms
+from wgslice.plans.profiles import Limits, Profile
+from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 
 CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)
 WITH_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
@@ -31,7 +38,7 @@ def priced(
 ) -> Profile:
     """A profile whose work costs what a function says of its kernel, and of whether it takes pairs."""
     works = {
-        work_name(kernel, source, width, paired): price(kernel, paired)
+        copy_class(kernel, width, paired, pattern(source, width), step_of(source)): price(kernel, paired)
         for kernel in Kernel
         for source in (SOURCES[:3] if kernel in IN_BLOCKS else SOURCES)
         for width in WIDTHS
@@ -58,8 +65,8 @@ def ranking(profile: Profile, *kernels: Kernel, copies: bool = False) -> Profile
 @cache
 def favouring(profile: Profile, *kernels: Kernel) -> Profile:
     """A profile on which some kernels of windows cost what they do, and everything else much."""
-    costs, names = profile.costs, {kernel.value for kernel in kernels}
-    works = {name: work if name.split()[0] in names else DEAREST for name, work in costs.works.items()}
+    costs = profile.costs
+    works = {kind: work if kind.kernel in kernels else DEAREST for kind, work in costs.works.items()}
     return replace(profile, costs=replace(costs, works=works, dispatch_s=1e-9, copy_s=1.0))
 
 
@@ -83,3 +90,42 @@ def preferring(
             profile, price, dispatch_s=1e-9, copy_s=0, copy_bytes_per_s=1e30, clear_bytes_per_s=1e30
         )
     return priced(profile, price, dispatch_s=1e-9)
+
+
+def planned_copy(
+    profile: Profile, source: Layout, target: Layout | None = None, width: int = 4, **terms: Any
+) -> Plan:
+    """The plan of a copy, to packed memory by default, on a device of usual limits."""
+    limits = Limits(2**27, 32, 65535, profile)
+    return plan_copy(source, target or Layout.packed(source.sizes), width, Terms(limits, **terms))
+
+
+def planned_windows(
+    profile: Profile,
+    asked: wg.ExtractWindows | wg.InsertWindows,
+    source: Layout | None = None,
+    *,
+    offsets: Layout | None = None,
+    **terms: Any,
+) -> Plan:
+    """The plan of windows as a descriptor says, or out of another layout, on a device of usual limits.
+
+    `offsets` is the layout of those in GPU memory, of 4 bytes each.
+    """
+    if isinstance(asked, wg.InsertWindows):
+        planner = insert_windows_planner(asked.insertion)
+    else:
+        planner = extract_windows_planner(asked.windows)
+    sides = source or asked.input.layout, asked.output.layout
+    terms["table"] = Table(offsets, 4) if offsets else None
+    limits = Limits(2**30, 32, 2**16, profile)
+    return plan_anew(planner, *sides, asked.input.dtype.itemsize, Terms(limits, **terms))
+
+
+def costing(profile: Profile, works: Mapping[str, tuple[float, float]], **fixed: float) -> Profile:
+    """A profile with seconds an invocation and bytes a second for some classes; dispatches cost nothing."""
+    own = {CostClass.parsed(name): Work(*work) for name, work in works.items()}
+    known = profile.costs.works
+    assert own.keys() <= known.keys()
+    changed: Any = {"dispatch_s": 0.0, **fixed}
+    return replace(profile, costs=replace(profile.costs, works={**known, **own}, **changed))

@@ -32,7 +32,7 @@ def run_side_by_side(device: wg.Device, runs: Sequence[tuple[Plan, *tuple[Bytes,
     recorder = Recorder(device, encoder)
     for plan, *begins in zip(plans, *(begins for _, begins in sides), strict=True):
         places = [Place(buffer, begin) for buffer, begin in zip(buffers, begins, strict=True)]
-        recorder.add(plan, device.pipelines.prepare(plan), places)
+        recorder.add(plan, places)
     recorder.end()
     device.wgpu_device.queue.submit([encoder.finish()])
     return read_buffer(buffers[1])

@@ -152,6 +152,8 @@ def test_numpys_protocol_of_arrays(device: wg.Device) -> None:
         check_same(np.array(x, copy=copy), array[::-1])
         check_same(np.array(x, dtype=np.float64, copy=copy), array[::-1].astype(np.float64))
         check_same(x.__array__(copy=copy), array[::-1])
+        for wanted in ("f2", "f8", "c8"):  # of a direct caller, which casts nothing itself
+            check_same(x.__array__(wanted, copy), array[::-1].astype(wanted))
         check_same(np.array(x, dtype=np.int16, copy=copy), array[::-1].astype(np.int16))
     with pytest.raises(ValueError, match="cannot become an array without a copy"):
         np.array(x, copy=False)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
-from costing import preferring
+from math import inf
 
-from wgslice.layout import Layout, coalesce
-from wgslice.plans.copy import plan_copy
+import pytest
+from costing import planned_copy, preferring
+
+from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.launch import tile_axis, words_spanned
-from wgslice.plans.problem import Problem, Terms
-from wgslice.plans.profiles import GPU, Limits
+from wgslice.plans.profiles import GPU
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.strategies import DISPATCHES
+
+KNOWN = preferring(GPU)  # whose costs know every kernel
+PARTS = {"a part and its end", "parts that bindings hold"}
 
 
 def ways(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:
     """The names of all kernels that apply."""
-    sides = coalesce(source, target or Layout.packed(source.sizes))
-    terms = Terms(LIMITS) if whole_vectors else Terms(LIMITS, target_room_nbytes=0)
-    problem = Problem(*sides, width, terms)
-    found = [row.name for row in DISPATCHES[width] if row.applies(problem) is None]
-    assert len(set(found)) == len(found)
-    return set(found)
+    room_nbytes = inf if whole_vectors else 0
+    made = planned_copy(KNOWN, source, target, width, copy_from=False, target_room_nbytes=room_nbytes)
+    assert made.width_nbytes == width
+    names = [choice.name for choice in made.choices]
+    assert len(set(names)) == len(names)
+    return {*names} - PARTS
 
 
 WIDE = {"wide_grid", "wide_rows", "slice1"}
@@ -33,7 +34,6 @@ RUNS = {"narrow_runs", "slice1"}
 NARROW = {"narrow_rows", *RUNS}
 PAIRS = {"narrow_rows of pairs", *RUNS}
 SHIFTED = {"shifted_grid", "shifted_rows"}
-LIMITS = Limits(2**27, 32, 65535, GPU)
 INTERLEAVED = Layout.of((17, 17), (9, 1))
 
 
@@ -95,14 +95,6 @@ def test_the_candidates_at_both_sides_of_each_condition(
 ) -> None:
     assert ways(source, target, width) == expected
     assert ways(source, target, width, whole_vectors=False) == expected - SHIFTED
-
-
-@pytest.mark.parametrize(
-    ("offset", "sizes", "width", "words"),
-    [(0, (4,), 1, 1), (1, (4,), 1, 2), (3, (1,), 1, 1), (3, (2,), 1, 2), (1, (2,), 2, 2), (0, (2,), 2, 1)],
-)
-def test_words_spanned(offset: int, sizes: tuple[int, ...], width: int, words: int) -> None:
-    assert words_spanned(Layout.packed(sizes, offset), width) == words
 
 
 PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes
@@ -171,8 +163,7 @@ def test_pixels_go_in_whole_blocks(
     assert ("pixels" in ways(source, target, width)) == bool(kernels)
     assert "pixels" not in ways(source, target, width, whole_vectors=False)
     if kernels:
-        limits = Limits(2**27, 32, 65535, preferring(GPU, Kernel.PIXELS))
-        steps = plan_copy(source, target, width, Terms(limits)).steps
+        steps = planned_copy(preferring(GPU, Kernel.PIXELS), source, target, width).steps
         dispatches = [step for step in steps if isinstance(step, Dispatch)]
         assert [step.kernel for step in dispatches] == kernels
         assert dispatches[0].source_binding.nbytes % 16 == dispatches[0].target_binding.nbytes % 16 == 0
@@ -229,8 +220,7 @@ def test_tiles_have_the_sources_neighbours_before_last() -> None:
     """And the target's last."""
     source = Layout.of((9, 8, 4, 9), (2, 1000, 9, 36), 100)
     for kernel, width in ((Kernel.TILES, 8), (Kernel.WIDE_TILES, 16)):
-        limits = Limits(2**27, 32, 65535, preferring(GPU, kernel))
-        (step,) = plan_copy(source, Layout.packed(source.sizes), width, Terms(limits)).steps
+        (step,) = planned_copy(preferring(GPU, kernel), source, width=width).steps
         assert isinstance(step, Dispatch)
         assert step.kernel is kernel
         assert step.source.strides[-2:] == (2, 36)
@@ -244,7 +234,11 @@ def test_tiles_have_the_sources_neighbours_before_last() -> None:
 def test_tiles_have_the_nearest_dimension_and_then_the_longest(
     sizes: tuple[int, ...], strides: tuple[int, ...], axis: int
 ) -> None:
-    assert tile_axis(Layout.of(sizes, strides, 100), Layout.packed(sizes)) == axis
+    source = Layout.of(sizes, strides, 100)
+    (step,) = planned_copy(preferring(GPU, Kernel.TILES), source).steps
+    assert isinstance(step, Dispatch)
+    assert abs(step.source.strides[-2]) == abs(strides[axis])
+    assert step.source.sizes[-2] == sizes[axis]
 
 
 def test_channels_that_lie_apart_in_the_output_are_no_pixels() -> None:

@@ -17,7 +17,7 @@ from strategies import Case, cases
 from wgslice.layout import Layout
 from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, seconds_of
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import Work, pattern, work_name
+from wgslice.plans.costs import CostClass, Work, pattern
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms
@@ -125,14 +125,15 @@ def test_how_neighbours_lie_in_the_source(
 ) -> None:
     source = Layout.of(sizes, strides, 20_000)
     assert pattern(source, width) == expected
-    assert work_name(Kernel.ROWS, source, width, paired=True) == f"rows {width} paired {expected}"
-    assert work_name(Kernel.TILES, source, width, paired=False) == f"tiles {width}"
 
 
 def test_each_class_of_work_has_its_own_cost() -> None:
     """A source of which neighbours lie far goes through tiles, one of which they lie near does not."""
     profile = costing(CPU, (Kernel.ROWS, Work(0.0, 1e9)), (Kernel.TILES, Work(0.0, 1e9)))
-    works = {**profile.costs.works, "rows 4 far": NEVER, "rows 4 paired far": NEVER}
+    works = {
+        **profile.costs.works,
+        **dict.fromkeys(map(CostClass.parsed, ("rows 4 far", "rows 4 paired far")), NEVER),
+    }
     profile = replace(profile, costs=replace(profile.costs, works=works))
     for columns, kernel in ((256, Kernel.ROWS), (257, Kernel.TILES)):
         assert kernels_of(plan(Layout.of((99, columns), (1, 99), 1), profile)) == [kernel]
@@ -142,7 +143,7 @@ def test_a_kernel_whose_cost_is_unknown_is_not_taken() -> None:
     profile = preferring(CPU, Kernel.ROWS)
     source = Layout.of((99,), (3,))
     assert kernels_of(plan(source, profile)) == [Kernel.ROWS]
-    works = {name: work for name, work in profile.costs.works.items() if name != "rows 4 near"}
+    works = {name: work for name, work in profile.costs.works.items() if str(name) != "rows 4 near"}
     unknown = replace(profile, costs=replace(profile.costs, works=works))
     assert kernels_of(plan(source, unknown))[0] is not Kernel.ROWS
 

@@ -9,21 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from costing import favouring
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wgslice as wg
 from wgslice.arguments import I32_MAX
+from wgslice.gpu.capture import Submission, Upload
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy, slice_grad_planner
-from wgslice.plans.extract import plan_extract_windows
+from wgslice.plans.copy import SliceGradPlanner, plan_copy
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU as SHIPPED_CPU
 from wgslice.plans.profiles import GPU as SHIPPED_GPU
 from wgslice.plans.profiles import Limits, Profile
-from wgslice.plans.windows import ElementsDispatch, Windows
+from wgslice.plans.window_plans import extract_windows_planner
+from wgslice.plans.windows import Windows
 
 DESCRIPTORS: dict[str, Any] = {
     "Slice1": lambda: wg.Slice1(
@@ -108,7 +111,7 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
         wg.explain(DESCRIPTORS["Slice"](), "voodoo")
     for nothing in (np.arange(4), None, wg.Slice1, device.compile(DESCRIPTORS["Slice"]())):
         with pytest.raises(
-            TypeError, match=r"^explain takes a tensor or a descriptor such as Slice1\(\.\.\.\), not "
+            TypeError, match=r"^explain takes a tensor or a descriptor .*, or a function .*, not "
         ):
             wg.explain(untyped(nothing))
     sides = wg.TensorDesc("float64", (2**32 - 1,)), wg.TensorDesc("float64", (3,))
@@ -197,12 +200,27 @@ PROBLEMS: dict[str, Plan] = {
 }
 
 
+SMALL, LARGE = planned(Layout.packed((64, 64))), planned(Layout.of((17, 16), (32, 1)))
+CALLS: dict[str, wg.Explanation] = {
+    "a call that submits nothing": wg.Explanation("getitem -> uint8 (3, 4)", ()),
+    "a call that uploads": wg.Explanation("setitem", (Upload(2048),)),
+    "a call of two submissions": wg.Explanation(
+        "setitem", (Upload(1), Submission([SMALL]), Upload(16), Submission([SMALL, LARGE]))
+    ),
+    "a call of nothing to do": wg.Explanation("copy", (Submission([planned(Layout.packed((0,)))]),)),
+    "a call of many plans": wg.Explanation(
+        "concat -> float32 (640, 64)", (Submission([planned(Layout.packed((0,)))] * 10),)
+    ),
+    "a call of many steps": wg.Explanation("<lambda>", (Upload(4),) * 9),
+}
+
+
 SNAPSHOTS = Path(__file__).with_name("plans.txt")
 
 
 def printed() -> str:
-    """All of these plans, as they are printed."""
-    return "".join(f"# {name}\n{plan}\n\n" for name, plan in PROBLEMS.items())
+    """All of these plans and calls, as they are printed."""
+    return "".join(f"# {name}\n{each}\n\n" for name, each in {**PROBLEMS, **CALLS}.items())
 
 
 def test_printed_plans_are_those_of_the_snapshots() -> None:
@@ -269,7 +287,7 @@ def test_parts_of_a_split_copy_have_one_reason() -> None:
 
 
 def test_a_gradients_reasons_are_its_windows_not_its_zeros() -> None:
-    planner = slice_grad_planner((range(0, 9, 2),) * 4, zeroed=False)
+    planner = SliceGradPlanner((range(0, 9, 2),) * 4, zeroed=False)
     plan = planner(Layout.packed((5,) * 4), Layout.packed((9,) * 4), 1, Terms(LIMITS))
     assert "from zeros" not in str(plan.steps[0])
     assert any("elements of a row lie 2 bytes apart in the output" in line for line in plan.rejected)
@@ -333,11 +351,11 @@ WINDOWS: dict[str, tuple[Windows, Layout, Layout | None, int, str]] = {
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_say_why_they_go_by_elements(name: str) -> None:
     asked, source, target, itemsize, said = WINDOWS[name]
-    limits = Limits(2**31, 32, 65535, CPU)
-    plan = plan_extract_windows(
-        asked, source, target or Layout.packed((2, *asked.sizes)), itemsize, Terms(limits)
+    limits = Limits(2**31, 32, 65535, favouring(CPU, Kernel.WINDOW_ROWS))
+    plan = extract_windows_planner(asked)(
+        source, target or Layout.packed((2, *asked.sizes)), itemsize, Terms(limits)
     )
-    assert {type(step) for step in plan.steps} == {ElementsDispatch}
+    assert {step.name for step in plan.steps} <= {"window_words", "extract_windows"}
     assert any("window_rows" in line and said in line for line in plan.rejected)
 
 
@@ -348,8 +366,8 @@ def test_windows_without_room_say_so() -> None:
         Terms(limits, source_room_nbytes=64 * 256 - 16),
         Terms(limits, target_room_nbytes=2 * 8 * 65 // 16 * 16 - 16),
     ):
-        plan = plan_extract_windows(asked, source, target, 1, terms)
-        assert "the buffer ends inside a vector of 16 bytes" in str(plan)
+        plan = extract_windows_planner(asked)(source, target, 1, terms)
+        assert "a buffer ends inside a vector of 16 bytes" in str(plan)
 
 
 def test_windows_that_no_binding_holds_say_so() -> None:
@@ -360,14 +378,14 @@ def test_windows_that_no_binding_holds_say_so() -> None:
     said = {}
     for row in (64, 65):
         asked = replace(windows((8, row)), offsets=offsets)
-        plan = plan_extract_windows(asked, source, Layout.packed((2, 8, row)), 1, Terms(limits))
+        plan = extract_windows_planner(asked)(source, Layout.packed((2, 8, row)), 1, Terms(limits))
         said[row] = plan.rejected
     assert said[64] == ()
     assert said[65] == (
         "window_rows: rows begin or end inside a vector of 16 bytes, and no binding holds the whole input",
     )
     asked = replace(windows((100, 64)), offsets=np.array([[0, 0], [90, 0]], np.int32))
-    plan = plan_extract_windows(asked, source, Layout.packed((2, 100, 64)), 1, Terms(limits))
+    plan = extract_windows_planner(asked)(source, Layout.packed((2, 100, 64)), 1, Terms(limits))
     assert not any("window_rows" in step.name for step in plan.steps)
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from strategies import nested_strides
 
 import wgslice as wg
+import wgslice.array_api as xp
 from wgslice.layout import Layout
 
 
@@ -269,6 +270,7 @@ def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
     """As NumPy would do it without a word, in an index, a value or an array."""
     x = wg.zeros((3, 4), "i8", device=device)
     one: Any = x[0, 0]
+    one_and_one: Any = [one, one]
     for call in (
         lambda: x[[one, one]],
         lambda: x[:, [[one], [one]]],
@@ -282,9 +284,47 @@ def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
         lambda: np.take(x, [one, one], mode="wrap"),
         lambda: wg.full((2,), [one, one]),
         lambda: wg.pad(x, [one, one]),
+        lambda: x[(one, one), :],
+        lambda: x[:, ((one, one),)],
+        lambda: x.__setitem__(((one, 0),), 1),
+        lambda: wg.roll(x, [one, one], (0, 1)),
+        lambda: wg.repeat(x, [one] * 3, 0),
+        lambda: wg.tile(x, (one, one)),
+        lambda: wg.split(x, [one, 2]),
+        lambda: np.array_split(x, (one, 2)),
+        lambda: np.concatenate([x[0], [one, 1]]),
+        lambda: np.vstack([x[0], [one] * 4]),
+        lambda: np.atleast_2d(x, [one, one]),
+        lambda: np.asarray([one, one], order="F", like=x),
+        lambda: xp.linspace(one_and_one, 3, 2),
+        lambda: wg.stream([one, one], np.s_[:], device=device),
     ):
         with pytest.raises(TypeError, match="a sequence of tensors: stack puts them together"):
             call()
+
+
+@on_one_adapter
+def test_a_tensor_of_integers_is_read_back_once(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each of its elements."""
+    array = np.arange(12).reshape(3, 4)
+    x = wg.asarray(array, device=device)
+    two: Any = wg.asarray([2, 1], device=device)
+    reads: list[wg.Tensor] = []
+    numpy = wg.Tensor.numpy
+
+    def counted(tensor: wg.Tensor) -> NDArray[Any]:
+        reads.append(tensor)
+        return numpy(tensor)
+
+    monkeypatch.setattr(wg.Tensor, "numpy", counted)
+    moved = [wg.roll(x, two, (0, 1)), wg.tile(x, two), *wg.split(x, two), wg.slice1(x, two, [1, 3])]
+    assert len(reads) == 4
+    expected = [
+        *(np.roll(array, (2, 1), (0, 1)), np.tile(array, (2, 1))),
+        *(*np.split(array, [2, 1]), array[2:, 1:]),
+    ]
+    for ours, numpys in zip(moved, expected, strict=True):
+        check_same(ours.numpy(), numpys)
 
 
 @on_one_adapter

@@ -44,14 +44,13 @@ from test_extract_windows import (
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.operators.windows_arguments import Outside, inserted_on_gpu, inserted_windows
-from wgslice.plans.insert import plan_insert_windows
+from wgslice.operators.windows_arguments import OnGpu, Outside, inserted_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of, overlapping
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.window_plans import claims_scratch, insert_windows_planner
 from wgslice.plans.windows import Windows
 
 
@@ -119,7 +118,8 @@ class Case:
     def windows(self, *, on_gpu: bool = False, outside: Outside = "drop") -> Windows:
         sizes = self.batch.sizes, self.tensor.sizes
         if on_gpu:
-            return inserted_on_gpu(self.offsets.shape, np.dtype("int32"), *sizes, self.strides, outside)
+            table = OnGpu(self.offsets.shape, np.dtype("int32"))
+            return inserted_windows(table, *sizes, self.strides, outside)
         return inserted_windows(self.offsets, *sizes, self.strides, outside)
 
     def plan(
@@ -135,7 +135,7 @@ class Case:
         table = Table(Layout.packed(self.offsets.shape), 4) if on_gpu else None
         terms = Terms(limits, True, True, source_room, target_room, table=table)
         insertion = insertion_of(self.windows(on_gpu=on_gpu, outside=outside), self.tensor.sizes, "last")
-        return plan_insert_windows(insertion, self.batch, self.tensor, self.width, terms)
+        return insert_windows_planner(insertion)(self.batch, self.tensor, self.width, terms)
 
     def room_nbytes(self, side: str) -> int:
         """What a buffer has room for that ends with the last whole vector of a side."""
@@ -435,7 +435,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"windows reach over 4294967295 indices of dimension 1",
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
-    ({"x": "scalar"}, wg.WindowError, "windows of x of rank 0: the rank must be 1 to 8"),
+    ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
     ({"x": "broadcast"}, ValueError, "two elements lie on the same bytes"),
     ({"offsets": "float32"}, TypeError, "offsets have dtype float32: must be integers"),
 ]
@@ -465,6 +465,56 @@ def test_a_refused_call_writes_nothing(
     with pytest.raises(error, match=f"^insert_windows: .*{message}"):
         wg.insert_windows(**arguments)
     check_bytes(read_buffer(buffer), poison)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+def test_windows_of_a_tensor_without_dimensions(device: wg.Device, dtype: str, on_gpu: bool) -> None:
+    """NumPy's `array[()]`, for each window, read and written."""
+    array = np.arange(1, 8, dtype=dtype)
+    buffer = wg.asarray(array, device=device)
+    for count in (0, 1, 3):
+        offsets: Any = np.zeros((count, 0), np.int32)
+        table = wg.asarray(offsets, device=device) if on_gpu else offsets
+        for strides in (None, (), np.zeros((count, 0), int)):
+            found = wg.extract_windows(buffer[3], table, (), strides)
+            check_same(found.numpy(), np.repeat(array[3], count))
+        out = wg.zeros(2 * count, dtype, device=device)[::2]
+        check_same(
+            wg.extract_windows(buffer[3], table, (), fill=9, out=out).numpy(), np.repeat(array[3], count)
+        )
+        windows = np.arange(50, 50 + count, dtype=dtype)
+        for batch in (windows, wg.asarray(windows, device=device)):
+            wg.insert_windows(buffer[5], table, batch, overlap="last")
+            if count:
+                array[5] = windows[-1]
+            check_same(buffer.numpy(), array)
+        if count > 1:
+            with pytest.raises(wg.WindowError, match="overlap"):
+                wg.insert_windows(buffer[5], table, windows)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True], ids=["host", "device"])
+@pytest.mark.parametrize(
+    ("shape", "sizes"), [((4, 6), (0, 3)), ((4, 6), (2, 0)), ((0, 6), (0, 6)), ((5,), (0,))]
+)
+def test_windows_without_elements_are_read_and_written_anywhere(
+    device: wg.Device, shape: tuple[int, ...], sizes: tuple[int, ...], on_gpu: bool
+) -> None:
+    array = np.arange(np.prod(shape)).reshape(shape)
+    x = wg.asarray(array, device=device)
+    offsets = np.array([[0] * len(shape), [2] * len(shape), [-9] * len(shape)])
+    table: Any = wg.asarray(offsets, device=device) if on_gpu else offsets
+    for step in (1, -1, 3):
+        strides = [step] * len(shape)
+        expected = [np.zeros(sizes, int)[tuple(slice(None, None, step) for _ in sizes)]] * len(offsets)
+        for options in ({}, {"fill": 7}, {"outside": "clamp"}):
+            found = wg.extract_windows(x, table, sizes, strides, **cast("Any", options))
+            check_same(found.numpy(), np.stack(expected))
+        for outside in (None, "clamp", "drop"):
+            wg.insert_windows(x, table, found, strides, overlap="last", outside=cast("Any", outside))
+    check_same(x.numpy(), array)
 
 
 def test_there_and_back_again(device: wg.Device) -> None:
@@ -514,6 +564,10 @@ def test_arguments_in_the_old_order_are_refused(device: wg.Device) -> None:
         for batch, table in product((windows, wg.asarray(windows, device=device)), tables):
             with pytest.raises(ValueError, match=r"the order is insert_windows\(x, offsets, windows\)$"):
                 wg.insert_windows(cast("Any", batch), x, table)
+            with pytest.raises(
+                TypeError, match=r"by name: the order is insert_windows\(x, offsets, windows\)$"
+            ):
+                cast("Any", wg.insert_windows)(batch, x, offsets=table)
         check_same(x.numpy(), before)
 
 
@@ -631,7 +685,7 @@ def steps_of(
     batch = Layout.packed((len(offsets), *sizes), changes.pop("skip", 0))
     limits = replace(Limits(2**27, 32, 65535, BLOCKS_FIRST[CPU]), **changes)
     insertion = insertion_of(windows, shape, "last")
-    plan = plan_insert_windows(insertion, batch, Layout.packed(shape), width, Terms(limits))
+    plan = insert_windows_planner(insertion)(batch, Layout.packed(shape), width, Terms(limits))
     return [step.name for step in plan.steps]
 
 
@@ -683,12 +737,12 @@ def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> Non
             batch = Layout.packed((len(offsets), 3, size, channels), int(rng.integers(0, 16)))
             case = Case(width, batch, tensor_, offsets, strides, nbytes)
             plan = case.plan(limits)
-            seen |= {(step.name, getattr(step, "clipped", None)) for step in plan.steps}
+            seen |= {(step.name, getattr(step, "clipped", False)) for step in plan.steps}
             source, target = case.buffers()
             results.append(case.expected(source, target))
             runs.append((plan, source, target, offset_table(offsets)))
     check_bytes(run_side_by_side(device, runs), side_by_side(device, results)[0])
-    names = {("insert_rows", False), ("insert_rows", True), ("insert_words", None)}
+    names = {("insert_rows", False), ("insert_rows", True), ("insert_words", False)}
     assert names <= seen
 
 

@@ -686,7 +686,7 @@ def test_a_uniform_block_holds_the_tiles() -> None:
     (step,) = plan_copy(Layout.of((70, 600), (700, 3)), Layout.packed((70, 600)), 4, Terms(limits)).steps
     assert isinstance(step, Dispatch)
     block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    assert step.share.tiling == Tiling(4, 16, 0, 5, 18)
+    assert step.share.tiling == Tiling(4, 16, 0)
     assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
     assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
     assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])

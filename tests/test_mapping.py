@@ -21,8 +21,7 @@ from test_extract_windows import offset_table
 from test_kernels import CONDITIONS, conditions
 
 import wgslice as wg
-from wgslice.doctor.pipelines import with_few_pipelines
-from wgslice.doctor.trials import Trial
+from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan

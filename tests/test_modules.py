@@ -17,10 +17,8 @@ from bench.probes import probes
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import entry_point, kernel_module, shared_files
-from wgslice.shaders.uniforms import copy_dtype, override_constants
-from wgslice.shaders.window_uniforms import window_constants, windows_dtype
+from wgslice.shaders.uniforms import copy_dtype, override_constants, windows_dtype
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -157,8 +155,7 @@ def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
     for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
         nbytes, alignment, dtype, shape = TYPES[type_]
         offset = -(-offset // alignment) * alignment
-        signed = field in ("lowests", "highests")  # bits that the kernel takes as i32
-        fields[field] = (np.dtype((dtype.replace("u", "i") if signed else dtype, shape)), offset)
+        fields[field] = (np.dtype((dtype, shape)), offset)
         offset += nbytes
     of_host = dict(host.fields or {})
     if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy
@@ -187,9 +184,10 @@ def test_the_host_sets_every_constant() -> None:
     steps = [step for probe in probes() for step in probe.steps(2**16, limits)]
     assert {step.kernel for step in steps} == set(Kernel)
     for step in steps:
-        given = window_constants(step) if isinstance(step, WindowDispatch) else override_constants(step)
         text = kernel_module(step.kernel)
-        assert set(given) == set(re.findall(r"^override (\w+): \w+ = -?\w+;", text, re.MULTILINE))
+        assert set(override_constants(step)) == set(
+            re.findall(r"^override (\w+): \w+ = -?\w+;", text, re.MULTILINE)
+        )
 
 
 def test_every_file_begins_with_its_name_and_a_kernel_with_its_mapping() -> None:

@@ -22,6 +22,7 @@ from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, deal_row
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms, rebase, span_of, widen
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
+from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
 from wgslice.shaders.uniforms import override_constants
 
@@ -135,31 +136,34 @@ def test_a_buffer_copy_needs_the_usages_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "width", "tiling", "count"),
+    ("sizes", "width", "tiling", "tiles"),
     [
         # words: lanes along columns of 4 bytes, 8 ahead of each other; along rows where columns are few
-        ((1, 512), 4, Tiling(6, 64, 0, 1, 1), 1),
-        ((1, 513), 4, Tiling(6, 64, 0, 2, 1), 2),
-        ((8, 64), 4, Tiling(6, 0, 1, 1, 1), 1),
-        ((9, 64), 4, Tiling(5, 0, 2, 2, 1), 2),
-        ((128, 3), 4, Tiling(2, 0, 16, 1, 1), 1),
-        ((129, 3), 4, Tiling(2, 0, 16, 1, 2), 2),
+        ((1, 512), 4, Tiling(6, 64, 0), (1, 1, 1)),
+        ((1, 513), 4, Tiling(6, 64, 0), (2, 1, 2)),
+        ((8, 64), 4, Tiling(6, 0, 1), (1, 1, 1)),
+        ((9, 64), 4, Tiling(5, 0, 2), (2, 1, 2)),
+        ((128, 3), 4, Tiling(2, 0, 16), (1, 1, 1)),
+        ((129, 3), 4, Tiling(2, 0, 16), (1, 2, 2)),
         # no fewer lanes beside each other than make 64 bytes
-        ((128, 40), 4, Tiling(4, 0, 4, 3, 4), 12),
+        ((128, 40), 4, Tiling(4, 0, 4), (3, 4, 12)),
         # vectors, 4 of them
-        ((1, 256), 16, Tiling(6, 64, 0, 1, 1), 1),
+        ((1, 256), 16, Tiling(6, 64, 0), (1, 1, 1)),
         # of equally many, waves of 32 lanes take the longest runs
-        ((4, 64), 16, Tiling(4, 16, 0, 1, 1), 1),
-        ((2, 512), 16, Tiling(5, 32, 0, 4, 1), 4),
-        ((32, 8), 16, Tiling(3, 0, 8, 1, 1), 1),
-        ((64, 3), 16, Tiling(2, 0, 16, 1, 1), 1),
-        ((33, 8), 16, Tiling(3, 0, 8, 1, 2), 2),
+        ((4, 64), 16, Tiling(4, 16, 0), (1, 1, 1)),
+        ((2, 512), 16, Tiling(5, 32, 0), (4, 1, 4)),
+        ((32, 8), 16, Tiling(3, 0, 8), (1, 1, 1)),
+        ((64, 3), 16, Tiling(2, 0, 16), (1, 1, 1)),
+        ((33, 8), 16, Tiling(3, 0, 8), (1, 2, 2)),
     ],
 )
-def test_planes_are_cut_into_tiles(sizes: tuple[int, ...], width: int, tiling: Tiling, count: int) -> None:
+def test_planes_are_cut_into_tiles(
+    sizes: tuple[int, ...], width: int, tiling: Tiling, tiles: tuple[int, int, int]
+) -> None:
+    """Across, down, and all."""
     source = Layout.of(sizes, (3 * sizes[1] + 7, 3))
     share = only_dispatch(plan(source, itemsize=width, limits=replace(LIMITS, profile=GRIDDED))).share
-    assert (share.tiling, share.count) == (tiling, count)
+    assert (share.tiling, (share.pieces, share.row_tiles, share.count)) == (tiling, tiles)
 
 
 def test_a_tile_of_vectors_has_work_for_each_invocation_equally_often() -> None:
@@ -320,7 +324,8 @@ def test_rebasing_splits_off_an_aligned_base_and_keeps_the_rest_small(offset: in
 
 def test_equal_slices_at_other_places_share_a_plan() -> None:
     first, second = (rebase(Layout.of((8, 3), (16, 2), offset), 4, LIMITS)[1] for offset in (8, 8 + 5 * 16))
-    assert plan(first) is plan(second)
+    terms, target = Terms(LIMITS), Layout.packed(first.sizes)
+    assert planned(plan_copy, first, target, 4, terms) is planned(plan_copy, second, target, 4, terms)
 
 
 def test_a_copy_has_fewer_than_two_to_the_32_elements() -> None:

@@ -20,6 +20,7 @@ NAMES = [
         "Adapter",
         "CompiledOperator",
         "Device",
+        "Explanation",
         "ExtractWindows",
         "InsertWindows",
         "Plan",
@@ -31,7 +32,8 @@ NAMES = [
         "TensorDesc",
         "Tuning",
     ),
-    *("ComputationRefused", "DeviceLostError", "NoAdapterError", "NoKernelError", "OutOfDeviceMemory"),
+    *("CaptureRefused", "ComputationRefused", "DeviceLostError", "NoAdapterError", "NoKernelError"),
+    "OutOfDeviceMemory",
     "WindowError",
     *(
         "adapters",
@@ -112,7 +114,7 @@ SIGNATURES = {
     wg.copyto: "(dst, src)",
     wg.Slice: "(input, output, offsets, sizes, strides=None)",
     wg.adapters: "()",
-    wg.explain: "(what, device=None)",
+    wg.explain: "(what, /, *args, **kwargs)",
     wg.default_device: "()",
     wg.selftest: "(device=None, *, progress=None)",
     wg.Slice1: "(input, output, offsets, sizes, strides=None)",
@@ -220,6 +222,7 @@ def test_errors_are_pythons_own_kinds() -> None:
     assert issubclass(wg.NoAdapterError, RuntimeError)
     assert issubclass(wg.NoKernelError, RuntimeError)
     assert issubclass(wg.DeviceLostError, RuntimeError)
+    assert issubclass(wg.CaptureRefused, RuntimeError)
     assert issubclass(wg.ComputationRefused, NotImplementedError)
     assert not issubclass(wg.ComputationRefused, TypeError)
 
@@ -276,7 +279,7 @@ def test_versions_agree() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("transpose", "wg.permute(x, axes)"),
+        ("transpose", "x.transpose(axes)"),
         ("append", "wg.concat((x, y), axis)"),
         ("expand_dims", "np.expand_dims takes tensors"),
         ("float32", "NumPy has np.float32"),

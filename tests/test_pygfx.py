@@ -210,6 +210,15 @@ def test_only_what_is_made_here_is_updated(shared: wg.Device) -> None:
         pygfx.update(None, x)
 
 
+def test_calls_are_not_explained(shared: wg.Device) -> None:
+    x = wg.asarray(np.zeros((4, 4), np.uint8), device=shared)
+    for function in (pygfx.to_texture, pygfx.to_buffer):
+        with pytest.raises(
+            wg.CaptureRefused, match=r"^to_.*: memory of pygfx's is written, which a call cannot"
+        ):
+            wg.explain(function, x)
+
+
 def test_tensors_of_another_device_are_refused(device: wg.Device, shared: wg.Device) -> None:
     x = wg.zeros((4, 4), "u1", device=wg.Device.request(device.adapter))
     assert pygfx.device() is shared

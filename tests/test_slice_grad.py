@@ -31,7 +31,7 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.layout import Layout
-from wgslice.plans.copy import complement, plan_slice_grad
+from wgslice.plans.copy import SliceGradPlanner, complement
 from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
@@ -98,14 +98,14 @@ def test_each_byte_of_a_gradient_is_written_once_or_cleared(case: Case, profile:
     target = random_bytes(whole_words(case.input.stop * case.width) + GUARD, case.seed + 1)
     result = target.copy()
     terms = Terms(limits, copy_to=copyable)
-    run_plan(plan_slice_grad(window, False, case.output, case.input, case.width, terms), g, result)
+    run_plan(SliceGradPlanner(window, False)(case.output, case.input, case.width, terms), g, result)
     check_bytes(result, gradient(case, g, target))
     parts = [*complement(case.input, window), case.input.select(window)]
     places = np.concatenate([part.places() for part in parts])
     assert sorted(places) == sorted(case.input.places())
     zeroed = target.copy()
     view_bytes(zeroed, case.input, case.width)[...] = np.zeros((), f"V{case.width}")
-    run_plan(plan_slice_grad(window, True, case.output, case.input, case.width, Terms(limits)), g, zeroed)
+    run_plan(SliceGradPlanner(window, True)(case.output, case.input, case.width, Terms(limits)), g, zeroed)
     check_bytes(zeroed, gradient(case, g, target))
 
 
@@ -144,7 +144,7 @@ def test_a_gradient_is_cleared_first_where_that_is_quicker(
         copy_s=1e-6,
         clear_bytes_per_s=clear_bytes_per_s,
     )
-    plan = plan_slice_grad(window, False, *sides, 4, Terms(replace(LIMITS, profile=profile)))
+    plan = SliceGradPlanner(window, False)(*sides, 4, Terms(replace(LIMITS, profile=profile)))
     assert ("a clear of" in str(plan)) == (cleared is True)
     assert ("from zeros" in str(plan)) == (cleared is False)
     seconds = [choice.seconds for choice in plan.choices]
@@ -176,7 +176,7 @@ def test_a_clear_needs_whole_words(device: wg.Device) -> None:
     ):
         target = Layout.packed((nbytes,), skip)
         terms = Terms(replace(LIMITS, profile=preferring(CPU, copies=True)))
-        plan = plan_slice_grad((range(5, 9),), False, Layout.packed((4,)), target, 1, terms)
+        plan = SliceGradPlanner((range(5, 9),), False)(Layout.packed((4,)), target, 1, terms)
         assert ("a clear of" in str(plan)) == cleared
         poisoned = random_bytes(64)
         tensor = wg.from_buffer(make_buffer(device, poisoned), (nbytes,), np.uint8, offset=skip)

@@ -10,9 +10,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from helpers import COPY_DST, COPY_SRC, STORAGE, bits, check_same, make_buffer, random_bytes
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import wgslice as wg
 from wgslice.tensors.uncomputed import INSTEAD, REMEDY
@@ -25,23 +22,6 @@ def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
     dtype = np.dtype(dtype)
     raw = random_bytes(int(np.prod(shape, dtype=int)) * dtype.itemsize, seed)
     return (raw & 1 if dtype.kind == "b" else raw).view(dtype).reshape(shape)
-
-
-@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=4))
-def test_chained_views_are_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
-    array = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))
-    x = wg.asarray(array, device=device)
-    buffer = x.buffer
-    for _ in range(data.draw(st.integers(0, 3))):
-        key = data.draw(basic_indices(array.shape, allow_newaxis=array.ndim < 8, max_dims=8))
-        array, x = np.asarray(array[key]), x[key]
-    assert x.buffer is buffer
-    assert (x.shape, x.size, x.ndim, x.nbytes) == (array.shape, array.size, array.ndim, array.nbytes)
-    check_same(x.numpy(), array)
-    copied = x.copy()
-    assert copied.is_packed
-    assert copied.buffer is not buffer
-    check_same(copied.numpy(), array)
 
 
 @pytest.mark.every_adapter

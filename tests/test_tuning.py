@@ -13,9 +13,8 @@ import pytest
 from helpers import MEASURED, on_one_adapter
 
 import wgslice as wg
-from wgslice.calibration import calibrate
-from wgslice.calibration.constants import CONSTANTS
-from wgslice.calibration.measure import measure_constants
+from wgslice.calibration import tune
+from wgslice.calibration.measure import CONSTANTS, measure_constants
 from wgslice.cli import main
 from wgslice.doctor.selftest import KernelTest
 from wgslice.plans.kernels import Kernel
@@ -141,7 +140,7 @@ def test_the_command_measures_keeps_shows_and_forgets(
     assert f"forgotten: {path}\n" in capsys.readouterr().out
     assert main(["tune", "--forget"]) == 0
     assert capsys.readouterr().out == "nothing was kept\n"
-    calibrate.compared.clear()  # as in another process
+    tune.compared.clear()  # as in another process
     assert main(["tune", "--show", *tuned]) == 0
     assert "`wgslice tune` measures it" in capsys.readouterr().out
 

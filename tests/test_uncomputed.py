@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import check_same, on_one_adapter
 
 import wgslice as wg
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.tensors.uncomputed import REMEDY
+from wgslice.tensors.uncomputed import INSTEAD, REMEDY
 
 NUMBERS = [3, 2.5, 1j, True, np.float32(2), np.arange(3), [1, 2, 3], (0,)]
 COMPARISONS: dict[str, Callable[..., Any]] = {
@@ -139,3 +141,106 @@ def test_what_nobody_computes_with_is_another_thing(x: Any, other: Any) -> None:
         x < other  # noqa: B015 -- refuses
     with pytest.raises(TypeError, match=r"unsupported operand type"):
         x + other
+
+
+def grid(*shape: int) -> Any:
+    return np.arange(np.prod(shape, dtype=int), dtype=np.int64).reshape(shape)
+
+
+WAYS = [(0, 0, 1), (1, 0, 1), (-1, 2, 0), (-9, 1, -1), (2, -1, -2)]  # offset, axis1, axis2
+ROWS = [[grid(2, 3), -grid(2, 1)], [grid(1, 3) + 50, grid(1, 1) + 60]]
+MASKS = [grid(2, 3) % 2 == 0, grid(2, 3) > 3]
+REMEDIES: list[tuple[str, dict[str, Any]]] = [  # a name of NumPy's, and its parameters in order; x is first
+    *(("append", {"x": grid(2, 3), "y": grid(2, 3), "axis": axis}) for axis in (None, 0, -1)),
+    *(("block", {"rows": rows}) for rows in (ROWS, [[row[0][None]] for row in ROWS])),
+    ("choose", {"x": grid(3) % 2, "choices": [grid(2, 3), grid(2, 1) + 90]}),
+    *(("common_type", {"x": x, "y": grid(2)}) for x in (grid(2), np.ones(2, np.complex64))),
+    *(("compress", {"condition": [0, 1, 1], "x": grid(3, 4, 3), "axis": axis}) for axis in (0, -1, None)),
+    *(
+        ("delete", {"x": grid(3, 4), "indices": where, "axis": axis})
+        for where in ([0, 2], -1)
+        for axis in (0, 1)
+    ),
+    *(("diag", {"x": grid(*shape), "k": k}) for shape in ((3, 3), (2, 5), (4, 2)) for k in (0, 1, -1, 7)),
+    *(("diagflat", {"x": grid(*shape), "k": k}) for shape in ((3,), (2, 2)) for k in (0, 2, -1)),
+    *(("diagonal", {"x": grid(3, 5), "offset": k, "axis1": 0, "axis2": 1}) for k in (-1, 0, 3)),
+    *(("diagonal", {"x": grid(2, 3, 4), "offset": k, "axis1": one, "axis2": two}) for k, one, two in WAYS),
+    ("extract", {"mask": MASKS[0], "x": grid(2, 3)}),
+    *(("fftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
+    *(("ifftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
+    *(("fill_diagonal", {"x": grid(*shape), "value": -7}) for shape in ((3, 3), (2, 5), (3, 3, 3))),
+    *(("insert", {"x": grid(2, 3), "index": i, "values": grid(3), "axis": 0}) for i in (0, -1, 2)),
+    *(("insert", {"x": grid(2, 3), "index": i, "values": grid(2), "axis": -1}) for i in (0, -1, 3)),
+    ("place", {"x": grid(2, 3), "mask": MASKS[1], "values": [7, 8, 9]}),
+    ("place", {"x": grid(2, 3), "mask": MASKS[0], "values": [7, 8]}),
+    *(
+        ("put", {"x": grid(*shape), "indices": [0, -2, 3], "values": [7, 8]})
+        for shape in ((5,), (2, 3), (2, 2, 2))
+    ),
+    *(
+        (
+            "put_along_axis",
+            {"x": grid(2, 3, 4), "indices": grid(2, 3, 4)[part] % 2, "values": -9, "axis": axis},
+        )
+        for part, axis in (((slice(1),), 0), ((slice(None), slice(1)), 1), ((..., slice(1)), -1))
+    ),
+    ("put_along_axis", {"x": grid(5), "indices": np.array([3, 0]), "values": [7, 8], "axis": 0}),
+    *(("putmask", {"x": grid(2, 3), "mask": mask, "values": [7, 8, 9, 6]}) for mask in MASKS),
+    *(("resize", {"x": grid(2, 3), "shape": shape}) for shape in ((2, 2), (3, 5), (0,), ())),
+    *(
+        ("rollaxis", {"x": grid(2, 3, 4), "axis": axis, "start": start})
+        for axis in (-3, -1, 0, 1, 2)
+        for start in (-3, -1, 0, 1, 2, 3)
+    ),
+    ("select", {"masks": MASKS, "choices": [grid(2, 3), -grid(2, 3)], "default": grid(2, 3) + 50}),
+    *(("transpose", {"x": grid(2, 3, 4), "axes": axes}) for axes in (None, (2, 0, 1))),
+    *((f"tri{side}_indices_from", {"x": grid(2, 5), "k": k}) for side in "lu" for k in (-1, 0, 2)),
+    ("where", {"mask": MASKS[0], "x": grid(2, 3), "y": -grid(2, 3)}),
+]
+
+
+def on_device(value: Any, device: wg.Device) -> Any:
+    """Arrays of numbers as tensors, also in lists."""
+    if isinstance(value, list) and not isinstance(value[0], int):
+        return [on_device(item, device) for item in value]
+    return wg.asarray(value, device=device) if isinstance(value, np.ndarray) else value
+
+
+def read_back(value: Any) -> Any:
+    return value.numpy() if isinstance(value, wg.Tensor) else value
+
+
+@on_one_adapter
+@pytest.mark.parametrize("number", range(len(REMEDIES)), ids=[name for name, _ in REMEDIES])
+def test_a_remedy_does_what_numpys_function_does(device: wg.Device, number: int) -> None:
+    """Run as it is printed, with the parameters of the function."""
+    name, given = REMEDIES[number]
+    arrays = {key: value.copy() if key == "x" else value for key, value in given.items()}
+    expected = getattr(np.fft if "shift" in name else np, name)(*arrays.values())
+    names: dict[str, Any] = {"np": np, "wg": wg}
+    for key, value in given.items():
+        host = key in ("mask", "condition") and name not in ("where", "extract")
+        names[key] = value if host else on_device(value, device)
+    if name == "insert":
+        names["values"] = wg.moveaxis(names["values"][None], 0, given["axis"])
+    steps = ast.parse(INSTEAD[name]).body
+    *_, last = steps
+    if isinstance(last, ast.Expr):
+        steps.pop()
+    exec(compile(ast.Module(steps, []), name, "exec"), names)
+    if isinstance(last, ast.Expr):
+        found = eval(compile(ast.Expression(last.value), name, "eval"), names)
+    else:  # it is written
+        found, expected = (names["x"], arrays["x"]) if expected is None else (names["y"], expected)
+    if isinstance(expected, tuple):
+        for ours, numpys in zip(found, expected, strict=True):
+            check_same(ours, numpys)
+    elif isinstance(expected, type):
+        assert found is expected
+    else:
+        check_same(read_back(found), expected)
+
+
+def test_every_remedy_is_code() -> None:
+    for code in INSTEAD.values():
+        ast.parse(code)

@@ -78,7 +78,7 @@ def reshape_like_numpy(array: Any, x: wg.Tensor, shape: tuple[int, ...]) -> tupl
 
 
 @pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
-@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4))
+@given(data=st.data(), shape=array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=4))
 def test_any_chain_of_views_is_numpys(device: wg.Device, data: st.DataObject, shape: tuple[int, ...]) -> None:
     original = random_array(shape, data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(0, 99)))
     x = wg.asarray(original, device=device)
@@ -202,6 +202,7 @@ def test_views_that_repeat_elements_are_read_only(device: wg.Device) -> None:
     x, y = (wg.asarray(np.zeros(shape), device=device) for shape in ((1, 3), (2, 1)))
     repeated = [wg.broadcast_to(x, (2, 3)), wg.broadcast_to(x, x.shape), *xp.broadcast_arrays(x, y)]
     repeated += [*xp.meshgrid(x[0], y[:, 0]), cast("Any", np).broadcast_to(x, (2, 3))]
+    repeated += [xp.lib.stride_tricks.sliding_window_view(x, 2, 1)]
     for view in repeated:
         assert not view.flags.writeable
         assert not view.view(np.int64)[0].T.flags.writeable

@@ -25,7 +25,7 @@ from bench.compilers.report import write_modules
 from bench.compilers.variants import Variant, variant_of
 from bench.cost_classes import work_of
 from bench.probes import probes
-from wgslice.plans.costs import Work
+from wgslice.plans.costs import CostClass, Work
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows import WindowDispatch
 
@@ -39,7 +39,7 @@ PROBE_NBYTES = 2**22
 ONCE = ("while (element < stop)", "for (var word = ", "for (var left = edges.count")
 
 # Of each class of work its dispatches, each with the name that its cycles are known by.
-Steps: TypeAlias = Mapping[str, Sequence[tuple[str, Dispatch | WindowDispatch]]]
+Steps: TypeAlias = Mapping[CostClass, Sequence[tuple[str, Dispatch | WindowDispatch]]]
 
 # Memory of 500 GB/s, read and written together, and time for 400 cycles of an invocation while it moves 16
 # bytes from one side to the other: between an H200, which has time for 200 instructions, and an integrated
@@ -76,9 +76,9 @@ def once(text: str) -> str:
     return text
 
 
-def works(cycles: Mapping[str, float], steps: Steps) -> dict[str, Work]:
+def works(cycles: Mapping[str, float], steps: Steps) -> dict[CostClass, Work]:
     """The costs of each class of work, of what its variants' cycles are."""
-    found: dict[str, Work] = {}
+    found: dict[CostClass, Work] = {}
     for work, dealt in steps.items():
         points = [(step.invocation_nbytes, 1, seconds(step, cycles[name])) for name, step in dealt]
         found[work] = work_of(work, points, 0.0, found)
@@ -93,11 +93,11 @@ def main() -> int:
         print("bench: node and AMD's driver are needed", file=sys.stderr)
         return 1
     chosen: list[Variant] = []
-    steps: dict[str, list[tuple[str, Dispatch | WindowDispatch]]] = {}
+    steps: dict[CostClass, list[tuple[str, Dispatch | WindowDispatch]]] = {}
     for probe in probes():
         dealt = []
         for step in probe.steps(PROBE_NBYTES, LIMITS):
-            variant = variant_of(probe.work, step)
+            variant = variant_of(str(probe.work), step)
             dealt.append((f"{variant.entry_point}-{len(chosen)}", step))
             is_of_windows = isinstance(step, WindowDispatch)
             chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)

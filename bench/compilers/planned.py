@@ -11,12 +11,11 @@ import wgslice as wg
 from bench.cases import CASES, Case
 from bench.tasks import GRADIENTS, INSERTIONS, WINDOWS, Crops, Gradient, Inserts
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy, plan_slice_grad
-from wgslice.plans.extract import extract_windows_planner
-from wgslice.plans.insert import insert_windows_planner
+from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import GPU, Limits
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 
 __all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
 
@@ -38,7 +37,7 @@ def planned(case: Case, limits: Limits = LIMITS) -> Plan:
     terms, work = Terms(limits), case.work
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
-        return plan_slice_grad(work.taken, False, *sides, case.itemsize, terms)
+        return SliceGradPlanner(work.taken, False)(*sides, case.itemsize, terms)
     if isinstance(work, Crops | Inserts):
         sides = Layout.packed(case.shape), Layout.packed(work.sizes(case.shape))
         return windows_planner(case)(*sides, case.itemsize, terms)

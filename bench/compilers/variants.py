@@ -10,10 +10,8 @@ from math import prod
 from bench.cases import Case
 from bench.compilers.planned import planned
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants
-from wgslice.shaders.window_uniforms import window_constants
 
 __all__ = ["Variant", "folded", "variants"]
 
@@ -51,12 +49,11 @@ def variants(cases: Sequence[Case]) -> Iterator[Variant]:
 def variant_of(name: str, step: OnGrid) -> Variant:
     """One dispatch."""
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
-    if isinstance(step, WindowDispatch):
-        constants, useful_nbytes = window_constants(step), step.target_binding.nbytes
+    if isinstance(step, Dispatch):
+        useful_nbytes = step.target.size * step.width_nbytes
     else:
-        assert isinstance(step, Dispatch)
-        constants, useful_nbytes = override_constants(step), step.target.size * step.width_nbytes
-    text = folded(kernel_module(step.kernel), constants)
+        useful_nbytes = step.target_binding.nbytes
+    text = folded(kernel_module(step.kernel), override_constants(step))
     return Variant((name,), step.kernel.value, entry_point(step.kernel), text, invocations, useful_nbytes)
 
 

@@ -175,7 +175,7 @@ class Slice1Kernel(Recorded):
         """Record the dispatches."""
         recorder = Recorder(device, encoder)
         places = Place(self.x.buffer), Place(self.out.buffer)
-        recorder.add(self.plan, device.pipelines.prepare(self.plan), places)
+        recorder.add(self.plan, places)
         recorder.end()
 
 

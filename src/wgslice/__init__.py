@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wgslice import dialects
 from wgslice.errors import (
+    CaptureRefused,
     ComputationRefused,
     DeviceLostError,
     NoAdapterError,
@@ -15,13 +16,12 @@ from wgslice.errors import (
 from wgslice.gpu.adapter import Adapter, adapters
 from wgslice.gpu.device import Device, calibrations, default_device
 from wgslice.numpy_protocol.filling import full, ones
-from wgslice.numpy_protocol.joining import concat, stack
+from wgslice.numpy_protocol.joining import concat, split, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.taking import take
 from wgslice.numpy_protocol.tile_offsets import tile_offsets
-from wgslice.numpy_protocol.views import flip, moveaxis, split
 from wgslice.operators.compiled import CompiledOperator
-from wgslice.operators.explain import explain
+from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
@@ -32,7 +32,7 @@ from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_d
 from wgslice.tensors.interchange import register
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import copyto
-from wgslice.tensors.views import broadcast_to, permute, reshape, reverse, squeeze
+from wgslice.tensors.views import broadcast_to, flip, moveaxis, permute, reshape, reverse, squeeze
 from wgslice.version import VERSION
 
 __version__ = VERSION
@@ -70,7 +70,7 @@ else:  # which would take any name for an attribute
 
 def calibrate(device: Device) -> None:
     """Set the cost model of a new device."""
-    from wgslice.calibration.calibrate import calibrate  # loaded with the first device
+    from wgslice.calibration.tune import calibrate  # loaded with the first device
 
     calibrate(device)
 
@@ -84,10 +84,12 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Adapter",
+    "CaptureRefused",
     "CompiledOperator",
     "ComputationRefused",
     "Device",
     "DeviceLostError",
+    "Explanation",
     "ExtractWindows",
     "InsertWindows",
     "NoAdapterError",

@@ -53,6 +53,8 @@ def integers(name: str, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
             return tuple(map(operator.index, values))
         except TypeError:
             pass  # which one it was is said below
+    if hasattr(values, "__array_namespace__"):
+        values = np.asarray(values)  # which reads a tensor back once, and not for each element
     unordered = isinstance(values, (str, bytes, set, frozenset, dict))
     if unordered or not isinstance(values, Iterable):
         raise TypeError(f"{name} = {values!r}: must be a sequence of integers, not {type(values).__name__}")
@@ -69,10 +71,10 @@ def one_or_more(name: str, value: SupportsIndex | Iterable[SupportsIndex]) -> tu
 
 def flat_integers(name: str, value: Any) -> tuple[int, ...]:
     """One integer or a sequence of them; a ValueError, as NumPy's, for text and for nested sequences."""
-    given = value if hasattr(value, "dtype") else np.asarray(value)
+    given = np.asarray(value)
     if given.ndim > 1 or given.dtype.kind in "US":
         raise ValueError(f"{name} = {value!r}: must be one integer or a sequence of them")
-    return one_or_more(name, given.astype(np.intp) if given.dtype.kind == "b" else value)
+    return one_or_more(name, given.tolist())
 
 
 def order_letter(order: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numpy.exceptions import AxisError
 
 __all__ = [
+    "CaptureRefused",
     "ComputationRefused",
     "DeviceLostError",
     "NoAdapterError",
@@ -26,6 +27,10 @@ class ComputationRefused(NotImplementedError):  # noqa: N818 -- says what happen
     """
 
 
+class CaptureRefused(RuntimeError):  # noqa: N818 -- says what happened
+    """A call cannot be explained without running it, such as one that reads elements back."""
+
+
 class NoAdapterError(RuntimeError):
     """No adapter fits the request. The message says what to install on this system."""
 
@@ -42,6 +47,9 @@ class OutOfDeviceMemory(MemoryError):  # noqa: N818 -- named like MemoryError
     """The device has no memory left for a buffer. Dropping tensors frees theirs at once."""
 
 
+PREFIXED = (ValueError, TypeError, OverflowError, BufferError, NotImplementedError, CaptureRefused)
+
+
 class named:  # noqa: N801 -- reads as a function where it is used; a class costs half as much as a generator
     """Put the operator's name in front of every refusal raised inside. Used at the public border, once."""
 
@@ -55,5 +63,5 @@ class named:  # noqa: N801 -- reads as a function where it is used; a class cost
         if isinstance(error, AxisError):  # prints its attributes, not its arguments
             axis, rank, *inner = error.args
             raise AxisError(axis, rank, ": ".join([self.operator, *inner])) from None
-        if isinstance(error, ValueError | TypeError | OverflowError | BufferError | NotImplementedError):
+        if isinstance(error, PREFIXED):
             error.args = (f"{self.operator}: {error}",)

@@ -20,6 +20,7 @@ from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import BufferUsage, TextureUsage
 from wgslice.tensors.creation import empty, from_buffer
@@ -237,6 +238,7 @@ def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
 
 def check_given(x: Tensor) -> None:
     """Refuse what pygfx cannot see."""
+    refuse_in_capture("memory of pygfx's is written")
     if not isinstance(x, Tensor):
         kind = type(x).__name__
         raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, device=wgslice.pygfx.device())")

@@ -19,7 +19,7 @@ from reference.window_places import (
 )
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows import InsertRowsDispatch, InsertWordsDispatch, RowsDispatch
+from wgslice.plans.windows import WindowDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 
@@ -33,7 +33,7 @@ class TensorRows(NamedTuple):
     extents: Extents  # of what the tensor has of them
 
 
-def find_tensor_rows(block: np.void, step: RowsDispatch, tables: Tables, number: Words) -> TensorRows:
+def find_tensor_rows(block: np.void, step: WindowDispatch, tables: Tables, number: Words) -> TensorRows:
     """Rows by their numbers, of all windows of a dispatch."""
     window = divide(number, block["window_multiplier"], block["window_shift"])
     rest = number - window * block["window_size"]
@@ -57,7 +57,7 @@ def find_tensor_rows(block: np.void, step: RowsDispatch, tables: Tables, number:
     return TensorRows(source, start, are_backwards(picks, last), extents)
 
 
-def units_of(step: InsertRowsDispatch, pieces: Pieces, extents: Extents) -> tuple[Words, Words]:
+def units_of(step: WindowDispatch, pieces: Pieces, extents: Extents) -> tuple[Words, Words]:
     """The blocks that pieces take, and for each the invocation that does; clipped rows may have none."""
     share = step.share
     if not step.clipped:
@@ -71,7 +71,7 @@ def units_of(step: InsertRowsDispatch, pieces: Pieces, extents: Extents) -> tupl
 
 
 def insert_rows(
-    block: np.void, step: InsertRowsDispatch, source: Observed, _target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/insert_rows.wgsl`."""
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
@@ -83,7 +83,7 @@ def insert_rows(
 
 
 def insert_words(
-    block: np.void, step: InsertWordsDispatch, source: Observed, _target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/insert_words.wgsl`; of the words that rows share it lists the bytes of each."""
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))

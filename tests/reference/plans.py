@@ -9,16 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from reference.block_kernels import pixels, shifted_rows
-from reference.elements import narrow_ends, narrow_rows, narrow_runs, rows, slice1, tiles, wide_rows
-from reference.grids import (
-    pair_grid,
-    row_ends,
-    shifted_grid,
-    wide_grid,
-    wide_tiles,
-    word_grid,
-)
+from reference import block_kernels, elements, grids
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.windows import run_windows
 
@@ -66,20 +57,7 @@ def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
     return Trace(writes, read.loads, kept.loads)
 
 
+reference = vars(elements) | vars(block_kernels) | vars(grids)
 copy_kernels: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
-    Kernel.SLICE1: slice1,
-    Kernel.ROWS: rows,
-    Kernel.WIDE_ROWS: wide_rows,
-    Kernel.SHIFTED_ROWS: shifted_rows,
-    Kernel.WORD_GRID: word_grid,
-    Kernel.PAIR_GRID: pair_grid,
-    Kernel.WIDE_GRID: wide_grid,
-    Kernel.SHIFTED_GRID: shifted_grid,
-    Kernel.ROW_ENDS: row_ends,
-    Kernel.NARROW_ROWS: narrow_rows,
-    Kernel.NARROW_ENDS: narrow_ends,
-    Kernel.NARROW_RUNS: narrow_runs,
-    Kernel.PIXELS: pixels,
-    Kernel.TILES: tiles,
-    Kernel.WIDE_TILES: wide_tiles,
+    kernel: reference[kernel.value] for kernel in Kernel if not kernel.takes_windows
 }

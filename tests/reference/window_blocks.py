@@ -9,7 +9,7 @@ from reference.blocks import block_after, block_at, join, turn
 from reference.memory import Bytes, Flags, Observed, Words
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows import RowsDispatch
+from wgslice.plans.windows import WindowDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 
@@ -23,7 +23,7 @@ class RowSources(NamedTuple):
 
 
 def gather_channels(
-    block: np.void, step: RowsDispatch, memory: Observed, rows: RowSources, position: Words
+    block: np.void, step: WindowDispatch, memory: Observed, rows: RowSources, position: Words
 ) -> Bytes:
     """Blocks of rows that may go backwards: then for each channel the reversed block that is right for it."""
     channels, width = np.uint32(step.channels), np.uint32(step.element_nbytes)
@@ -47,7 +47,7 @@ def gather_channels(
 
 
 def blocks_of_rows(
-    block: np.void, step: RowsDispatch, memory: Observed, rows: RowSources, position: Words
+    block: np.void, step: WindowDispatch, memory: Observed, rows: RowSources, position: Words
 ) -> Bytes:
     """The blocks of rows whose first bytes are `position`."""
     if step.mirrored:

@@ -56,7 +56,8 @@ def find_offsets(block: np.void, offsets: Offsets, picks: Picks, d: int) -> NDAr
     column = min(d, offsets.shape[1] - 1)  # a dimension without offsets begins at 0, whatever is read
     offset = offsets[number, column]
     wrapped = offset + np.where(offset < 0, np.int32(block["wraps"][d]), np.int32(0))
-    begins: NDArray[np.int32] = np.clip(wrapped, block["lowests"][d], block["highests"][d])
+    lowest, highest = (block[name].view(np.int32)[d] for name in ("lowests", "highests"))
+    begins: NDArray[np.int32] = np.clip(wrapped, lowest, highest)
     return begins
 
 
@@ -88,7 +89,7 @@ def find_window_places(
     inside = np.ones(rest.shape, bool)
     for d in range(dimensions):
         c = divide(rest, block["multipliers"][d], block["shifts"][d])
-        rest = rest - c * block["inner"][d]
+        rest = rest - c * block["inners"][d]
         index = find_indices(block, offsets, picks, d, c)
         tensor += index * block["tensor_strides"][d]
         batch += c * block["batch_strides"][d]
@@ -123,7 +124,7 @@ def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Ele
     claim = np.full_like(rest, block["claim_offset"])
     inside = np.ones(len(rest), bool)
     for d in range(block["rank"]):
-        c, rest = np.divmod(rest, block["inner"][d])
+        c, rest = np.divmod(rest, block["inners"][d])
         index = find_indices(block, offsets, picks, d, c)
         inside &= index - block["begins"][d] < block["extents"][d]
         tensor += index * block["tensor_strides"][d]

@@ -19,7 +19,7 @@ from reference.window_places import (
 )
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.windows import WindowDispatch, WindowRowsDispatch
+from wgslice.plans.windows import WindowDispatch
 
 NBYTES = np.uint32(WIDEST_NBYTES)
 
@@ -63,9 +63,7 @@ def find_rows(
     return Rows(source, start, backwards, low, high, invocation)
 
 
-def row_blocks(
-    block: np.void, step: WindowRowsDispatch, memory: Observed, rows: Rows, position: Words
-) -> Bytes:
+def row_blocks(block: np.void, step: WindowDispatch, memory: Observed, rows: Rows, position: Words) -> Bytes:
     """The blocks of rows whose first bytes are `position`, up to 15 before their first."""
     sources = RowSources(rows.source, rows.backwards, rows.invocation)
     value = blocks_of_rows(block, step, memory, sources, position)
@@ -78,7 +76,7 @@ def row_blocks(
 
 
 def window_rows(
-    block: np.void, step: WindowRowsDispatch, source: Observed, target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/window_rows.wgsl`."""
     count = int(block["count"] * block["window_size"])

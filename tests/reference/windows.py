@@ -16,8 +16,8 @@ from reference.window_rows import window_rows
 
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.windows import ElementsDispatch, WindowDispatch
-from wgslice.shaders.window_uniforms import window_block, windows_dtype
+from wgslice.plans.windows import WindowDispatch
+from wgslice.shaders.uniforms import uniform_block, windows_dtype
 
 
 def run_windows(
@@ -40,7 +40,7 @@ def trace_windows(
     claims: Bytes | None = None,
 ) -> Trace:
     """Map the invocations of one kernel to what they load and store; nothing is written."""
-    block = np.frombuffer(window_block(step), windows_dtype)[0]
+    block = np.frombuffer(uniform_block(step), windows_dtype)[0]
     info = np.iinfo(offsets.dtype.name)
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
@@ -50,7 +50,7 @@ def trace_windows(
 
 
 def extract_windows(
-    block: np.void, step: ElementsDispatch, source: Observed, _target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, _target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/extract_windows.wgsl`."""
     found = find_elements(block, step, tables.offsets)
@@ -90,7 +90,7 @@ def claim_windows(
 
 
 def window_words(
-    block: np.void, step: ElementsDispatch, source: Observed, target: Observed, tables: Tables
+    block: np.void, step: WindowDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/window_words.wgsl`."""
     nbytes = step.element_nbytes

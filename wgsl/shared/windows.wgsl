@@ -17,8 +17,8 @@ struct Windows {
     wraps: array<vec4<u32>, 2>,          // added to negative offsets: the tensor's size for indices, 0 for positions
     begins: array<vec4<u32>, 2>,         // indices of the tensor before those that are in use
     extents: array<vec4<u32>, 2>,        // indices of the tensor that are in use
-    inner: array<vec4<u32>, 2>,          // indices of all later dimensions together, row by row without the last
-    multipliers: array<vec4<u32>, 2>,    // of the divisors `inner`
+    inners: array<vec4<u32>, 2>,         // indices of all later dimensions together, row by row without the last
+    multipliers: array<vec4<u32>, 2>,    // of the divisors `inners`
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
     batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
@@ -67,7 +67,7 @@ fn highest_of(d: u32) -> i32 { return bitcast<i32>(copy.highests[d / 4u][d % 4u]
 fn wrap_of(d: u32) -> i32 { return i32(copy.wraps[d / 4u][d % 4u]); }
 fn begin_of(d: u32) -> u32 { return copy.begins[d / 4u][d % 4u]; }
 fn extent_of(d: u32) -> u32 { return copy.extents[d / 4u][d % 4u]; }
-fn inner_of(d: u32) -> u32 { return copy.inner[d / 4u][d % 4u]; }
+fn inner_of(d: u32) -> u32 { return copy.inners[d / 4u][d % 4u]; }
 fn tensor_stride_of(d: u32) -> u32 { return copy.tensor_strides[d / 4u][d % 4u]; }
 fn batch_stride_of(d: u32) -> u32 { return copy.batch_strides[d / 4u][d % 4u]; }
 fn claim_stride_of(d: u32) -> u32 { return copy.claim_strides[d / 4u][d % 4u]; }

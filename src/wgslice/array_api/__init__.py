@@ -18,7 +18,6 @@ import wgslice.array_api.data_types as data_types
 import wgslice.array_api.manipulation as manipulation
 from wgslice.array_api.creation import *
 from wgslice.array_api.data_type_functions import *
-from wgslice.array_api.data_type_functions import namespace_info as __array_namespace_info__
 from wgslice.array_api.data_types import *
 from wgslice.array_api.manipulation import *
 from wgslice.array_api.manipulation import lib as lib  # not of the standard: xarray looks for it here
@@ -27,6 +26,7 @@ from wgslice.tensors.uncomputed import refused
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # each is a part of the next
 __array_api_version__ = VERSIONS[-1]
+__array_namespace_info__ = data_type_functions.Info
 
 
 # Functions of the standard that are absent, most of them since they compute, chapter by chapter: of elements,

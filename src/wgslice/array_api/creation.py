@@ -1,7 +1,8 @@
 """The standard's functions that make tensors: of arrays and numbers, which are uploaded, and of nothing.
 
 Each may raise OutOfDeviceMemory and DeviceLostError, TypeError for a dtype whose elements no tensor has, and
-NoAdapterError for a name of a device that no adapter has.
+ValueError for a shape that is none and for more bytes than the device's largest buffer, and NoAdapterError
+for a name of a device that no adapter has.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from wgslice.gpu.device import Device, checked_device
 from wgslice.numpy_protocol import filling
 from wgslice.numpy_protocol.filling import like
 from wgslice.tensors import creation
+from wgslice.tensors.placed import check_of_numbers
 from wgslice.tensors.tensor import Tensor
 
 __all__ = [
@@ -46,9 +48,8 @@ def asarray(
 ) -> Tensor:
     """Upload numbers, nested sequences of them or an array; a tensor of the device is returned as it is.
 
-    A tensor is copied where `copy` is True. Raises ComputationRefused where `dtype` is not a tensor's own,
-    ValueError where `copy` is False and elements would have to go to another device, TypeError for text,
-    objects and sequences of tensors.
+    Raises ComputationRefused where `dtype` is not a tensor's own, ValueError where `copy` is False and
+    elements would have to go to another device, TypeError for text, objects and sequences of tensors.
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
     return creation.asarray(obj, device=device, dtype=kind, copy=copy)
@@ -63,10 +64,7 @@ def arange(
     dtype: AnyDType = None,
     device: AnyDevice = None,
 ) -> Tensor:
-    """Upload evenly spaced numbers, of shape `(ceil((stop - start) / step),)`, computed on the host.
-
-    Raises ValueError where `step` is 0.
-    """
+    """Upload evenly spaced numbers, of shape `(ceil((stop - start) / step),)`, computed on the host."""
     with named("arange"):
         kind = default_dtype(dtype, start, step, 0 if stop is None else stop)
     return creation.arange(start, stop, step, dtype=kind, device=device)
@@ -82,11 +80,10 @@ def linspace(
     device: AnyDevice = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Upload evenly spaced numbers, of shape `(num,)`, computed on the host.
-
-    Raises ValueError where `num` is negative.
-    """
+    """Upload evenly spaced numbers, of shape `(num,)`, computed on the host."""
     with named("linspace"):
+        for end in (start, stop):
+            check_of_numbers(end)
         array = np.linspace(start, stop, num, endpoint=endpoint, dtype=default_dtype(dtype, 0.0, start, stop))
     return creation.asarray(array, device=device)
 
@@ -100,10 +97,7 @@ def eye(
     dtype: AnyDType = None,
     device: AnyDevice = None,
 ) -> Tensor:
-    """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros.
-
-    Raises ValueError where a size is negative.
-    """
+    """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros."""
     columns = n_rows if n_cols is None else n_cols
     matrix = zeros((n_rows, columns), dtype=dtype, device=device)
     row, column = max(-k, 0), max(k, 0)
@@ -115,57 +109,50 @@ def eye(
 
 
 def empty(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of a shape to write into, float64 by default.
-
-    Raises ValueError for more than 8 sizes, a negative one, or more bytes than the device's largest buffer.
-    """
+    """Make a tensor of a shape to write into, float64 by default."""
     return creation.empty(shape, dtype, device=device)
 
 
 def zeros(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of zeros of a shape, float64 by default; raises as `empty`."""
+    """Make a tensor of zeros of a shape, float64 by default."""
     return creation.zeros(shape, dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of ones of a shape, float64 by default; raises as `empty`."""
+    """Make a tensor of ones of a shape, float64 by default."""
     return filling.ones(shape, dtype, device=device)
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of a shape, of one element everywhere.
-
-    Raises as `empty`, and OverflowError for an integer that the dtype does not hold.
-    """
+    """Make a tensor of one element everywhere; OverflowError for an integer that its dtype does not hold."""
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
     return filling.full(shape, fill_value, kind, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor to write into, of the shape, dtype and device of another; raises as `empty`."""
+    """Make a tensor to write into, of the shape, dtype and device of another."""
     return creation.empty(**like("empty_like: x", x, dtype, device))
 
 
 def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of zeros, of the shape, dtype and device of another; raises as `empty`."""
+    """Make a tensor of zeros, of the shape, dtype and device of another."""
     return creation.zeros(**like("zeros_like: x", x, dtype, device))
 
 
 def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of ones, of the shape, dtype and device of another; raises as `empty`."""
+    """Make a tensor of ones, of the shape, dtype and device of another."""
     return filling.ones(**like("ones_like: x", x, dtype, device))
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of one element, of the shape, dtype and device of another; raises as `full`."""
+    """Make a tensor of one element, of the shape, dtype and device of another."""
     return filling.full(fill_value=fill_value, **like("full_like: x", x, dtype, device))
 
 
 def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None) -> Tensor:
     """Upload an array of another library; a tensor of the device is returned as it is, unless `copy` is True.
 
-    Raises BufferError where `copy` is False and elements would have to go to another device, or where the
-    library does not give its array.
+    Raises BufferError where `copy` is False and elements would have to move, or the library does not give it.
     """
     with named("from_dlpack"):
         if isinstance(x, Tensor) and (device is None or checked_device(device) is x.device):

@@ -159,7 +159,7 @@ def default_dtype(dtype: DTypeLike | None, *numbers: complex) -> DType:
 
 
 class Info:
-    """What `__array_namespace_info__` gives."""
+    """What this namespace can do."""
 
     def capabilities(self) -> dict[str, Any]:
         """Return that masks select, `repeat` takes a tensor of counts, and the maximum rank."""
@@ -195,8 +195,3 @@ def checked(device: Device | str | None) -> None:
     """Refuse what is no device."""
     if device is not None:
         checked_device(device)
-
-
-def namespace_info() -> Info:
-    """What this namespace can do."""
-    return Info()

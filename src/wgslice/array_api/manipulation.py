@@ -1,8 +1,10 @@
 """The standard's functions that move and select elements: views where there can be one, else packed copies.
 
-A copy is in a buffer of its own, by one submission that is not waited for. Errors that are common to all:
-TypeError for what is no tensor, ValueError for a buffer that is destroyed, mapped or on another device,
-`numpy.exceptions.AxisError` (a ValueError) for an axis out of range, OutOfDeviceMemory, DeviceLostError.
+A copy is in a buffer of its own, by one submission that is not waited for. Errors are those of NumPy's
+functions: TypeError for what is no tensor and for dtypes that differ, since nothing is converted, ValueError
+for sizes that do not fit, more than 8 dimensions, and a buffer that is destroyed, mapped or on another
+device, `numpy.exceptions.AxisError` (a ValueError) for an axis out of range, OutOfDeviceMemory,
+DeviceLostError.
 """
 
 from __future__ import annotations
@@ -15,14 +17,12 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK, distinct_axes, one_or_more
 from wgslice.array_api.data_type_functions import result_type
-from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
 from wgslice.layout import Layout
-from wgslice.numpy_protocol import joining, moving, taking, views
-from wgslice.rearrange import reshaped
-from wgslice.tensors import views as of_tensors
-from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+from wgslice.numpy_protocol import joining, moving, taking
+from wgslice.tensors import views
+from wgslice.tensors.placed import check_tensor, read_only
+from wgslice.tensors.tensor import Tensor, packed_copy
 
 __all__ = [
     "broadcast_arrays",
@@ -52,34 +52,23 @@ __all__ = [
 Numbers = SupportsIndex | Iterable[SupportsIndex]
 
 
-def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """View tensors in the shape that all broadcast to, read-only.
-
-    Raises ValueError where the shapes do not broadcast.
-    """
-    return views.broadcast_arrays(*arrays)
+# Of the standard's signatures already.
+broadcast_arrays = views.broadcast_arrays
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that all broadcast to; raises ValueError where they do not broadcast."""
+    """Return the shape that all broadcast to."""
     with named("broadcast_shapes"):
         return np.broadcast_shapes(*shapes)
 
 
 def broadcast_to(x: Tensor, /, shape: Numbers) -> Tensor:
-    """View a tensor in a shape that it broadcasts to, read-only.
-
-    Raises ValueError where it does not broadcast, or for more than 8 sizes.
-    """
-    return of_tensors.broadcast_to(x, shape)
+    """View a tensor in a shape that it broadcasts to, read-only."""
+    return views.broadcast_to(x, shape)
 
 
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """View coordinates of rank 1 or 0 in the grid that they span, read-only, one view for each.
-
-    The grid has the shape `(n0, n1, n2, …)` with "ij", `(n1, n0, n2, …)` with "xy". Raises ValueError for a
-    higher rank, dtypes that differ, or more than 8 coordinates.
-    """
+    """View coordinates of rank 1 or 0, of one dtype, in the grid that they span, read-only."""
     with named("meshgrid"):
         dtypes = {array.dtype for array in arrays if isinstance(array, Tensor)}
         if len(dtypes) > 1:
@@ -89,127 +78,90 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: SupportsIndex | None = 0) -> Tensor:
-    """Copy tensors one behind the other along a dimension, or flattened with None, in one submission.
-
-    Raises TypeError for dtypes that differ, since nothing is converted; ValueError for no tensors, and for
-    shapes that differ in other dimensions.
-    """
+    """Copy tensors of one dtype one behind the other along a dimension, or flattened with None."""
     return joining.concat(arrays, axis)
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: SupportsIndex = 0) -> Tensor:
-    """Copy n tensors of one shape into one with a new dimension of size n, in one submission.
-
-    Raises TypeError for dtypes that differ; ValueError for no tensors, shapes that differ, or rank 9.
-    """
+    """Copy n tensors of one shape and dtype into one with a new dimension of size n."""
     return joining.stack(arrays, axis)
 
 
 def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
     """View each index along a dimension, which the views do not have."""
-    return views.unstack(x, axis)
+    return joining.unstack(x, axis)
 
 
 def expand_dims(x: Tensor, /, axis: Numbers) -> Tensor:
-    """View a tensor with further dimensions of size 1, which are `axis` of the result.
-
-    Raises ValueError for an axis that is repeated, or a result of more than 8 dimensions.
-    """
+    """View a tensor with further dimensions of size 1, which are `axis` of the result."""
     return views.expand_dims(x, axis)
 
 
 def squeeze(x: Tensor, /, axis: Numbers) -> Tensor:
-    """View a tensor without some dimensions of size 1; raises ValueError for one of another size."""
-    return of_tensors.squeeze(x, axis)
+    """View a tensor without some dimensions, all of size 1."""
+    return views.squeeze(x, axis)
 
 
 def flip(x: Tensor, /, *, axis: Numbers | None = None) -> Tensor:
-    """View a tensor with some or all dimensions reversed; raises ValueError for a repeated axis."""
+    """View a tensor with some or all dimensions reversed."""
     return views.flip(x, axis)
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """View matrices `(…, m, n)` as `(…, n, m)`; raises ValueError for a rank below 2."""
+    """View matrices `(…, m, n)` as `(…, n, m)`."""
     with named("matrix_transpose"):
         check_tensor("x", x)
         return x.mT
 
 
 def moveaxis(x: Tensor, source: Numbers, destination: Numbers, /) -> Tensor:
-    """View a tensor with dimensions in other places, the others in order.
-
-    Raises ValueError for a repeated axis, and for numbers of sources and destinations that differ.
-    """
+    """View a tensor with dimensions in other places, the others in order."""
     return views.moveaxis(x, source, destination)
 
 
 def permute_dims(x: Tensor, /, axes: Numbers) -> Tensor:
-    """View a tensor with its dimensions in another order; raises ValueError unless each is named once."""
+    """View a tensor with its dimensions in another order, which names each of them."""
     with named("permute_dims"):
         check_tensor("x", x)
-        return of_tensors.permute(x, axes=axes)
+        return views.permute(x, axes=axes)
 
 
 def reshape(x: Tensor, /, shape: Numbers, *, copy: bool | None = None) -> Tensor:
-    """View a tensor in another shape of as many elements, or copy it where there is no such view.
-
-    Always a copy where `copy` is True. Raises ValueError for another number of elements, and where `copy` is
-    False and there is no view.
-    """
+    """View a tensor in another shape, or copy it where there is no such view, unless `copy` is False."""
     with named("reshape"):
         check_tensor("x", x)
-        if copy is not False and (copy or reshaped(x.layout, numpy_shape(shape, x.size)) is None):
-            x = x.copy()
-    return of_tensors.reshape(x, shape)
+    return views.reshape(x, shape) if copy is False else (x.copy() if copy else x).reshape(shape)
 
 
 def roll(x: Tensor, /, shift: Numbers, *, axis: Numbers | None = None) -> Tensor:
-    """Copy a tensor with its elements shifted around the ends of dimensions, or of all with None.
-
-    Raises ValueError for numbers of shifts and axes that differ.
-    """
+    """Copy a tensor with its elements shifted around the ends of dimensions, or of all with None."""
     return moving.roll(x, shift, axis)
 
 
 def repeat(x: Tensor, repeats: SupportsIndex | Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
-    """Copy each element several times along a dimension, or of the flattened tensor with None.
-
-    `repeats` of a tensor, of rank 0 or 1, are read back first, which waits: the size of the result depends on
-    them. Raises ValueError for a negative number, and for neither one nor as many as elements.
-    """
+    """Copy each element several times; `repeats` of a tensor are read back first, which waits."""
     return moving.repeat(x, repeats.numpy() if isinstance(repeats, Tensor) else repeats, axis)
 
 
 def tile(x: Tensor, repetitions: Numbers, /) -> Tensor:
-    """Copy a tensor several times along each dimension, counted from the last one.
-
-    Raises ValueError for a negative number, and for a result of more than 8 dimensions.
-    """
+    """Copy a tensor several times along each dimension, counted from the last one."""
     return moving.tile(x, repetitions)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`.
-
-    Raises ValueError for rank 0.
-    """
+    """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`."""
     return moving.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`.
-
-    Raises ValueError for rank 0.
-    """
+    """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`."""
     return moving.triu(x, k)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
-    """Copy elements at indices along a dimension, which must be named unless `x` has but one.
+    """Copy elements at indices of any rank along a dimension, which must be named unless `x` has but one.
 
-    The shape of `indices`, which may have any rank, replaces the size of `axis`. They are not read back:
-    negative ones count from the end, one that is out of range reads the nearest element. Raises TypeError for
-    indices that are no integers, ValueError for a missing axis.
+    Indices are not read back: negative ones count from the end, one out of range reads the nearest element.
     """
     with named("take"):
         check_tensor("x", x)
@@ -220,11 +172,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex | None = None) ->
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) -> Tensor:
-    """Copy an element for each index along a dimension; the other sizes of both broadcast.
-
-    Indices are read as by `take`. Raises IndexError for indices that are no integers or do not broadcast,
-    ValueError for another rank than that of `x`.
-    """
+    """Copy an element for each index, read as by `take`, along a dimension; the other sizes broadcast."""
     with named("take_along_axis"):
         check_tensor("x", x)
         check_tensor("indices", indices)
@@ -234,9 +182,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) 
 def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """Copy elements of `x1` where a mask is true, else of `x2`, broadcast together.
 
-    `x1` and `x2` have one dtype; one of them may be a number. The mask is read back, which waits. Raises
-    TypeError for a mask that is not of bools, for dtypes that differ and for two numbers, ValueError for
-    shapes that do not broadcast.
+    `x1` and `x2` have one dtype; one of them may be a number. The mask, of bools, is read back, which waits.
     """
     with named("where"):
         check_tensor("condition", condition)
@@ -255,9 +201,9 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
         else:
             assert isinstance(x1, Tensor)
             ground, other, mask = x1, x2, ~mask
-        result = packed_copy(of_tensors.broadcast_to(ground, shape))
+        result = packed_copy(views.broadcast_to(ground, shape))
         if isinstance(other, Tensor) and other.ndim:
-            result[mask] = of_tensors.broadcast_to(other, shape)[mask]
+            result[mask] = views.broadcast_to(other, shape)[mask]
         else:  # one number, which may be on another device
             result[mask] = other.to_device(ground.device) if isinstance(other, Tensor) else other
         return result
@@ -266,7 +212,8 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
 def sliding_window_view(x: Tensor, window_shape: Numbers, axis: Numbers | None = None) -> Tensor:
     """View all windows of a tensor along some dimensions, in new dimensions behind the others.
 
-    The semantics are those of `numpy.lib.stride_tricks.sliding_window_view`. Windows overlap in memory.
+    The semantics are those of `numpy.lib.stride_tricks.sliding_window_view`. Windows overlap in memory, so
+    that the view is read-only.
     """
     with named("sliding_window_view"):
         check_tensor("x", x)
@@ -284,7 +231,7 @@ def sliding_window_view(x: Tensor, window_shape: Numbers, axis: Numbers | None =
         if x.ndim + len(axes) > MAX_RANK:
             raise ValueError(f"the result would have rank {x.ndim + len(axes)}: at most {MAX_RANK}")
         steps = [x.strides[place] for place in axes]
-        return viewed(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset))
+        return read_only(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset))
 
 
 lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=sliding_window_view))  # for xarray

@@ -1,21 +1,50 @@
-"""Measure the constants of a device: a few copies, timed in rounds of which the best counts."""
+"""The constants of a machine: measured by a few copies, and the shipped cost model scaled to them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from time import perf_counter, sleep
+from typing import Any
 
-from wgslice.calibration.constants import COMPARED, CONSTANTS, ROW_NBYTES, shader_step
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
+from wgslice.plans.choose import seconds_of
+from wgslice.plans.costs import Work
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
-from wgslice.plans.steps import BufferCopies
+from wgslice.plans.profiles import Limits, Profile
+from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 
-__all__ = ["compare_constants", "measure_constants"]
+__all__ = [
+    "COMPARED",
+    "CONSTANTS",
+    "compare_constants",
+    "constants_of",
+    "measure_constants",
+    "with_constants",
+]
+
+# By name: what it is in words, the factor from its SI unit to the one it is printed in, and that unit.
+CONSTANTS = {
+    "submission_s": ("time per submission", 1e6, "us"),
+    "dispatch_s": ("time per dispatch", 1e6, "us"),
+    "copy_s": ("time per buffer copy", 1e6, "us"),
+    "copy_bytes_per_s": ("buffer copy bandwidth", 1e-9, "GB/s"),
+    "shader_bytes_per_s": ("shader bandwidth", 1e-9, "GB/s"),
+}
+COMPARED = ("copy_s", "shader_bytes_per_s")  # measured on software adapters when a device is made
+
+# Noise of a busy machine makes no such difference, another kind of machine does: lavapipe of Mesa 22.3 copies
+# 1.05 GB/s by shader on two cores of an AMD EPYC (Zen 3) and 4.7 GB/s on two cores of a Zen 4.
+FACTOR = 3.0
+
+ROW_NBYTES, WORD_NBYTES = 4096, 4
+TYPICAL_NBYTES = 2**20  # copied by the dispatch that says what the shader bandwidth of a cost model is
 
 MANY_COPIES, SMALL_NBYTES = 128, 256
 LEAST_S = 1e-9  # of any difference of two timings, so that noise makes nothing free
@@ -28,6 +57,51 @@ TUNED_ROUNDS = 24
 TUNED_NBYTES = {True: 2**23, False: 2**27}  # on software adapters, whose caches are small; on GPUs
 
 
+def with_constants(profile: Profile, measured: Mapping[str, float], date: str) -> Profile:
+    """Return the profile with all constants, or with those of a comparison that noise cannot explain.
+
+    The shader bandwidth scales every cost class alike.
+    """
+    costs, known = profile.costs, constants_of(profile)
+    ratios = {name: value / known[name] for name, value in measured.items()}
+    said = f"scaled to what `wgslice tune` measured on {date}"
+    if measured.keys() != CONSTANTS.keys():
+        ratios = {name: ratio for name, ratio in ratios.items() if not 1 / FACTOR <= ratio <= FACTOR}
+        if not ratios:
+            return profile
+        factors = [f"{CONSTANTS[name][0]} x {ratio:.2g}" for name, ratio in ratios.items()]
+        said = f"on this machine {', '.join(factors)}"
+    faster = ratios.get("shader_bytes_per_s", 1.0)
+    works = {
+        name: Work(work.invocation_s / faster, work.bytes_per_s * faster)
+        for name, work in costs.works.items()
+    }
+    changed: dict[str, Any] = {name: measured[name] for name in ratios if hasattr(costs, name)}
+    changed["clear_bytes_per_s"] = costs.clear_bytes_per_s * ratios.get("copy_bytes_per_s", 1.0)
+    return replace(profile, costs=replace(costs, origin=f"{costs.origin}, {said}", works=works, **changed))
+
+
+def constants_of(profile: Profile) -> dict[str, float]:
+    """Return all constants as the profile's cost model has them."""
+    limits = Limits(2**27, 256, 2**16 - 1, profile)  # with which any device makes the same dispatch
+    small, large = (seconds_of([rows_dispatch(n, limits)], profile.costs) for n in (0, TYPICAL_NBYTES))
+    shader_bytes_per_s = (TYPICAL_NBYTES - ROW_NBYTES) / (large - small)
+    return {name: getattr(profile.costs, name, shader_bytes_per_s) for name in CONSTANTS}
+
+
+def rows_dispatch(nbytes: int, limits: Limits) -> Dispatch:
+    """Return a dispatch that copies contiguous rows of 4 KiB by the kernel `rows`; one row at least."""
+    rows = max(nbytes // ROW_NBYTES, 1)
+    layout, span = Layout.packed((rows, ROW_NBYTES // WORD_NBYTES)), Span(0, rows * ROW_NBYTES)
+    return dispatch_of(Kernel.ROWS, layout, layout, WORD_NBYTES, (span, span), limits, "calibration")
+
+
+def buffer_copies(nbytes: int, count: int) -> BufferCopies:
+    """Return buffer copies of adjacent pieces of `nbytes` each."""
+    pieces = Layout.of((count,), (nbytes,))
+    return BufferCopies(pieces, pieces, nbytes)
+
+
 def compare_constants(device: Device) -> dict[str, float]:
     """Measure the constants that are compared when a device is made.
 
@@ -35,26 +109,25 @@ def compare_constants(device: Device) -> dict[str, float]:
     LEAST_ROUNDS or makes a difference of two timings vanish.
     """
     limits = device.limits
-    workgroups = shader_step(COMPARED_NBYTES, limits).share.workgroups
+    workgroups = rows_dispatch(COMPARED_NBYTES, limits).share.workgroups
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
         return {}
-    found = measure(device, COMPARED, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
-    vanished = found and (
-        found["copy_s"] * (MANY_COPIES - 1) < 2 * LEAST_S  # LEAST_S but for rounding
-        or (COMPARED_NBYTES - ROW_NBYTES) / found["shader_bytes_per_s"] < 2 * LEAST_S
+    best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
+    vanished = not best or (
+        best["many copies"] - best["one copy"] <= LEAST_S
+        or best["large dispatch"] - best["small dispatch"] <= LEAST_S
     )
-    return {} if vanished else found
+    return {} if vanished else {name: constants(best, COMPARED_NBYTES)[name] for name in COMPARED}
 
 
 def measure_constants(device: Device, report: Callable[[float, str], None]) -> dict[str, float]:
     """Measure all constants; `report` is called with the share that is done and what is measured next."""
     nbytes = min(TUNED_NBYTES[device.adapter.software], device.limits.binding_nbytes // 4)
-    return measure(device, CONSTANTS, nbytes, TUNED_ROUNDS, report=report)
+    return constants(measure(device, nbytes, TUNED_ROUNDS, report=report), nbytes)
 
 
 def measure(
     device: Device,
-    names: Collection[str],
     nbytes: int,
     rounds: int,
     *,
@@ -62,47 +135,50 @@ def measure(
     most_s: float = inf,
     report: Callable[[float, str], None] = lambda _, __: None,
 ) -> dict[str, float]:
-    """Time copies of up to `nbytes` in rounds, of which `most_s` may leave out the last ones.
+    """Time copies of up to `nbytes` in rounds, and return the best seconds of each.
 
-    Returns nothing where it leaves fewer than LEAST_ROUNDS.
+    `most_s` may leave out the last rounds; nothing is returned where it leaves fewer than LEAST_ROUNDS.
     """
+    refuse_in_capture("copies are timed")
     steps: dict[str, Step] = {
-        "large dispatch": shader_step(nbytes, device.limits),
-        "small dispatch": shader_step(0, device.limits),
-        "one copy": copies(SMALL_NBYTES, 1),
-        "many copies": copies(SMALL_NBYTES, MANY_COPIES),
+        "large dispatch": rows_dispatch(nbytes, device.limits),
+        "small dispatch": rows_dispatch(0, device.limits),
+        "one copy": buffer_copies(SMALL_NBYTES, 1),
+        "many copies": buffer_copies(SMALL_NBYTES, MANY_COPIES),
+        "large copy": buffer_copies(nbytes, 1),
     }
-    if "copy_bytes_per_s" in names:
-        steps["large copy"] = copies(nbytes, 1)
     nowhere = Layout.packed((0,))
     plans = {name: Plan(0, 1, 1, nowhere, nowhere, (step,)) for name, step in steps.items()}
     places = [Place(device.create_buffer(max(nbytes, MANY_COPIES * SMALL_NBYTES))) for _ in range(2)]
     report(0, "compilation")
     seconds(device, plans["large dispatch"], places)
-    best, begun = defaultdict[str, float](lambda: inf), perf_counter()
+    best, begun = dict.fromkeys(plans, inf), perf_counter()
     for number in range(rounds):
-        spent_s = perf_counter() - begun
         if number:
+            spent_s = perf_counter() - begun
             if spent_s * (number + 1) / number + pause_s > most_s:
-                if number < LEAST_ROUNDS:
-                    return {}
-                break
+                return best if number >= LEAST_ROUNDS else {}
             sleep(pause_s)
         for name, plan in plans.items():
             report(number / rounds, name)
             best[name] = min(best[name], seconds(device, plan, places))
     report(1, "")
+    return best
+
+
+def constants(best: Mapping[str, float], nbytes: int) -> dict[str, float]:
+    """Return all constants by the best seconds of copies of up to `nbytes`."""
     copy_s = difference(best["many copies"], best["one copy"]) / (MANY_COPIES - 1)
     submission_s = difference(best["one copy"], copy_s)
-    values = {
+    large_copy_s = difference(best["large copy"], best["one copy"])
+    large_dispatch_s = difference(best["large dispatch"], best["small dispatch"])
+    return {
         "submission_s": submission_s,
         "dispatch_s": difference(best["small dispatch"], submission_s),
         "copy_s": copy_s,
-        "copy_bytes_per_s": (nbytes - SMALL_NBYTES) / difference(best["large copy"], best["one copy"]),
-        "shader_bytes_per_s": (nbytes - ROW_NBYTES)
-        / difference(best["large dispatch"], best["small dispatch"]),
+        "copy_bytes_per_s": (nbytes - SMALL_NBYTES) / large_copy_s,
+        "shader_bytes_per_s": (nbytes - ROW_NBYTES) / large_dispatch_s,
     }
-    return {name: values[name] for name in names}
 
 
 def difference(longer_s: float, shorter_s: float) -> float:
@@ -112,17 +188,11 @@ def difference(longer_s: float, shorter_s: float) -> float:
 
 def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
     """Record and submit a plan, wait for it, and return the seconds that this took."""
-    commands = device.pipelines.prepare(plan)
+    device.pipelines.prepare(plan)
     start = perf_counter()
     recorder = Recorder(device, device.create_encoder())
-    recorder.add(plan, commands, places)
+    recorder.add(plan, places)
     recorder.end()
     device.submit(recorder.encoder)
     device.synchronize()
     return perf_counter() - start
-
-
-def copies(nbytes: int, count: int) -> BufferCopies:
-    """Return buffer copies of adjacent pieces of `nbytes` each."""
-    pieces = Layout.of((count,), (nbytes,))
-    return BufferCopies(pieces, pieces, nbytes)

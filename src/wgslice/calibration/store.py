@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import sys
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
-from math import isfinite
+from math import inf
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from wgslice.calibration.constants import COMPARED, CONSTANTS
-from wgslice.calibration.processor import processor
+from wgslice.calibration.measure import COMPARED, CONSTANTS
 from wgslice.gpu.adapter import Adapter
 from wgslice.version import VERSION
 from wgslice.whole_files import written_whole
 
-__all__ = ["Machine", "NoFolderError", "Record", "find", "find_compared", "folder", "forget", "keep", "say"]
+__all__ = ["Machine", "Record", "find", "folder", "forget", "keep", "processor", "say"]
 
 VARIABLE = "WGSLICE_PROFILE"  # names a file to read instead of the cache folder's, or is SHIPPED
 SHIPPED = "shipped"
@@ -29,14 +31,6 @@ FORMAT = "wgslice constants 1"
 MOST_CHARACTERS = 80  # of a file's name, before the hash
 
 said: set[Path] = set()  # files whose defect was printed in this process
-
-
-class NoFolderError(RuntimeError):
-    """There is no cache folder: no package that finds it, or no home."""
-
-
-class RecordError(ValueError):
-    """A file is no record of this machine; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +62,38 @@ class Machine:
         return f"{self.file_stem}{'-compared' * compared}.json"
 
 
+@cache
+def processor() -> str:
+    """The processor's name, or as much of it as the system tells."""
+    name = ""
+    with suppress(OSError):  # such as of a file that may not be read
+        if sys.platform == "win32":
+            import winreg
+
+            path = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+                name = str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
+        elif sys.platform == "darwin":
+            import subprocess  # takes longer to import than all else here
+
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            name = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        else:
+            name = name_in(Path("/proc/cpuinfo"))
+    return name.strip() or platform.processor() or platform.machine()
+
+
+def name_in(information: Path) -> str:
+    """The first processor of /proc/cpuinfo: its name, or on ARM the numbers that stand for one."""
+    with information.open(encoding="utf-8", errors="replace") as file:
+        first, _, _ = file.read(2**12).partition("\n\n")  # of many cores each costs the system time to write
+    fields = dict(re.findall(r"^(.*?)[ \t]*:[ \t]*(.*)$", first, re.MULTILINE))
+    numbers = [
+        f"{name} {fields[f'CPU {name}']}" for name in ("implementer", "part") if f"CPU {name}" in fields
+    ]
+    return fields.get("model name") or ", ".join([platform.machine(), *numbers] if numbers else [])
+
+
 @dataclass(frozen=True)
 class Record:
     """Constants, the machine they were measured on, when, and how long that took."""
@@ -76,6 +102,7 @@ class Record:
     constants: dict[str, float]  # by the names of CONSTANTS, or of COMPARED
     date: datetime
     seconds: float
+    path: Path | None = field(default=None, compare=False)  # the file that keeps it
 
     def as_json(self) -> dict[str, Any]:
         """Return what `read_record` takes back as text; units are in the names."""
@@ -90,91 +117,66 @@ class Record:
 
 
 def read_record(text: bytes, machine: Machine) -> Record:
-    """Parse a file's bytes; raises RecordError unless they are a record of this machine and version."""
+    """Parse a file's bytes; raises ValueError unless they are a record of this machine and version."""
     try:
         content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"it is no JSON: {error}" if text.strip() else "it is empty") from None
-    if not isinstance(content, dict):
-        raise RecordError("it holds no JSON object")
-    for name, wanted in (("format", FORMAT), ("wgslice", VERSION)):
-        if content.get(name) != wanted:
-            found = shortened(content.get(name))
-            raise RecordError(f"it is from another version: its {name} is {found}, not {wanted!r}")
-    try:
-        measured = Machine(**content["machine"])
-        date, seconds = datetime.fromisoformat(content["date"]), float(content["measured_in_s"])
+        found = content | content.get("machine", {})
+        for name, wanted in {"format": FORMAT, "wgslice": VERSION, **asdict(machine)}.items():
+            if found.get(name) != wanted:
+                raise ValueError(f"its {name} is {shortened(found.get(name))}, not {wanted!r}")
         constants = {name: float(value) for name, value in content["constants"].items()}
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise RecordError(f"a field is missing or of another type: {shortened(str(error))}") from None
-    record = Record(measured, constants, date, seconds)
-    check_record(record, machine)
-    return record
-
-
-def check_record(record: Record, machine: Machine) -> None:
-    """Raise RecordError unless a record is of this machine, and its constants are possible."""
-    for name, here in vars(machine).items():
-        there = getattr(record.machine, name)
-        if there != here:
-            raise RecordError(f"it was measured with {name} {shortened(there)}, and this is {here!r}")
-    constants = record.constants
-    if set(constants) not in (set(CONSTANTS), set(COMPARED)):
-        raise RecordError(f"its constants are {shortened(sorted(constants))}, not {', '.join(CONSTANTS)}")
-    for name, value in constants.items():
-        if not (isfinite(value) and value > 0):
-            raise RecordError(f"constants.{name} = {value} is not positive and finite")
+        if constants.keys() not in (CONSTANTS.keys(), set(COMPARED)):
+            raise ValueError(f"its constants are {', '.join(constants)}, not {', '.join(CONSTANTS)}")
+        for name, value in constants.items():
+            if not 0 < value < inf:
+                raise ValueError(f"constants.{name} = {value} is not positive and finite")
+        date, seconds = datetime.fromisoformat(content["date"]), float(content["measured_in_s"])
+        return Record(machine, constants, date, seconds)
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
+        raise ValueError(f"a field is missing or of another type: {shortened(str(error))}") from None
 
 
 def folder() -> Path:
-    """Return the folder of all records, in the user's cache folder as the platform has it."""
+    """Return the folder of all records, in the user's cache folder; raises OSError where there is none."""
     try:
         import platformdirs
     except ImportError:
-        raise NoFolderError(
+        raise OSError(
             "to keep measured constants needs the package platformdirs, of the extra `tune` of wgslice: "
             "pip install platformdirs"
         ) from None
     try:
         return platformdirs.user_cache_path("wgslice", appauthor=False) / "costs"
     except RuntimeError as error:  # neither a home nor a variable that names one
-        raise NoFolderError(f"there is no cache folder to keep constants in: {error}") from None
+        raise OSError(f"there is no cache folder to keep constants in: {error}") from None
 
 
-def find(machine: Machine) -> tuple[Record, Path] | None:
-    """Return what `tune` measured on this machine; prints once per process why a file is not used."""
+def find(machine: Machine, *, compared: bool = False) -> Record | None:
+    """Return what `tune` measured on this machine, or else a comparison.
+
+    Prints once per process why a file of `tune` is not used; a comparison is made anew without a message.
+    """
     named = os.environ.get(VARIABLE)
     if named == SHIPPED:
         return None
-    if named:
-        path, remedy = Path(named), f"correct or unset {VARIABLE}"
-    else:
-        remedy = "`wgslice tune` measures again, `wgslice tune --forget` removes the file"
-        try:
-            path = folder() / machine.file_name(compared=False)
-            if not path.exists():
-                return None
-        except (NoFolderError, OSError):  # a folder that this user may not read holds nothing of theirs
-            return None
     try:
-        return read_record(path.read_bytes(), machine), path
+        path = Path(named) if named else folder() / machine.file_name(compared=compared)
+        if not named and not path.exists():
+            return None
+    except OSError:  # a folder that this user may not read holds nothing of theirs
+        return None
+    try:
+        return replace(read_record(path.read_bytes(), machine), path=path)
     except OSError as error:
         reason = f"it cannot be read: {error.strerror}"
-    except RecordError as error:
-        reason = str(error)
-    if path not in said:
+    except ValueError as error:
+        reason = f"it is no record of this machine and version: {error}"
+    if not compared and path not in said:
         said.add(path)
+        measuring = "`wgslice tune` measures again, `wgslice tune --forget` removes the file"
+        remedy = f"correct or unset {VARIABLE}" if named else measuring
         say(f"{path} is ignored, shipped figures are used: {reason}; {remedy}")
     return None
-
-
-def find_compared(machine: Machine) -> tuple[Record, Path] | None:
-    """Return the comparison made on this machine; None, without a message, where a new one is due."""
-    try:
-        path = folder() / machine.file_name(compared=True)
-        return read_record(path.read_bytes(), machine), path
-    except (NoFolderError, OSError, RecordError):
-        return None
 
 
 def say(message: str) -> None:
@@ -183,8 +185,8 @@ def say(message: str) -> None:
 
 
 def keep(record: Record) -> Path:
-    """Write a record where devices look for it, atomically; raises NoFolderError or OSError."""
-    path = folder() / record.machine.file_name(compared=set(record.constants) == set(COMPARED))
+    """Write a record where devices look for it, atomically; raises OSError where it cannot."""
+    path = folder() / record.machine.file_name(compared=record.constants.keys() == set(COMPARED))
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as part:
         part.write_text(json.dumps(record.as_json(), indent=1) + "\n", "utf-8")

@@ -1,22 +1,92 @@
-"""`tune`: measure the constants of a device, keep them, and plan by them."""
+"""`tune`, and the cost model that a new device gets: tuned, compared with its machine, or shipped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from wgslice.calibration.calibrate import calibrated_profile, recorded
-from wgslice.calibration.constants import CONSTANTS, constants_of
-from wgslice.calibration.measure import measure_constants
-from wgslice.calibration.store import NoFolderError, Record, keep, say
-from wgslice.errors import named
+from wgslice.calibration.measure import (
+    CONSTANTS,
+    compare_constants,
+    constants_of,
+    measure_constants,
+    with_constants,
+)
+from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
+from wgslice.errors import OutOfDeviceMemory, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
 from wgslice.plans.costs import Costs
+from wgslice.plans.profiles import Profile
 
-__all__ = ["Tuning", "described", "tune"]
+__all__ = ["Tuning", "calibrate", "calibrated_profile", "described", "kept_record", "recorded", "tune"]
+
+compared: dict[Machine, Record] = {}  # comparisons of this process, kept in a file or not
+
+
+def calibrate(device: Device) -> None:
+    """Set the cost model of a new device; compares two constants once per machine on a software adapter.
+
+    With WGSLICE_PROFILE set nothing is measured: the shipped cost model is used, or the named file.
+    """
+    record = kept_record(device.adapter) or new_comparison(device)
+    if record is not None:
+        plan_by(device, record)
+
+
+def new_comparison(device: Device) -> Record | None:
+    """Compare two constants, and keep them; None where none are compared, or where it says nothing."""
+    if not is_compared(device.adapter):
+        return None
+    try:
+        record = recorded(device.adapter, lambda: compare_constants(device))
+    except OutOfDeviceMemory:
+        return None
+    if not record.constants:
+        return None
+    compared[record.machine] = record
+    with suppress(OSError):
+        keep(record)
+    return record
+
+
+def is_compared(adapter: Adapter) -> bool:
+    """Whether constants of an adapter are compared with the shipped ones, unless `tune` measured them."""
+    return adapter.software and not os.environ.get(VARIABLE)
+
+
+def kept_record(adapter: Adapter) -> Record | None:
+    """Return what was measured of an adapter on this machine: all constants, or else a comparison."""
+    machine = Machine.of(adapter)
+    found = find(machine)
+    if found is None and is_compared(adapter):
+        found = find(machine, compared=True) or compared.get(machine)
+    return found
+
+
+def recorded(adapter: Adapter, measure: Callable[[], Mapping[str, float]]) -> Record:
+    """Measure constants, and note when and on what."""
+    date, begun = datetime.now(UTC).replace(microsecond=0), perf_counter()
+    constants = dict(measure())
+    return Record(Machine.of(adapter), constants, date, round(perf_counter() - begun, 3))
+
+
+def calibrated_profile(adapter: Adapter, record: Record | None) -> Profile:
+    """Return the profile that devices of an adapter get by a record."""
+    profile = shipped_profile(adapter)
+    return with_constants(profile, record.constants, f"{record.date:%Y-%m-%d}") if record else profile
+
+
+def plan_by(device: Device, record: Record) -> None:
+    """Let a device's plans be made by a record."""
+    profile = calibrated_profile(device.adapter, record)
+    device.update_limits(lambda limits: replace(limits, profile=profile))
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +105,11 @@ class Tuning:
 
     device: Device
     record: Record
-    path: Path | None
+
+    @property
+    def path(self) -> Path | None:
+        """The file that keeps the record."""
+        return self.record.path
 
     @property
     def costs(self) -> Costs:
@@ -49,11 +123,10 @@ class Tuning:
 
     def as_json(self) -> dict[str, Any]:
         """Return what `json.dumps` takes: the file's content, and where that is."""
-        path = self.path and str(self.path)
-        return {"path": path, "origin": self.costs.origin, **self.record.as_json()}
+        return {"path": self.path and str(self.path), "origin": self.costs.origin, **self.record.as_json()}
 
     def __str__(self) -> str:
-        return described(self.device.adapter, self.record, self.path)
+        return described(self.device.adapter, self.record)
 
     def __repr__(self) -> str:
         return f"Tuning({self.device}, {len(self.record.constants)} constants, {self.seconds:.1f} s)"
@@ -99,21 +172,15 @@ def tune(
         device = checked_device(device)
     report = progress or (lambda _, __: None)
     record = recorded(device.adapter, lambda: measure_constants(device, report))
-    profile = calibrated_profile(device.adapter, record)
-    device.update_limits(lambda limits: replace(limits, profile=profile))
-    return Tuning(device, record, kept_path(record))
-
-
-def kept_path(record: Record) -> Path | None:
-    """Keep a record; returns None where that is impossible, and prints why on stderr."""
+    plan_by(device, record)
     try:
-        return keep(record)
-    except (NoFolderError, OSError) as error:
+        record = replace(record, path=keep(record))
+    except OSError as error:
         say(f"the constants that were measured are not kept: {error}")
-        return None
+    return Tuning(device, record)
 
 
-def described(adapter: Adapter, record: Record, path: Path | None) -> str:
+def described(adapter: Adapter, record: Record) -> str:
     """Return a record as a table: the machine, the file, and each constant beside the shipped one."""
     machine, shipped = record.machine, constants_of(shipped_profile(adapter))
     lines = [
@@ -121,7 +188,7 @@ def described(adapter: Adapter, record: Record, path: Path | None) -> str:
         f"driver     {machine.driver}",
         f"processor  {machine.processor}, {machine.cores} cores",
         f"measured   {record.date:%Y-%m-%d}, in {record.seconds:.1f} s",
-        f"kept in    {path or 'no file'}",
+        f"kept in    {record.path or 'no file'}",
         f"plans by   {calibrated_profile(adapter, record).costs.origin}",
         "",
         f"{'':<24} {'measured':>10} {'shipped':>10}",

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import wgslice as wg
-from wgslice.calibration.calibrate import calibrated_profile, kept_record
-from wgslice.calibration.constants import constants_of
+from wgslice.calibration.measure import constants_of
 from wgslice.calibration.store import VARIABLE, Machine, folder, forget, say
-from wgslice.calibration.tune import described
+from wgslice.calibration.tune import calibrated_profile, described, kept_record
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
@@ -145,15 +144,15 @@ def tune(arguments: Namespace) -> int:
 def show_constants(arguments: Namespace) -> int:
     """`wgslice tune --show`: print what was measured, or what is shipped."""
     adapter = chosen(arguments.adapter)
-    record, path = kept_record(adapter) or (None, None)
+    record = kept_record(adapter)
     profile = calibrated_profile(adapter, record)
     origin = profile.costs.origin
     if record is None:
         content: dict[str, Any] = {"path": None, "origin": origin, "constants": constants_of(profile)}
         text = f"{adapter}: {origin}; `wgslice tune` measures it"
     else:
-        content = {"path": path and str(path), "origin": origin, **record.as_json()}
-        text = described(adapter, record, path)
+        content = {"path": record.path and str(record.path), "origin": origin, **record.as_json()}
+        text = described(adapter, record)
     print(json.dumps(content, indent=1) if arguments.json else text)
     return 0
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any, NamedTuple
 
-from wgslice.doctor.machine import system, versions
+import numpy as np
+
+from wgslice.calibration.store import processor
 from wgslice.doctor.quirks import Quirk, quirks_of
 from wgslice.doctor.selftest import SelfTest, selftest
-from wgslice.doctor.speeds import Speed, speeds_of
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.native import native_version
+from wgslice.operators.explain import explain
+from wgslice.tensors.creation import empty
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.transfer import copyto
+from wgslice.tensors.views import permute
+from wgslice.version import VERSION
 
 __all__ = ["Report", "examine"]
 
@@ -28,6 +40,30 @@ LIMITS = (
 )
 
 TESTED_SHARE = 0.95  # of the time of a report; the rest is for speeds
+
+# Copies of 16 MiB and a little less, by name: of what, and which part of it.
+COPIES: dict[str, tuple[tuple[int, ...], str, Callable[[Tensor], Tensor]]] = {
+    "buffer copy": ((2048, 2048), "float32", lambda x: x),
+    "aligned rows": ((4096, 1040), "float32", lambda x: x[:, 8:1032]),
+    "unaligned rows": ((4096, 4113), "uint8", lambda x: x[:, 3:4099]),
+    "permuted": ((2048, 2048), "float32", lambda x: permute(x, (1, 0))),
+    "pixels, RGB to BGR": ((2048, 2730, 3), "uint8", lambda x: x[..., ::-1]),
+}
+REPEATS = 5
+
+
+class Speed(NamedTuple):
+    """How fast one copy is."""
+
+    name: str
+    plan: str  # in a line
+    nbytes: int  # that are written
+    seconds: float  # of the quickest, with the wait
+
+    @property
+    def gigabytes_per_s(self) -> float:
+        """What is written a second."""
+        return self.nbytes / self.seconds / 1e9
 
 
 @dataclass(frozen=True)
@@ -105,8 +141,14 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
     tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
     given = device.wgpu_device
     return Report(
-        versions=versions(),
-        system=system(),
+        versions={
+            "wgslice": VERSION,
+            "wgpu": version("wgpu"),
+            "wgpu-native": native_version(),
+            "numpy": version("numpy"),
+            "python": platform.python_version(),
+        },
+        system={"platform": platform.platform(), "processor": processor(), "cores": os.cpu_count() or 1},
         adapter=device.adapter,
         limits={name: given.limits[name] for name in LIMITS},
         features=sorted(given.adapter.features),
@@ -115,5 +157,20 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
         notes=[str(warning.message) for warning in caught],
         tested=tested,
         quirks=quirks_of(device.adapter),
-        speeds=speeds_of(device),
+        speeds=tuple(speed_of(device, name) for name in COPIES),
     )
+
+
+def speed_of(device: Device, name: str) -> Speed:
+    """The best of a few, after one that compiles and touches the memory."""
+    shape, dtype, part_of = COPIES[name]
+    part = part_of(empty(shape, dtype, device=device))
+    target = empty(part.shape, np.dtype(dtype), device=device)
+    seconds = []
+    for _ in range(1 + REPEATS):
+        device.synchronize()
+        start = perf_counter()
+        copyto(target, part)
+        device.synchronize()
+        seconds.append(perf_counter() - start)
+    return Speed(name, explain(part).summary, target.nbytes, min(seconds[1:]))

@@ -10,12 +10,11 @@ from queue import SimpleQueue
 from time import perf_counter
 
 from wgslice.doctor.copies import copy_trials
-from wgslice.doctor.inserting import insert_trials
-from wgslice.doctor.pipelines import with_few_pipelines
-from wgslice.doctor.trials import Trial, run_trials
+from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import named
 from wgslice.gpu.adapter import Adapter
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
@@ -105,7 +104,7 @@ def selftest(
 
     Each is tried at both sides of every condition under which it is taken, byte by byte and beside what it
     writes. One that fails is written down in `device.limits`: plans that are made from then on take another
-    kernel, and say so. Operators that were compiled before keep their plans; compile them again.
+    kernel, and say so. Operators that were compiled before plan anew when they are called next.
 
     Parameters
     ----------
@@ -139,6 +138,7 @@ def selftest(
     """
     with named("selftest"):
         device = checked_device(device)
+        refuse_in_capture("kernels are tried")
     start = perf_counter()
     limits = replace(device.limits, distrusted=frozenset())
     tests = tuple(run(device, limits, progress or (lambda _, __: None)))
@@ -155,8 +155,8 @@ def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) 
         devices.put(each)
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
         tests = {
-            kernel: threads.submit(outcome_on_one, devices, with_few_pipelines(trials, most))
-            for all_trials in (window_trials(limits), insert_trials(limits), copy_trials(limits))
+            kernel: threads.submit(outcome, devices, with_few_pipelines(trials, most))
+            for all_trials in (window_trials(limits), copy_trials(limits))
             for kernel, trials in by_kernel(all_trials, limits).items()
         }
         names = {test: kernel.value for kernel, test in tests.items()}
@@ -175,15 +175,6 @@ def devices_for(device: Device) -> list[Device]:
     return [device, Device.request(adapter)] if adapter.software and adapter.backend == "Vulkan" else [device]
 
 
-def outcome_on_one(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
-    """What becomes of a kernel on a device that nobody else tries one on."""
-    device = devices.get()
-    try:
-        return outcome(device, trials)
-    finally:
-        devices.put(device)
-
-
 def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:
     """Those trials that a device holds."""
     found: defaultdict[Kernel, list[Trial]] = defaultdict(list)
@@ -193,12 +184,15 @@ def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[
     return found
 
 
-def outcome(device: Device, trials: list[Trial]) -> KernelTest:
-    """What becomes of a kernel."""
+def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
+    """What becomes of a kernel on a device that nobody else tries one on."""
     name, count = trials[0].kernel.value, len(trials)
+    device = devices.get()
     try:
         wrong = [verdict for verdict in run_trials(device, trials) if verdict]
     except refusals() as error:
         reason = " ".join(str(error).split())
         return KernelTest(name, count, count, f"it does not compile: {reason}")
+    finally:
+        devices.put(device)
     return KernelTest(name, count, len(wrong), wrong[0] if wrong else "")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -19,10 +20,12 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Memory, OnGrid
+from wgslice.shaders.uniforms import override_constants
 
-__all__ = ["Bytes", "Trial", "run_trials", "side_nbytes", "view_of"]
+__all__ = ["Bytes", "Trial", "in_whole_blocks", "run_trials", "side_nbytes", "view_of", "with_few_pipelines"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
+Constants: TypeAlias = tuple[tuple[str, int], ...]
 
 GUARD_NBYTES = 64  # behind what a trial reads and writes; bound, so that a kernel can go wrong there
 SEED = 1
@@ -36,9 +39,7 @@ class Trial:
     strides: str  # of source and target, for whoever looks for what went wrong
     source_nbytes: int
     target_nbytes: int
-    expected: Callable[
-        [Bytes, Bytes], Bytes
-    ]  # all bytes of the target afterwards, of source and target before
+    expected: Callable[[Bytes, Bytes], Bytes]  # the target afterwards, by source and target before
     table: Bytes | None = None  # offsets of windows that the GPU has
 
     @property
@@ -53,12 +54,40 @@ class Trial:
         """What is tried."""
         return self.step.kernel
 
+    @property
+    def constants(self) -> Constants:
+        """What the kernel is compiled with."""
+        return tuple(override_constants(self.step).items())
+
     def fits(self, limits: Limits) -> bool:
         """Whether a device's bindings and grids hold it; plans cut what they do not hold."""
         steps = [step for step in self.plan.steps if isinstance(step, OnGrid)]
         bound = max(max(step.source_binding.nbytes, step.target_binding.nbytes) for step in steps)
         groups = max(max(step.share.workgroups) for step in steps)
         return bound <= limits.binding_nbytes and groups <= limits.workgroups
+
+
+def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
+    """The trials of a kernel that so many of its pipelines take: those in which most pairs of constants meet.
+
+    Faults hide in one constant, or in how two go together, much more often than in three. Each value of each
+    constant is tried, even if that takes more pipelines.
+    """
+    found: defaultdict[Constants, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        found[trial.constants].append(trial)
+    unseen = [{met for constants in found for met in combinations(constants, count)} for count in (1, 2)]
+    taken: list[Constants] = []
+
+    def gain(constants: Constants) -> list[int]:
+        met = [len(missing.intersection(combinations(constants, n))) for n, missing in enumerate(unseen, 1)]
+        return [*met, len(found[constants])]
+
+    while unseen[0] or (unseen[1] and len(taken) < most):
+        taken.append(max(found, key=gain))
+        for count, missing in enumerate(unseen, 1):
+            missing.difference_update(combinations(taken[-1], count))
+    return [trial for constants in taken for trial in found[constants]]
 
 
 def side_nbytes(layout: Layout, width_nbytes: int) -> int:
@@ -70,6 +99,15 @@ def view_of(content: Bytes, layout: Layout, width_nbytes: int) -> NDArray[np.voi
     """NumPy's view of a layout of elements that are nothing but bits."""
     strides = [stride * width_nbytes for stride in layout.strides]
     return np.ndarray(layout.sizes, f"V{width_nbytes}", content.data, layout.offset * width_nbytes, strides)
+
+
+def in_whole_blocks(rows: Iterable[tuple[int, int]], nbytes: int) -> NDArray[np.bool_]:
+    """Which bytes lie in blocks that are all a row's; rows begin with one byte and stop before another."""
+    whole = np.zeros(nbytes, np.bool_)
+    for start, stop in rows:
+        first = -(-start // WIDEST_NBYTES) * WIDEST_NBYTES
+        whole[first : stop // WIDEST_NBYTES * WIDEST_NBYTES] = True
+    return whole
 
 
 def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
@@ -91,8 +129,7 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
     encoder = device.create_encoder()
     recorder = Recorder(device, encoder)
     for trial, *places in zip(trials, sources, targets, tables, strict=False):
-        commands = device.pipelines.prepare(trial.plan)
-        recorder.add(trial.plan, commands, [*map(Place, buffers, places)])
+        recorder.add(trial.plan, [*map(Place, buffers, places)])
     recorder.end()
     for buffer, content in zip(buffers, (source, before, table), strict=True):
         upload(device, buffer, content)  # waits for the trials before

@@ -1,28 +1,31 @@
-"""Trials of the kernels of many windows: each case by every kernel that takes it."""
+"""Trials of the kernels of many windows, extracted and inserted: each case by every kernel that takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
+from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, view_of
 from wgslice.layout import Layout
-from wgslice.plans.extract import plan_extract_windows
-from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.overlaps import insertion_of
+from wgslice.plans.plan import Plan, Step
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.windows import WindowDispatch, Windows
+from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
+from wgslice.plans.windows import WindowDispatch
 
-__all__ = ["WindowsCase", "window_trials", "windows_cases"]
+__all__ = ["window_trials"]
 
-COUNT = 9  # windows of a case
-HEIGHT, ROOM = 5, 9  # rows of the input, and pixels that it is longer than a window
-ROWS = 3  # of a window
+COUNT, ROWS = 9, 3  # windows of a case, and rows of a window
+HEIGHT, ROOM = 5, 9  # rows of a picture to extract from, and pixels that a picture is longer than a window
+OUTSIDE = 4  # pixels that some windows lie outside of their picture
 FILL = 7  # each byte of what lies outside
 
 # Bytes an element, elements a pixel, and bytes a row: of a block or none, of a few and of more. Each number
@@ -32,108 +35,150 @@ ROWS_OF_PIXELS = (
     *((4, 1, 16), (4, 1, 64), (8, 1, 64), (16, 1, 16), (16, 1, 96)),
 )
 
+KERNELS_APART = [
+    Kernel.INSERT_ROWS.value,
+    Kernel.INSERT_WORDS.value,
+]  # which write blocks of rows, and the rest
+KERNELS_TOGETHER = [Kernel.CLAIM_WINDOWS.value, Kernel.INSERT_WINDOWS.value]
+
 
 @dataclass(frozen=True)
 class WindowsCase:
-    """Windows of a picture: rows of `size` pixels, some mirrored and some leaving it, where that is said."""
+    """Windows of a picture, in rows of `size` pixels; those that are inserted lie below each other."""
 
+    inserts: bool  # whether the windows are put into the picture, or read from it
     width: int  # bytes an element
     channels: int
     size: int  # pixels a row
-    mirrored: bool = False
-    leaves: int = 0  # pixels by which windows may lie outside
+    mirrored: bool = False  # whether some windows go backwards
+    outside: int = 0  # pixels by which windows may leave the picture
     skip: int = 0  # elements before input and output
-    step: int = 1  # pixels from one of a row to the next
-    apart: int = 1  # elements from one of the output to the next
+    step: int = 1  # pixels of the picture from one of a row to the next
+    apart: int = 1  # elements of windows from one to the next
     offset_dtype: str | None = None  # of offsets that the GPU has
     from_end: bool = False  # whether every other window has indices as offsets, counted from the end
+    overlap: bool = False  # whether windows that are inserted overlap
 
     @property
-    def extents(self) -> tuple[int, int, int]:
-        """Of a window, in the input's indices."""
-        return ROWS, (self.size - 1) * self.step + 1, self.channels
-
-    @property
-    def input(self) -> Layout:
+    def picture(self) -> Layout:
         """Where the picture lies."""
-        return Layout.packed((HEIGHT, self.extents[1] + ROOM, self.channels), self.skip)
+        height = COUNT * ROWS - 2 * bool(self.outside) if self.inserts else HEIGHT
+        return Layout.packed((height, (self.size - 1) * self.step + 1 + ROOM, self.channels), self.skip)
 
     @property
-    def output(self) -> Layout:
+    def batch(self) -> Layout:
         """Where the windows lie."""
         packed = Layout.packed((COUNT, ROWS, self.size, self.channels))
         return Layout.of(packed.sizes, [stride * self.apart for stride in packed.strides], self.skip)
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Of each window."""
-        generator = np.random.default_rng(self.size)
-        highest = [HEIGHT - ROWS + self.leaves, ROOM + self.leaves]
-        places = generator.integers(-self.leaves, highest, (COUNT, 2), endpoint=True)
+        """Of each window; where one that is inserted leaves the picture all do: one dispatch takes them."""
+        generator, number = np.random.default_rng(self.size), np.arange(COUNT)
+        highest = [HEIGHT - ROWS + self.outside, ROOM + self.outside]
+        places = generator.integers(-self.outside, highest, (COUNT, 2), endpoint=True)
+        if self.inserts:
+            places[:, 0] = number * (1 if self.overlap else ROWS) - bool(self.outside)
+            if self.outside or self.overlap:
+                places[:, 1] = number % 2 * (ROOM + 2 * self.outside if self.outside else 1) - self.outside
         return np.pad(places, ((0, 0), (0, 1)))
 
-    @cached_property
-    def windows(self) -> Windows:
-        """As planners take them; bits 0 and 1 of its number say in which directions a window goes."""
-        flips = np.arange(COUNT, dtype=np.uint32) % 4 if self.mirrored else np.zeros(COUNT, np.uint32)
-        dtype = np.dtype(self.offset_dtype or "int32")
-        known = None if self.offset_dtype else self.offsets.astype(np.int32)
-        fill = bytes([FILL]) * WIDEST_NBYTES if self.leaves else None
-        steps = 1, self.step, 1
-        signed = dtype.kind == "i"
-        return Windows(self.extents, steps, flips, known, dtype.itemsize, signed, fill, indices=self.from_end)
+    @property
+    def strides(self) -> NDArray[np.int64]:
+        """Of each window; bits 0 and 1 of its number say in which directions it goes."""
+        number = np.arange(COUNT) * self.mirrored
+        down, along = 1 - 2 * (number & 1), 1 - (number & 2)
+        return np.stack([down, along * self.step, np.ones(COUNT, np.int64)], axis=1)
 
-    def expected(self, read: Bytes, before: Bytes) -> Bytes:
-        """The target afterwards, pixel by pixel in NumPy's words."""
-        picture = view_of(read, self.input, self.width)
-        height, breadth, _ = picture.shape
-        after = before.copy()
-        written = view_of(after, self.output, self.width)
-        fill = np.frombuffer(bytes([FILL]) * self.width, written.dtype)[0]
-        for number, flip in enumerate(self.windows.flips.tolist()):
-            y, x, _ = self.offsets[number].tolist()
-            rows, columns = np.arange(y, y + ROWS), np.arange(x, x + self.extents[1])
-            rows, columns = rows[:: -1 if flip & 1 else 1], columns[:: -self.step if flip & 2 else self.step]
-            for target, row in zip(written[number], rows.tolist(), strict=True):
-                inside = (columns >= 0) & (columns < breadth) & (0 <= row < height)
-                target[~inside] = fill
-                target[inside] = picture[row % height, columns[inside]]
-        return after
+    def indices(self, axis: int, size: int) -> NDArray[np.int64]:
+        """The picture's indices in a dimension, for each window and each index of it."""
+        stride = self.strides[:, axis, None]
+        ahead = np.abs(stride) * np.arange(size)
+        return self.offsets[:, axis, None] + np.where(stride > 0, ahead, ahead[:, ::-1])
+
+    def expected(self, part: str, read: Bytes, before: Bytes) -> Bytes:
+        """The target afterwards as NumPy indexes: all of it, the blocks that are all a row's, or the rest."""
+        after, (height, breadth, _) = before.copy(), self.picture.sizes
+        y, x = np.broadcast_arrays(self.indices(0, ROWS)[:, :, None], self.indices(1, self.size)[:, None])
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < breadth)
+        picture = view_of(after if self.inserts else read, self.picture, self.width)
+        windows = view_of(read if self.inserts else after, self.batch, self.width)
+        if self.inserts:
+            picture[y[inside], x[inside]] = windows[inside]
+        else:
+            windows[inside] = picture[y[inside], x[inside]]
+            windows[~inside] = np.void(bytes([FILL]) * self.width)
+        if part == "all":
+            return after
+        first = (self.picture.offset + (y * breadth + x) * self.channels) * self.width
+        rows = zip(first.reshape(-1, self.size), inside.reshape(-1, self.size), strict=True)
+        pixel_nbytes = self.channels * self.width
+        written = [row[kept] for row, kept in rows if kept.any()]
+        whole = in_whole_blocks([(row.min(), row.max() + pixel_nbytes) for row in written], after.size)
+        return np.where(whole == (part == "blocks"), after, before)
+
+    def plan(self, limits: Limits, table: Table | None) -> Plan:
+        """A plan, which has all choices."""
+        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
+        sizes = self.picture.sizes
+        if self.inserts:
+            windows = inserted_windows(self.offsets, self.batch.sizes, sizes, self.strides, "drop")
+            insertion = insertion_of(windows, sizes, "last")
+            return insert_windows_planner(insertion)(self.batch, self.picture, self.width, terms)
+        extents = ROWS, sizes[1] - ROOM, self.channels
+        fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
+        offsets: NDArray[np.int64] | OnGpu = self.offsets
+        if table is not None:
+            offsets = OnGpu(self.offsets.shape, np.dtype(self.offset_dtype))
+        windows = extracted_windows(offsets, sizes, extents, self.strides, fill)
+        windows = replace(windows, indices=self.from_end)
+        return extract_windows_planner(windows)(self.picture, self.batch, self.width, terms)
 
     def trials(self, limits: Limits) -> Iterator[Trial]:
         """One for each kernel that takes these windows."""
-        source, target = self.input, self.output
-        dtype = self.offset_dtype
-        table = Table(Layout.packed(self.offsets.shape), np.dtype(dtype).itemsize) if dtype else None
-        given = self.offsets.copy()
-        given[1::2] -= np.array(source.sizes) * self.from_end
-        content = np.ascontiguousarray(given, dtype).view(np.uint8).ravel() if dtype else None
-        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
-        plan = plan_extract_windows(self.windows, source, target, self.width, terms)
-        nbytes = side_nbytes(source, self.width), side_nbytes(target, self.width)
+        table, content = None, None
+        if self.offset_dtype is not None:
+            given = self.offsets.copy()
+            given[1::2] -= np.array(self.picture.sizes) * self.from_end
+            content = np.ascontiguousarray(given, self.offset_dtype).view(np.uint8).ravel()
+            table = Table(Layout.packed(given.shape), np.dtype(self.offset_dtype).itemsize)
+        plan = self.plan(limits, table)
+        nbytes = side_nbytes(plan.source, self.width), side_nbytes(plan.target, self.width)
         for choice in plan.choices:
-            step, *others = choice.steps  # several where windows are cut, which most devices need not
-            if isinstance(step, WindowDispatch) and not others:
-                yield Trial(replace(plan, steps=choice.steps), str(self), *nbytes, self.expected, content)
+            for part, steps in parts_of(choice.steps):
+                alone = replace(plan, steps=steps, scratch=claims_scratch(steps))
+                yield Trial(alone, str(self), *nbytes, partial(self.expected, part), content)
+
+
+def parts_of(steps: tuple[Step, ...]) -> list[tuple[str, tuple[Step, ...]]]:
+    """The kernels of a choice apart, and what each writes; nothing of windows that few devices cut."""
+    kernels = [step.name for step in steps if isinstance(step, WindowDispatch)]
+    if kernels == KERNELS_APART:
+        return [("blocks", steps[:1]), ("ends", steps[1:])]
+    return [("all", steps)] if len(kernels) == len(steps) == 1 or kernels == KERNELS_TOGETHER else []
 
 
 def windows_cases() -> Iterator[WindowsCase]:
     """Both sides of what decides which kernel windows take, and of what goes another way inside of it."""
-    ways = list(product((False, True), (0, 3)))  # mirrored, and leaving the input
-    for (width, channels, nbytes), (mirrored, leaves) in product(ROWS_OF_PIXELS, ways):
+    both = False, True
+    ways = list(product(both, (0, OUTSIDE)))  # mirrored, and leaving the picture
+    for inserts, (width, channels, nbytes), way in product(both, ROWS_OF_PIXELS, ways):
         for skip in (0, 1, 5) if width < 4 else (0, 1):
-            yield WindowsCase(width, channels, nbytes // (width * channels), mirrored, leaves, skip)
-    for width, (channels, size, step) in product((1, 2), ((1, 1, 1), (1, 7, 1), (1, 99, 2), (3, 5, 2))):
-        for (mirrored, leaves), skip in product(ways, range(4)):
-            yield WindowsCase(width, channels, size, mirrored, leaves, skip, step)
-    for width, leaves, skip in product((1, 2, 4, 8, 16), (0, 4), (0, 1)):
-        yield WindowsCase(width, 1, 7, True, leaves, skip, 2)
-        yield WindowsCase(width, 1, 7, True, leaves, skip, 1, 2)
+            yield WindowsCase(inserts, width, channels, nbytes // (width * channels), *way, skip)
+    pixels = (1, 1, 1), (1, 7, 1), (1, 99, 2), (3, 5, 2)
+    for inserts, width, (channels, size, step), way, skip in product(both, (1, 2), pixels, ways, range(4)):
+        yield WindowsCase(inserts, width, channels, size, *way, skip, step)
+    for width, outside, skip in product((1, 2, 4, 8, 16), (0, OUTSIDE), (0, 1)):
+        for inserts in both:
+            yield WindowsCase(inserts, width, 1, 7, True, outside, skip, 2)
+        yield WindowsCase(False, width, 1, 7, True, outside, skip, apart=2)
+    for width, outside, (channels, size) in product((1, 2, 4), (0, OUTSIDE), ((1, 2), (3, 7))):
+        yield WindowsCase(True, width, channels, size, True, outside, 1, overlap=True)
     for dtype in ("int64", "uint64", "int16", "uint16", "int8", "uint8", "uint32"):
-        yield WindowsCase(4, 3, 20, True, apart=2, offset_dtype=dtype)
-    yield WindowsCase(1, 3, 4, True, offset_dtype="uint16")
+        yield WindowsCase(False, 4, 3, 20, True, apart=2, offset_dtype=dtype)
+    yield WindowsCase(False, 1, 3, 4, True, offset_dtype="uint16")
     for dtype, width in product(("int32", "int64"), (1, 4)):
-        yield WindowsCase(width, 3, 20, offset_dtype=dtype, from_end=True)
+        yield WindowsCase(False, width, 3, 20, offset_dtype=dtype, from_end=True)
 
 
 def window_trials(limits: Limits) -> Iterator[Trial]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError
@@ -23,8 +23,9 @@ from wgslice.gpu.adapter import (
     process_lock,
     redirected,
 )
+from wgslice.gpu.capture import Submission, active_capture, capturing
 from wgslice.gpu.limits import check_limits
-from wgslice.gpu.native import LOST, check_valid, translated_errors
+from wgslice.gpu.native import LOST, Placeholder, check_valid, translated_errors
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.waiting import wait_done
@@ -89,8 +90,9 @@ class Device:
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
-        for calibrate in calibrations:
-            calibrate(self)
+        with capturing(None):  # a device that a captured call makes is measured as any other
+            for calibrate in calibrations:
+                calibrate(self)
 
     @classmethod
     def request(cls, adapter: Adapter | str | None = None) -> Device:
@@ -207,25 +209,37 @@ class Device:
             self.limits = update(self.limits)
 
     def create_buffer(self, nbytes: int) -> Buffer:
-        """Make a zeroed buffer for tensors, of at least `nbytes`: whole vectors of 16 bytes, and not none."""
+        """Make a zeroed buffer for tensors, of at least `nbytes`; a placeholder in a captured call."""
         check_process()
-        size = max(-(-nbytes // 16) * 16, 16)
+        size = buffer_nbytes(nbytes)
         if size > self.largest_buffer_nbytes:
             raise ValueError(
                 f"a buffer of {size} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
                 "use smaller tensors"
             )
+        if active_capture() is not None:
+            return self.placeholder(nbytes)
         with translated_errors:
             buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=TENSOR_USAGES)
         return buffer
 
+    def placeholder(self, nbytes: int) -> Buffer:
+        """Stand for a buffer that `create_buffer` makes, without memory, and so of any size."""
+        return cast("Buffer", Placeholder(self.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES))
+
     def create_encoder(self) -> CommandEncoder:
         """Begin to record."""
+        if active_capture() is not None:
+            return cast("CommandEncoder", Submission())
         encoder: CommandEncoder = self.wgpu_device.create_command_encoder()
         return encoder
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Let the GPU begin with what an encoder has recorded."""
+        capture = active_capture()
+        if capture is not None:
+            capture.submit(encoder)
+            return
         with translated_errors:
             self.queue.submit([encoder.finish()])
 
@@ -257,6 +271,11 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.adapter})"
+
+
+def buffer_nbytes(nbytes: int) -> int:
+    """Bytes of a buffer for tensors: whole vectors of 16 bytes, and not none."""
+    return max(-(-nbytes // 16) * 16, 16)
 
 
 default_devices: list[Device] = []  # the one, once it is made

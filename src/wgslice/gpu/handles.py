@@ -9,8 +9,9 @@ from typing import Any
 from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
 from wgslice.gpu.adapter import check_process
+from wgslice.gpu.capture import active_capture
 from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.native import owner_of, translated_errors
+from wgslice.gpu.native import Placeholder, owner_of, translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.layout import Layout
 
@@ -49,7 +50,9 @@ def check_buffer_type(buffer: Buffer, remedy: str) -> None:
 
 def check_encoder(device: Device, encoder: CommandEncoder) -> None:
     """Refuse what is no command encoder of the device."""
-    if not is_encoder(encoder):
+    import wgpu
+
+    if not isinstance(encoder, wgpu.GPUCommandEncoder):
         raise TypeError(f"encoder is of type {type(encoder).__name__}: must be a wgpu.GPUCommandEncoder")
     if owner_of(encoder) is not device.wgpu_device:
         raise ValueError(f"the command encoder is not of {device}: create it on that device")
@@ -72,15 +75,17 @@ def check_alive(device: Device, buffer: Buffer) -> None:
     """Refuse a buffer that has been destroyed, or whose device is lost.
 
     wgpu looks at the buffers of a copy no earlier than in `queue.submit`, where a mistake aborts the
-    process. Making a bind group looks too, and raises.
+    process. Making a bind group looks too, and raises. What a captured call uses is not looked at.
     """
+    if active_capture() is not None:
+        return
     with translated_errors:
         device.pipelines.probe(buffer)
 
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
     """Refuse a buffer that has been destroyed; one that was found alive before tells of that itself."""
-    if buffer not in device.alive:
+    if buffer not in device.alive and active_capture() is None:
         check_alive(device, buffer)
         watch(buffer, device.alive)
 
@@ -125,7 +130,7 @@ def is_buffer(value: object) -> bool:
     """Whether a caller's handle is a buffer."""
     import wgpu
 
-    return isinstance(value, wgpu.GPUBuffer)
+    return isinstance(value, (wgpu.GPUBuffer, Placeholder))
 
 
 def is_encoder(value: object) -> bool:

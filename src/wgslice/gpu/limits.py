@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.adapter import Adapter
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
-from wgslice.shaders.uniforms import copy_dtype
-from wgslice.shaders.window_uniforms import windows_dtype
+from wgslice.shaders.uniforms import copy_dtype, windows_dtype
 
 __all__ = ["LEAST_LIMITS", "check_limits"]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise
 
 __all__ = [
     "LOST",
+    "Placeholder",
     "check_valid",
     "mapping_event",
     "native_version",
@@ -89,6 +90,23 @@ def owner_of(handle: Buffer | CommandEncoder) -> GPUDevice:
     owned: Any = handle
     owner: GPUDevice = owned._device
     return owner
+
+
+class Placeholder:
+    """Stands for a wgpu.GPUBuffer in a call that is captured, and has no memory."""
+
+    map_state = "unmapped"
+    label = ""
+
+    def __init__(self, wgpu_device: GPUDevice, size: int, usage: int) -> None:
+        self._device = wgpu_device
+        self.size = size
+        self.usage = usage
+
+    @property
+    def _internal(self) -> NoReturn:
+        """What wgpu asks a buffer for before it uses it."""
+        raise ValueError("the tensor is of a call that was explained, not run: it has no elements")
 
 
 class TranslatedErrors:

@@ -25,15 +25,16 @@ from wgslice.gpu.protocols import (
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory, Span
+from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
 from wgslice.plans.windows import WindowDispatch, Windows
 from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
-from wgslice.shaders.window_uniforms import window_block, window_constants
 
 __all__ = ["Bound", "Command", "Pipelines", "Place"]
 
-PICKS, OFFSETS, CLAIMS = 3, 4, 5  # numbers of bindings of windows, beside the uniform block and both sides
+UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(
+    6
+)  # numbers of bindings; windows have the last three
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -52,11 +53,6 @@ class Binding(NamedTuple):
     memory: Memory
     offset_nbytes: int
     nbytes: int
-
-    @classmethod
-    def of(cls, number: int, memory: Memory, span: Span) -> Binding:
-        """A stretch of a memory."""
-        return cls(number, memory, span.offset_nbytes, span.nbytes)
 
 
 class Bound(NamedTuple):
@@ -118,25 +114,28 @@ class Pipelines:
         self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
 
     def _command(self, step: Step) -> Command:
-        """A step with what it runs with."""
+        """A step with what it runs with; tables that the host knows live as long as what needs them."""
         if isinstance(step, Clear | BufferCopies):
             return step
-        return self._bind_windows(step) if isinstance(step, WindowDispatch) else self._bind(step)
-
-    def _bind(self, step: Dispatch) -> Bound:
-        constants = tuple(override_constants(step).items())
+        known: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(uniform_block(step))}
+        brought = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
+        if isinstance(step, WindowDispatch):
+            self._add_tables(step, known, brought)
         return Bound(
-            self.pipeline(step.kernel, constants),
-            self.layout,
-            ({"binding": 0, "resource": self.uniform_buffer(uniform_block(step))},),
-            sides(step),
+            self.pipeline(step.kernel, tuple(override_constants(step).items())),
+            self._layout(step.kernel),
+            tuple({"binding": number, "resource": buffer} for number, buffer in known.items()),
+            tuple(
+                Binding(number, memory, span.offset_nbytes, span.nbytes)
+                for number, (memory, span) in brought.items()
+            ),
             step.share.workgroups,
         )
 
-    def _bind_windows(self, step: WindowDispatch) -> Bound:
-        """A dispatch of windows; tables that the host knows live as long as what needs them."""
-        known: dict[int, Buffer] = {}
-        brought: dict[int, tuple[Memory, Span]] = {}
+    def _add_tables(
+        self, step: WindowDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
+    ) -> None:
+        """Add what else a dispatch of windows binds."""
         if step.table is not None:
             brought[OFFSETS] = step.table.memory, step.table.span
         else:
@@ -153,15 +152,6 @@ class Pipelines:
                 known[number] = known[OFFSETS]
             else:
                 brought[number] = brought[OFFSETS]
-        entries = [(0, self.uniform_buffer(window_block(step))), *known.items()]
-        constants = tuple(window_constants(step).items())
-        return Bound(
-            self.pipeline(step.kernel, constants),
-            self._layout(step.kernel),
-            tuple({"binding": number, "resource": whole(buffer)} for number, buffer in entries),
-            (*sides(step), *(Binding.of(number, *held) for number, held in brought.items())),
-            step.share.workgroups,
-        )
 
     def _layout(self, kernel: Kernel) -> BindGroupLayout:
         """What a kernel binds."""
@@ -213,16 +203,3 @@ def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:
 def make_buffer(wgpu_device: GPUDevice, usage: int, data: bytes | NDArray[Any]) -> Buffer:
     """A buffer that nobody writes."""
     return wgpu_device.create_buffer_with_data(data=data, usage=usage)
-
-
-def whole(buffer: Buffer) -> dict[str, Any]:
-    """A binding of all of a buffer."""
-    return {"buffer": buffer, "offset": 0, "size": buffer.size}
-
-
-def sides(step: Dispatch | WindowDispatch) -> tuple[Binding, ...]:
-    """The bindings of what a dispatch reads and writes."""
-    return (
-        Binding.of(1, step.reads, step.source_binding),
-        Binding.of(2, step.writes, step.target_binding),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Protocol
+from typing import Any, NewType, Protocol
 
 __all__ = [
     "COMPUTE_STAGE",
@@ -47,35 +47,19 @@ class TextureUsage:
     TEXTURE_BINDING = 0x4
 
 
-class Pipeline(Protocol):
-    """A wgpu.GPUComputePipeline."""
-
-
-class PipelineLayout(Protocol):
-    """A wgpu.GPUPipelineLayout."""
-
-
-class BindGroup(Protocol):
-    """A wgpu.GPUBindGroup."""
-
-
-class BindGroupLayout(Protocol):
-    """A wgpu.GPUBindGroupLayout."""
-
-
-class ShaderModule(Protocol):
-    """A wgpu.GPUShaderModule."""
-
-
-class CommandBuffer(Protocol):
-    """A wgpu.GPUCommandBuffer."""
+# What is only passed on; the types below have the members that are used, by WebGPU's names.
+BindGroup = NewType("BindGroup", object)
+BindGroupLayout = NewType("BindGroupLayout", object)
+CommandBuffer = NewType("CommandBuffer", object)
+Pipeline = NewType("Pipeline", object)
+PipelineLayout = NewType("PipelineLayout", object)
+ShaderModule = NewType("ShaderModule", object)
 
 
 class MapPromise(Protocol):
     """A wgpu.GPUPromise of a buffer that is being mapped."""
 
-    def sync_wait(self) -> None:
-        """Wait for it; an error where it has failed."""
+    def sync_wait(self) -> None: ...
 
 
 class Buffer(Protocol):
@@ -84,132 +68,74 @@ class Buffer(Protocol):
     destroy: Callable[[], None]  # frees its memory; what refers to it is invalid from then on
 
     @property
-    def size(self) -> int:
-        """Bytes."""
-
+    def size(self) -> int: ...  # bytes
     @property
-    def usage(self) -> int:
-        """Bits of `BufferUsage`."""
-
+    def usage(self) -> int: ...  # bits of `BufferUsage`
     @property
-    def map_state(self) -> str:
-        """Whether the CPU has it: "unmapped", "pending" or "mapped"."""
-
+    def map_state(self) -> str: ...  # "unmapped", "pending" or "mapped"
     @property
-    def label(self) -> str:
-        """What its maker called it."""
-
-    def map_async(self, mode: str, offset: int, size: int) -> MapPromise:
-        """Begin to give the CPU a stretch of it."""
-
-    def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview:
-        """The bytes of a mapped stretch."""
-
-    def unmap(self) -> None:
-        """Give it back to the GPU."""
+    def label(self) -> str: ...
+    def map_async(self, mode: str, offset: int, size: int) -> MapPromise: ...
+    def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview: ...
+    def unmap(self) -> None: ...
 
 
 class ComputePass(Protocol):
     """A wgpu.GPUComputePassEncoder."""
 
-    def set_pipeline(self, pipeline: Pipeline) -> None:
-        """Choose what the next dispatches run."""
-
-    def set_bind_group(self, index: int, bind_group: BindGroup) -> None:
-        """Choose what the next dispatches see."""
-
-    def dispatch_workgroups(self, x: int, y: int, z: int) -> None:
-        """Run a grid of workgroups."""
-
-    def end(self) -> None:
-        """Let the encoder record other commands."""
+    def set_pipeline(self, pipeline: Pipeline) -> None: ...
+    def set_bind_group(self, index: int, bind_group: BindGroup) -> None: ...
+    def dispatch_workgroups(self, x: int, y: int, z: int) -> None: ...
+    def end(self) -> None: ...
 
 
 class CommandEncoder(Protocol):
     """A wgpu.GPUCommandEncoder."""
 
-    def begin_compute_pass(self) -> ComputePass:
-        """Record dispatches until the pass ends."""
-
+    def begin_compute_pass(self) -> ComputePass: ...
     def copy_buffer_to_buffer(
         self, source: Buffer, source_offset: int, destination: Buffer, destination_offset: int, size: int
-    ) -> None:
-        """Record a copy of bytes."""
-
+    ) -> None: ...
     def copy_buffer_to_texture(
         self, source: Mapping[str, Any], destination: Mapping[str, Any], copy_size: Sequence[int]
-    ) -> None:
-        """Record a copy of texels."""
-
-    def clear_buffer(self, buffer: Buffer, offset: int, size: int) -> None:
-        """Record zeros."""
-
-    def finish(self) -> CommandBuffer:
-        """What was recorded, to submit."""
+    ) -> None: ...
+    def clear_buffer(self, buffer: Buffer, offset: int, size: int) -> None: ...
+    def finish(self) -> CommandBuffer: ...
 
 
 class Queue(Protocol):
     """A wgpu.GPUQueue."""
 
-    def submit(self, command_buffers: Sequence[CommandBuffer]) -> None:
-        """Let the GPU begin."""
-
-    def write_buffer(self, buffer: Buffer, buffer_offset: int, data: Any) -> None:
-        """Write bytes before all that is submitted later."""
+    def submit(self, command_buffers: Sequence[CommandBuffer]) -> None: ...
+    def write_buffer(self, buffer: Buffer, buffer_offset: int, data: Any) -> None: ...
 
 
 class GPUAdapter(Protocol):
     """A wgpu.GPUAdapter."""
 
     @property
-    def info(self) -> Mapping[str, str]:
-        """Names of device, driver and backend."""
-
-    def request_device_sync(self) -> GPUDevice:
-        """Make a device with all limits of the adapter."""
+    def info(self) -> Mapping[str, str]: ...  # names of device, driver and backend
+    def request_device_sync(self) -> GPUDevice: ...  # with all limits of the adapter
 
 
 class GPUDevice(Protocol):
     """A wgpu.GPUDevice."""
 
     @property
-    def adapter(self) -> GPUAdapter:
-        """What it was requested of."""
-
+    def adapter(self) -> GPUAdapter: ...
     @property
-    def limits(self) -> Mapping[str, int]:
-        """What it can do at most, by WebGPU's names with hyphens."""
-
+    def limits(self) -> Mapping[str, int]: ...  # by WebGPU's names with hyphens
     @property
-    def features(self) -> AbstractSet[str]:
-        """What it can do beyond WebGPU's core."""
-
+    def features(self) -> AbstractSet[str]: ...
     @property
-    def queue(self) -> Queue:
-        """Where commands are submitted."""
-
-    def create_buffer(self, *, size: int, usage: int) -> Buffer:
-        """Make a buffer of zeros."""
-
-    def create_buffer_with_data(self, *, data: Any, usage: int) -> Buffer:
-        """Make a buffer of bytes."""
-
-    def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> BindGroupLayout:
-        """Describe bindings."""
-
+    def queue(self) -> Queue: ...
+    def create_buffer(self, *, size: int, usage: int) -> Buffer: ...
+    def create_buffer_with_data(self, *, data: Any, usage: int) -> Buffer: ...
+    def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> BindGroupLayout: ...
     def create_bind_group(
         self, *, layout: BindGroupLayout, entries: Sequence[Mapping[str, Any]]
-    ) -> BindGroup:
-        """Bind buffers."""
-
-    def create_pipeline_layout(self, *, bind_group_layouts: Sequence[BindGroupLayout]) -> PipelineLayout:
-        """Describe all bindings of a pipeline."""
-
-    def create_shader_module(self, *, label: str, code: str) -> ShaderModule:
-        """Parse WGSL."""
-
-    def create_compute_pipeline(self, *, layout: PipelineLayout, compute: Mapping[str, Any]) -> Pipeline:
-        """Compile an entry point."""
-
-    def create_command_encoder(self) -> CommandEncoder:
-        """Begin to record."""
+    ) -> BindGroup: ...
+    def create_pipeline_layout(self, *, bind_group_layouts: Sequence[BindGroupLayout]) -> PipelineLayout: ...
+    def create_shader_module(self, *, label: str, code: str) -> ShaderModule: ...
+    def create_compute_pipeline(self, *, layout: PipelineLayout, compute: Mapping[str, Any]) -> Pipeline: ...
+    def create_command_encoder(self) -> CommandEncoder: ...

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
+from wgslice.gpu.capture import active_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import translated_errors
-from wgslice.gpu.pipelines import Bound, Command, Place
+from wgslice.gpu.pipelines import Bound, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
@@ -65,11 +66,15 @@ class Recorder:
         self, planner: Planner, source: BoundLayout, target: BoundLayout, *, planning: Planning = planned
     ) -> None:
         """Plan and record between buffers that have been checked."""
-        plan, places = place(self.device.limits, planner, source, target, planning=planning)
-        self.add(plan, self.device.pipelines.prepare(plan), places)
+        self.add(*place(self.device.limits, planner, source, target, planning=planning))
 
-    def add(self, plan: Plan, commands: Sequence[Command], places: Sequence[Place]) -> None:
-        """Record a plan's prepared commands; what is refused records nothing."""
+    def add(self, plan: Plan, places: Sequence[Place]) -> None:
+        """Record a plan; what is refused records nothing. Every plan that runs or is explained comes here."""
+        capture = active_capture()
+        if capture is not None:
+            capture.record(self.encoder, plan)
+            return
+        commands = self.device.pipelines.prepare(plan)
         with translated_errors:
             brought = self._with_own(plan, places)
             bind = self.device.pipelines.bind
@@ -168,7 +173,6 @@ def record(
     """
     check_bindable(device, source, target, offsets)
     plan, places = place(limits or device.limits, planner, source, target, offsets, planning=planning)
-    commands = device.pipelines.prepare(plan)
     sides = source, target, offsets
     for memory in plan.unbound:
         side = sides[memory]
@@ -177,7 +181,7 @@ def record(
                 check(device, side.buffer)
     recorder = Recorder(device, encoder)
     try:
-        recorder.add(plan, commands, places)
+        recorder.add(plan, places)
     except ValueError:
         for name, (buffer, _) in zip(SIDES, places, strict=False):
             with named(name):

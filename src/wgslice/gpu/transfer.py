@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import whole_words
+from wgslice.gpu.capture import Upload, active_capture, refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.native import translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
-from wgslice.gpu.waiting import begin_mapping, wait_for_mapping, wait_mapped
+from wgslice.gpu.waiting import begin_mapping, wait_for_mapping
 from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 __all__ = ["Readback", "download", "upload"]
@@ -20,6 +21,10 @@ __all__ = ["Readback", "download", "upload"]
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
     """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""
+    capture = active_capture()
+    if capture is not None:
+        capture.steps.append(Upload(data.size))
+        return
     queue = device.queue
     whole = data.size // 4 * 4
     with translated_errors:
@@ -45,12 +50,13 @@ def download(
     chunk is read, the next is copied on the GPU. It is not begun earlier, since a mapping waits for all
     that has been submitted.
     """
+    refuse_in_capture(f"{into.size} bytes are read back")
     start, stop = offset_nbytes // 4 * 4, whole_words(offset_nbytes + into.size)
     with translated_errors:
         staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())
         for position in range(start, stop, STAGING_NBYTES):
             nbytes = min(STAGING_NBYTES, stop - position)
-            wait_mapped(staging, nbytes, device.is_lost)
+            wait_for_mapping(begin_mapping(staging, nbytes, device.is_lost), device.is_lost)
             following, next_staging = position + STAGING_NBYTES, staging
             if following < stop:
                 next_staging = copy_chunk(device, buffer, following, stop, device.create_encoder())

@@ -6,7 +6,8 @@ import atexit
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter, sleep
@@ -15,7 +16,7 @@ from wgslice.errors import DeviceLostError
 from wgslice.gpu.native import LOST, mapping_event, poll_wait, queue_is_empty
 from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise
 
-__all__ = ["begin_mapping", "wait_done", "wait_for_mapping", "wait_mapped"]
+__all__ = ["begin_mapping", "wait_done", "wait_for_mapping"]
 
 # From one look at the device to the next: one that was destroyed answers no mapping any more. On Windows an
 # interrupt arrives between two looks, elsewhere at once.
@@ -100,16 +101,11 @@ def is_soon_done(wgpu_device: GPUDevice) -> bool:
     return True
 
 
-def wait_mapped(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> None:
-    """Wait until the CPU can read the first bytes of a staging buffer.
+def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:
+    """Ask for the first bytes of a staging buffer, once all is done that has been submitted.
 
     An interrupt leaves the buffer pending: drop it then, and it frees itself once it is mapped.
     """
-    wait_for_mapping(begin_mapping(staging, nbytes, is_lost), is_lost)
-
-
-def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:
-    """Ask for the first bytes of a staging buffer, once all is done that has been submitted."""
     with telling_of_loss(is_lost):
         # READ would submit once more, as if nothing had been
         return staging.map_async("READ_NOSYNC", 0, nbytes)
@@ -123,21 +119,17 @@ def wait_for_mapping(mapping: MapPromise, is_lost: Callable[[], bool]) -> None:
         mapping.sync_wait()
 
 
-class telling_of_loss:  # noqa: N801 -- reads as a function where it is used
+@contextmanager
+def telling_of_loss(is_lost: Callable[[], bool]) -> Iterator[None]:
     """What wgpu-py raises of a destroyed device, which has no poll thread any more, or of its mappings."""
-
-    def __init__(self, is_lost: Callable[[], bool]) -> None:
-        self.is_lost = is_lost
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, AttributeError | RuntimeError):
-            for seconds in (0, LOOK_SECONDS):  # another thread may be about to destroy it
-                sleep(seconds)
-                if self.is_lost():
-                    raise DeviceLostError(LOST) from None
+    try:
+        yield
+    except (AttributeError, RuntimeError):
+        for seconds in (0, LOOK_SECONDS):  # another thread may be about to destroy it
+            sleep(seconds)
+            if is_lost():
+                raise DeviceLostError(LOST) from None
+        raise
 
 
 def outlived(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:

@@ -13,7 +13,7 @@ from wgslice.dtypes import element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.tensors.creation import default_element, empty
-from wgslice.tensors.placed import check_of_numbers, check_tensor
+from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import as_assigned, write
 
@@ -65,17 +65,15 @@ def full(
            [7, 7, 7]], dtype=uint8)
     """
     with named("full"):
-        if isinstance(fill_value, Tensor):
-            made = empty(
-                shape, fill_value.dtype if dtype is None else dtype, device=device or fill_value.device
-            )
-            write(made, fill_value)
-            return made
-        check_of_numbers(fill_value)
-        element = element_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
-        elements = as_assigned(fill_value, element)
+        check_no_sequence(fill_value)
+        given = fill_value if isinstance(fill_value, Tensor) else np.asarray(fill_value)
+        element = element_dtype(given.dtype if dtype is None else dtype)
+        if not isinstance(given, Tensor):
+            given = as_assigned(fill_value, element)
+        elif device is None:
+            device = given.device
         made = empty(shape, element, device=device)
-        write(made, elements)
+        write(made, given)
         return made
 
 
@@ -89,12 +87,8 @@ def ones(
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Sizes, 0 to 8 of them, each at least 0.
-    dtype : dtype_like, optional
-        Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
-    device : Device or str, optional
-        `default_device()` by default.
+    shape, dtype, device : int or sequence of int, dtype_like, Device or str
+        As of `empty`.
 
     Returns
     -------

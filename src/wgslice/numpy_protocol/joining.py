@@ -1,21 +1,23 @@
-"""Tensors put one behind the other, along a dimension that they have or a new one."""
+"""Tensors put one behind the other, along a dimension that they have or a new one, and taken apart again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import SupportsIndex
 
-from wgslice.arguments import checked_shape, distinct_axes
+import numpy as np
+
+from wgslice.arguments import checked_shape, distinct_axes, one_or_more
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
 from wgslice.rearrange import unsqueezed
-from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.placed import check_no_sequence, check_tensor
+from wgslice.tensors.tensor import Tensor, viewed
 
-__all__ = ["concat", "stack"]
+__all__ = ["concat", "split", "stack", "unstack"]
 
 
 def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
@@ -94,13 +96,8 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
 
     Raises
     ------
-    TypeError
-        One is no tensor, or the dtypes differ: elements are moved, not converted.
-    ValueError
-        There is none, shapes or devices differ, `axis` is out of range (`numpy.exceptions.AxisError`), the
-        result would have more than 8 dimensions, or a buffer is destroyed or mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `concat`; or shapes differ, or the result would have more than 8 dimensions.
 
     Examples
     --------
@@ -138,3 +135,71 @@ def alike(arrays: Iterable[Tensor]) -> dict[str, Tensor]:
                 "moved and not converted; asarray(x.numpy().astype(...)) converts"
             )
     return given
+
+
+def unstack(x: Tensor, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
+    """Views of each index along a dimension, as `numpy.unstack`."""
+    with named("unstack"):
+        check_tensor("x", x)
+        (along,) = distinct_axes("axis", axis, x.ndim)
+        others = [axis for axis in range(x.ndim) if axis != along]
+        return tuple(viewed(x, x.layout.permuted([along, *others])))
+
+
+def split(
+    x: Tensor, indices_or_sections: SupportsIndex | Iterable[SupportsIndex], axis: SupportsIndex = 0
+) -> list[Tensor]:
+    """Take a tensor apart into pieces along a dimension; the semantics are those of `numpy.split`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of rank 1 or more.
+    indices_or_sections : int or sequence of int
+        Into how many equal pieces, or at which indices the second and later pieces begin.
+    axis : int
+        The dimension that is cut; a negative one counts from the last.
+
+    Returns
+    -------
+    list of Tensor
+        Views.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, or a number is no integer.
+    ValueError
+        `axis` is out of range (`numpy.exceptions.AxisError`), or the dimension does not divide into so many
+        equal pieces.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> q, k, v = wg.split(wg.asarray(np.arange(12).reshape(2, 6)), 3, axis=1)
+    >>> k.numpy()
+    array([[2, 3],
+           [8, 9]])
+    >>> [part.shape for part in wg.split(q, [1], axis=0)]
+    [(1, 2), (1, 2)]
+    """
+    with named("split"):
+        check_tensor("x", x)
+        (along,) = distinct_axes("axis", axis, x.ndim)
+        size = x.shape[along]
+        check_no_sequence(indices_or_sections)
+        if np.ndim(indices_or_sections) == 0:  # type: ignore[arg-type]  # of anything
+            (sections,) = one_or_more("indices_or_sections", indices_or_sections)
+            if sections < 1 or size % sections:
+                raise ValueError(
+                    f"indices_or_sections = {sections}: size {size} of axis {along} does not divide into so "
+                    "many equal pieces; name the indices to cut at"
+                )
+            bounds = [size // sections * number for number in range(sections + 1)]
+        else:
+            bounds = [0, *one_or_more("indices_or_sections", indices_or_sections), size]
+        whole = [range(each) for each in x.shape]
+        return [
+            viewed(x, x.layout.select([*whole[:along], whole[along][slice(*cut)], *whole[along + 1 :]]))
+            for cut in pairwise(bounds)
+        ]

@@ -17,7 +17,7 @@ from wgslice.layout_rules import MODES, Stage, rolled, stages
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
 from wgslice.rearrange import repeated, reshaped, unsqueezed
-from wgslice.tensors.placed import check_of_numbers, check_tensor
+from wgslice.tensors.placed import check_no_sequence, check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
 from wgslice.tensors.transfer import as_assigned
 
@@ -160,6 +160,7 @@ def roll(
     """
     with named("roll"):
         check_tensor("x", x)
+        check_no_sequence(shift)
         shifts = flat_integers("shift", shift)
         if axis is None:
             found, flat = [], reshaped(x.layout, [x.size])
@@ -207,13 +208,8 @@ def tile(x: Tensor, repetitions: SupportsIndex | Iterable[SupportsIndex]) -> Ten
 
     Raises
     ------
-    TypeError
-        `x` is no tensor, or a number is no integer.
-    ValueError
-        A number is negative, the result would have more than 8 dimensions, or the buffer is destroyed or
-        mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `roll`; or a number is negative, or the result would have more than 8 dimensions.
 
     Examples
     --------
@@ -224,6 +220,7 @@ def tile(x: Tensor, repetitions: SupportsIndex | Iterable[SupportsIndex]) -> Ten
     """
     with named("tile"):
         check_tensor("x", x)
+        check_no_sequence(repetitions)
         counts = one_or_more("repetitions", repetitions)
         if min(counts, default=0) < 0:
             raise ValueError(f"repetitions = {counts}: must not be negative")
@@ -280,6 +277,7 @@ def repeat(
                 "repeats is a Tensor: the size of the result depends on its elements, so read it back first: "
                 "repeats.numpy()"
             )
+        check_no_sequence(repeats)
         counts = flat_integers("repeats", repeats)
         if min(counts, default=0) < 0:
             raise ValueError(f"repeats = {counts}: must not be negative")

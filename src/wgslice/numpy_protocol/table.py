@@ -18,15 +18,13 @@ from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
-from wgslice.numpy_protocol import joining, moving, views
+from wgslice.numpy_protocol import joining, moving
 from wgslice.numpy_protocol.filling import full, like, ones
 from wgslice.numpy_protocol.taking import take_along_axis, taken
-from wgslice.rearrange import reshaped
-from wgslice.tensors import creation, transfer
-from wgslice.tensors import views as of_tensors
+from wgslice.tensors import creation, transfer, views
 from wgslice.tensors.creation import empty, zeros
-from wgslice.tensors.placed import check_tensor
-from wgslice.tensors.tensor import Tensor, packed_copy, viewed
+from wgslice.tensors.placed import check_no_sequence, check_tensor
+from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
 __all__ = ["FUNCTIONS", "LIKE", "call_function", "pointer"]
@@ -56,9 +54,13 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
     return x
 
 
-def tensors_of(arrays: Iterable[Any], dtype: Any = None) -> list[Tensor]:
+def tensors_of(arrays: Iterable[Any], dtype: Any = None, out: Any = None) -> list[Tensor]:
     """Tensors as they are, and arrays uploaded to the device of the first tensor; all have its dtype."""
-    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in arrays]
+    check_unused(out=out)
+    sequence = list(arrays)
+    for each in sequence:
+        check_no_sequence(each)
+    given = [each if isinstance(each, Tensor) else np.asarray(each) for each in sequence]
     first = next(each for each in given if isinstance(each, Tensor))
     check_dtype("dtype", dtype, first.dtype)
     for number, each in enumerate(given):
@@ -66,22 +68,6 @@ def tensors_of(arrays: Iterable[Any], dtype: Any = None) -> list[Tensor]:
     return [
         each if isinstance(each, Tensor) else creation.asarray(each, device=first.device) for each in given
     ]
-
-
-def concatenate(
-    arrays: Iterable[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Tensor:
-    """Put arrays one behind the other."""
-    check_unused(out=out)
-    return joining.concat(tensors_of(arrays, dtype), axis)
-
-
-def stack(
-    arrays: Iterable[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Tensor:
-    """Put arrays one behind the other along a new dimension."""
-    check_unused(out=out)
-    return joining.stack(tensors_of(arrays, dtype), axis)
 
 
 def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
@@ -93,14 +79,15 @@ def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind")
 def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Tensor]:
     """Cut at indices, or into pieces whose sizes differ by one element at most, the longer ones first."""
     check_tensor("ary", ary)
+    check_no_sequence(indices_or_sections)
     if np.ndim(indices_or_sections) > 0:
-        return views.split(ary, indices_or_sections, axis)
+        return joining.split(ary, indices_or_sections, axis)
     (along,) = distinct_axes("axis", axis, ary.ndim)
     sections = integer("indices_or_sections", indices_or_sections)
     if sections < 1:
         raise ValueError(f"indices_or_sections = {sections}: must be at least 1")
     least, longer = divmod(ary.shape[along], sections)
-    return views.split(ary, [least * piece + min(piece, longer) for piece in range(1, sections)], along)
+    return joining.split(ary, [least * piece + min(piece, longer) for piece in range(1, sections)], along)
 
 
 def reshape(
@@ -119,12 +106,7 @@ def reshape(
         raise ValueError("order 'K' is not permitted for reshaping")
     if is_column_major(a, order):
         return reshape(a.T, sizes[::-1], copy=copy).T
-    layout = reshaped(a.layout, sizes)
-    if layout is not None and not copy:
-        return viewed(a, layout)
-    if copy is False:
-        raise ValueError(f"copy=False: with strides {a.strides} there is no view of sizes {sizes}")
-    return packed_copy(a).reshape(sizes)
+    return views.reshape(a, sizes) if copy is False else (a.copy() if copy else a).reshape(sizes)
 
 
 def ravel(a: Tensor, order: str | None = "C") -> Tensor:
@@ -153,6 +135,8 @@ def cube(x: Tensor) -> Tensor:
 
 def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others: Callable[..., Any]) -> Any:
     """A view of each tensor, and what NumPy makes of others; alone where there is one."""
+    for each in arrays:
+        check_no_sequence(each)
     found = tuple(view(each) if isinstance(each, Tensor) else of_others(each) for each in arrays)
     return found[0] if len(found) == 1 else found
 
@@ -220,14 +204,16 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "atleast_2d": lambda *arys: each_of(arys, lambda x: leading(2, x), np.atleast_2d),
     "atleast_3d": lambda *arys: each_of(arys, cube, np.atleast_3d),
     "broadcast_arrays": lambda *args, subok=False: views.broadcast_arrays(*args),
-    "broadcast_to": lambda array, shape, subok=False: of_tensors.broadcast_to(array, shape),
+    "broadcast_to": lambda array, shape, subok=False: views.broadcast_to(array, shape),
     "column_stack": lambda tup: joining.concat(
         [x if x.ndim > 1 else leading(2, x).T for x in tensors_of(tup)], 1
     ),
-    "concatenate": concatenate,
+    "concatenate": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.concat(
+        tensors_of(arrays, dtype, out), axis
+    ),
     "copy": copy,
     "copyto": copyto,
-    "dsplit": lambda ary, indices_or_sections: views.split(of_rank("ary", ary, 3), indices_or_sections, 2),
+    "dsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 3), indices_or_sections, 2),
     "dstack": lambda tup: joining.concat([cube(x) for x in tensors_of(tup)], 2),
     "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: empty(
         **like("prototype", prototype, dtype, device, shape, order)
@@ -239,7 +225,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "full_like": lambda a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None: full(
         fill_value=fill_value, **like("a", a, dtype, device, shape, order)
     ),
-    "hsplit": lambda ary, indices_or_sections: views.split(
+    "hsplit": lambda ary, indices_or_sections: joining.split(
         of_rank("ary", ary, 1), indices_or_sections, min(ary.ndim - 1, 1)
     ),
     "hstack": hstack,
@@ -260,18 +246,20 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "size": lambda a, axis=None: (
         a.size if axis is None else prod(a.shape[each] for each in distinct_axes("axis", axis, a.ndim))
     ),
-    "split": lambda ary, indices_or_sections, axis=0: views.split(ary, indices_or_sections, axis),
-    "squeeze": lambda a, axis=None: of_tensors.squeeze(a, axis),
-    "stack": stack,
-    "swapaxes": lambda a, axis1, axis2: views.swapaxes(a, axis1, axis2),
+    "split": lambda ary, indices_or_sections, axis=0: joining.split(ary, indices_or_sections, axis),
+    "squeeze": lambda a, axis=None: views.squeeze(a, axis),
+    "stack": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": joining.stack(
+        tensors_of(arrays, dtype, out), axis
+    ),
+    "swapaxes": lambda a, axis1, axis2: of_rank("a", a, 0).swapaxes(axis1, axis2),
     "take": take,
     "take_along_axis": lambda arr, indices, axis=-1: take_along_axis(arr, indices, axis),
     "tile": lambda A, reps: moving.tile(A, reps),  # noqa: N803 -- NumPy's name
     "transpose": lambda a, axes=None: of_rank("a", a, 0).transpose(axes),
     "tril": lambda m, k=0: moving.tril(m, k),
     "triu": lambda m, k=0: moving.triu(m, k),
-    "unstack": lambda x, /, *, axis=0: views.unstack(x, axis),
-    "vsplit": lambda ary, indices_or_sections: views.split(of_rank("ary", ary, 2), indices_or_sections, 0),
+    "unstack": lambda x, /, *, axis=0: joining.unstack(x, axis),
+    "vsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 2), indices_or_sections, 0),
     "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
         [leading(2, x) for x in tensors_of(tup, dtype)], 0
     ),
@@ -296,7 +284,10 @@ def asarray(
     copy: bool | None = None,
 ) -> Tensor:
     """Upload what is no tensor; a tensor of the device as it is."""
-    check_row_major(order, np.shape(a) if order in ("F", "f") else ())
+    column_major = order in ("F", "f")
+    if column_major:
+        check_no_sequence(a)
+    check_row_major(order, np.shape(a) if column_major else ())
     return creation.asarray(a, device=like if device is None else device, dtype=dtype, copy=copy)
 
 

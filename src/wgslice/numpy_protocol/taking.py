@@ -106,10 +106,7 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
         if not isinstance(places, Tensor):
             check_indices(places, shape[along], along)
         check_readable(x.device, x, "x")
-        key: list[Any] = [
-            np.arange(size).reshape([size if other == number else 1 for other in range(rank)])
-            for number, size in enumerate(shape)
-        ]
+        key: list[Any] = list(np.ogrid[tuple(map(slice, shape))])
         key[along] = places
         return (x.ravel() if axis is None else x)[tuple(key)]
 

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
+from wgslice.gpu.capture import active_capture
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import Graph, Input, Node
 from wgslice.onnx.known import FROM_SHAPES, fits_host
 from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
 from wgslice.tensors.creation import asarray
+from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor
 
 __all__ = ["Inputs", "PreparedModel", "check_no_options"]
@@ -143,16 +145,24 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     @contextmanager
     def _running(self) -> Iterator[Workspace]:
-        """A workspace for one run, after which nothing is left of it but its buffers."""
+        """A workspace for one run, after which nothing is left of it but its buffers.
+
+        Of a run that is captured nothing is left.
+        """
         try:
-            workspace = self._kept.pop()  # a list's pop is one step: threads need no lock
+            kept = self._kept.pop()  # a list's pop is one step: threads need no lock
         except IndexError:
-            workspace = Workspace(self.device)
+            kept = Workspace(self.device)
+        workspace, memory = kept, self.memory
+        if active_capture() is not None:
+            workspace = kept.duplicate()
         try:
             yield workspace
         finally:
-            workspace.begin()
-            self._kept[:] = [workspace]
+            kept.begin()
+            self._kept[:] = [kept]
+            if workspace is not kept:
+                self.memory = memory
 
     def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
         """Record every node, or run it on the host; what is left are the outputs."""
@@ -318,6 +328,7 @@ def normalized(value: Any, dtype: DType | None) -> Given:
         return [normalized(item, dtype) for item in value]
     if value is None or isinstance(value, Tensor):
         return value
+    check_no_sequence(value)
     return np.asarray(value, dtype) if isinstance(value, list) else np.asarray(value)
 
 

@@ -206,6 +206,12 @@ class Workspace:
         self.held: Counter[int] = Counter()  # values in a slot, by its id
         self.submissions = 0
 
+    def duplicate(self) -> Workspace:
+        """Another one between runs, with the same buffers and constants."""
+        other = Workspace(self.device)
+        other.owned, other.constants = [*self.owned], {**self.constants}
+        return other
+
     def end(self) -> MemoryUse:
         """Keep the buffers that this run has used for the next one, and say how many they were.
 

@@ -173,6 +173,7 @@ class CompiledOperator:
         first, not that the device is gone.
         """
         with named(self.name):
+            check_encoder(self.device, encoder)
             self._record(encoder, (input, output, offsets), False, check_still_alive)
 
     def __repr__(self) -> str:
@@ -198,7 +199,6 @@ class CompiledOperator:
     ) -> None:
         """Record what runs on bindings, of which a `fresh` output was made a moment ago."""
         source, target, offsets = self._planned.bind(*bindings)
-        check_encoder(self.device, encoder)
         planner = self._planned.planner
         if fresh and self._planned.planner_on_zeros is not None:  # a new buffer is zero
             planner = self._planned.planner_on_zeros

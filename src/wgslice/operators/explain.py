@@ -2,81 +2,230 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from textwrap import indent
+from typing import Any, overload
+
 from wgslice.errors import named
+from wgslice.gpu.capture import Capture, Step, Submission, Upload, capturing
 from wgslice.gpu.device import Device, checked_device
-from wgslice.gpu.protocols import BufferUsage
+from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.descriptor import Descriptor
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Terms, rebase
-from wgslice.plans.staging import plan_anew, planned
+from wgslice.plans.plan import Plan, duration
+from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["explain"]
+__all__ = ["Explanation", "explain"]
+
+MOST_PRINTED = 8
+NOT_A_VIEW = (
+    "the tensor is no view but all of its buffer, as results of copies and uploads are; explain(f, *args) "
+    "explains the call that made it"
+)
 
 
-def explain(what: Tensor | Descriptor, device: Device | str | None = None) -> Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What a call would submit, step by step. Printed, it says so, each plan with its reasons.
+
+    Attributes
+    ----------
+    call : str
+        The function's name, and dtype and shape of the tensor that it gives, if it gives one.
+    steps : tuple
+        In order: uploads, which have `nbytes`, and submissions, which have `plans`.
+    plans : tuple of Plan
+        Those of all submissions: what runs on the GPU.
+    nbytes, uploaded_nbytes : int
+        Bytes that the plans write, without those that they copy aside; and bytes of all uploads.
+    seconds : float
+        Estimate of the time of all submissions, each to the end of the wait, without uploads.
+    """
+
+    call: str
+    steps: tuple[Step, ...]
+
+    @property
+    def submissions(self) -> tuple[Submission, ...]:
+        """Steps that are no uploads."""
+        return tuple(step for step in self.steps if isinstance(step, Submission))
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Plans of all submissions."""
+        return tuple(plan for submission in self.submissions for plan in submission.plans)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the plans write."""
+        return sum(plan.nbytes for plan in self.plans)
+
+    @property
+    def uploaded_nbytes(self) -> int:
+        """Bytes of all uploads."""
+        return sum(step.nbytes for step in self.steps if isinstance(step, Upload))
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the time of all submissions."""
+        return sum(map(seconds_of, self.submissions))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        plans, submissions, uploaded = len(self.plans), len(self.submissions), self.uploaded_nbytes
+        parts = [f"{counted(uploaded, 'byte')} uploaded"] if uploaded else []
+        if submissions:
+            parts.append(f"{counted(plans, 'plan')} in {counted(submissions, 'submission')}")
+            parts.append(f"{counted(self.nbytes, 'byte')} copied, estimated time {duration(self.seconds)}")
+        first_line = f"{self.call}: {'; '.join(parts) or 'nothing is submitted'}"
+        return "\n".join([first_line, *shortened(map(printed, self.steps), len(self.steps), "step")])
+
+
+def printed(step: Step) -> str:
+    """A step as it is printed, in one or more lines."""
+    if isinstance(step, Upload):
+        return f"upload of {counted(step.nbytes, 'byte')}"
+    count = len(step.plans)
+    first_line = f"submission of {counted(count, 'plan')}, estimated time {duration(seconds_of(step))}"
+    return "\n".join([first_line, *shortened(map(str, step.plans), count, "plan")])
+
+
+def shortened(items: Iterable[str], count: int, noun: str) -> Iterator[str]:
+    """The first of some printed items, indented, and how many more there are."""
+    yield from (indent(item, "  ") for item in islice(items, MOST_PRINTED))
+    if count > MOST_PRINTED:
+        yield f"  and {counted(count - MOST_PRINTED, f'more {noun}')}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def seconds_of(submission: Submission) -> float:
+    """Estimate of the time of plans that share the cost of one submission."""
+    costs = [(plan.seconds, plan.costs.submission_s) for plan in submission.plans if plan.costs is not None]
+    return sum((seconds or 0) - own for seconds, own in costs) + max((own for _, own in costs), default=0.0)
+
+
+@overload
+def explain(what: Tensor | Descriptor, /, device: Device | str | None = None) -> Plan: ...
+
+
+@overload
+def explain(what: Callable[..., object], /, *args: Any, **kwargs: Any) -> Explanation: ...
+
+
+def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     """Tell what would run, why, and what in the layout keeps it from a faster way.
 
     Parameters
     ----------
-    what : Tensor, Slice1, Slice, SliceGrad or ExtractWindows
-        A view, of which `copy()` is explained: what `numpy()` runs as well, unless the view is packed and
-        read as it lies. Or a descriptor, on bindings as `CompiledOperator.plan` has them; a write into a
-        window is one with strides of its output.
-    device : Device or str, optional
-        Where a descriptor would be compiled; the default device if there is none given. A tensor has its own.
+    what : callable, Tensor, Slice1, Slice, SliceGrad, ExtractWindows or InsertWindows
+        A function, whose call ``what(*args, **kwargs)`` is explained: `wgslice.stack`, `numpy.concatenate`,
+        `operator.getitem`, `operator.setitem`, a method, a compiled operator. Or a view, whose `copy()` is
+        explained: what `numpy()` runs as well, unless the view is packed and read as it lies. Or a
+        descriptor, on bindings as `CompiledOperator.plan` has them; a write into a window is one with strides
+        of its output.
+    args : object
+        Of the function. With a view or a descriptor only `device`, a Device or a part of an adapter's name:
+        where a descriptor would be compiled; the default device by default. A tensor has its own.
+    **kwargs : object
+        Of the function, or `device`.
 
     Returns
     -------
+    Explanation
+        Of a call: to print; `steps` has the uploads and submissions, `plans` what the GPU runs. The function
+        is called, and what this thread would upload, record or submit is listed instead, so that no tensor is
+        written; whatever else the function does, it does.
     Plan
-        To print; `summary` is its line, `steps` what runs, `rejected` why others are not applicable.
+        Of a view or a descriptor: to print; `summary` is its line, `steps` what runs, `rejected` why others
+        are not applicable.
+
         Nothing is compiled, submitted or allocated on the GPU, so that what only a run finds, such as a
         destroyed buffer or a lack of memory, is not found.
 
     Raises
     ------
+    CaptureRefused
+        The call reads elements back, as `numpy()` does, a mask in a tensor, and indices with
+        WGSLICE_CHECK_INDICES=1; or it is `stream`, `selftest` or `tune`, or of `wgslice.pygfx`.
     TypeError
-        `what` is neither a tensor nor a descriptor, or `device` is no device.
+        `what` is neither a function nor a tensor nor a descriptor, or `device` is no device.
     ValueError
-        `device` is not that of the tensor; the view has more than 2^32 - 1 elements; or the descriptor asks
-        for what `Device.compile` refuses.
+        `device` is not that of the tensor; the view has more than 2^32 - 1 elements, or its buffer is
+        mapped; or the descriptor asks for what `Device.compile` refuses.
     NoAdapterError
         A default device is needed, and this machine has none.
+    Exception
+        What the function raises.
 
     Examples
     --------
+    >>> import operator
     >>> import numpy as np, wgslice as wg
     >>> x = wg.asarray(np.zeros((1000, 1024), np.uint8))
     >>> wg.explain(x[1:, ::-1]).summary
     'merged (999, 1024) x 1 bytes, shifted_rows'
     >>> wg.explain(x[0, ::3]).rejected
     ('buffer copy per row: elements of a row lie 3 bytes apart in the input',)
-    >>> wg.explain(x[1:]).rejected
-    ()
+    >>> [plan.summary for plan in wg.explain(wg.concat, [x, x]).plans]
+    ['merged (64000,) x 16 bytes, a buffer copy', 'merged (64000,) x 16 bytes, a buffer copy']
+    >>> written = wg.explain(operator.setitem, x, np.s_[3:5], np.ones((2, 1024), np.uint8))
+    >>> written.call, written.uploaded_nbytes, len(written.plans)  # straight into the tensor
+    ('setitem', 2048, 0)
     """
-    with named("explain"):
-        chosen = None if device is None else checked_device(device)
     if isinstance(what, Tensor):
-        if chosen not in (None, what.device):
-            raise ValueError(f"explain: the tensor is on {what.device}, not on {chosen}: leave device out")
-        with named("explain"):
-            return plan_of_copy(what)
-    if not isinstance(what, Descriptor):
+        return explained_view(what, *args, **kwargs)
+    if isinstance(what, Descriptor):
+        return explained_descriptor(what, *args, **kwargs)
+    is_call = callable(what) and not isinstance(what, type)
+    if not is_call or (isinstance(what, CompiledOperator) and not (args or kwargs)):
         given = f"the class {what.__name__}" if isinstance(what, type) else type(what).__name__
-        has_plan = "; print its plan" * isinstance(what, CompiledOperator)
-        raise TypeError(f"explain takes a tensor or a descriptor such as Slice1(...), not {given}{has_plan}")
-    operator = what.planned(chosen or checked_device(None))
+        has_plan = "; print its plan, or give its arguments too" * isinstance(what, CompiledOperator)
+        raise TypeError(
+            "explain takes a tensor or a descriptor such as Slice1(...), or a function and its arguments, "
+            f"not {given}{has_plan}"
+        )
+    result, steps = captured(what, *args, **kwargs)
+    call = str(getattr(what, "__name__", getattr(what, "name", type(what).__name__)))
+    if isinstance(result, Tensor):
+        call += f" -> {result.dtype} {result.shape}"
+    return Explanation(call, steps)
+
+
+def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Step, ...]]:
+    """A call's result, without elements, and what it would submit."""
+    capture = Capture()
+    with capturing(capture):
+        result = call(*args, **kwargs)
+    return result, tuple(capture.steps)
+
+
+def explained_view(x: Tensor, device: Device | str | None = None) -> Plan:
+    """The plan of a tensor's copy, with a note where it is no view."""
+    with named("explain"):
+        if device is not None and checked_device(device) is not x.device:
+            raise ValueError(f"the tensor is on {x.device}, not on {device}: leave device out")
+        buffer = x.device.placeholder(x.nbytes)
+        target = BoundLayout(buffer, Layout.packed(x.shape), x.itemsize, fresh=True)
+        _, steps = captured(run_copy, x.device, x.bound_layout, target)
+    (plan,) = Explanation("copy", steps).plans
+    is_whole = x.is_packed and x.offset == 0 and x.buffer.size == buffer.size
+    return replace(plan, note=NOT_A_VIEW) if is_whole else plan
+
+
+def explained_descriptor(descriptor: Descriptor, device: Device | str | None = None) -> Plan:
+    """The plan of what a descriptor would compile to."""
+    with named("explain"):
+        chosen = checked_device(device)
+    operator = descriptor.planned(chosen)
     with named(operator.name):
         return plan_anew(*operator.aligned(operator.device.limits))
-
-
-def plan_of_copy(x: Tensor) -> Plan:
-    """What `copy()` of a tensor runs."""
-    limits, itemsize = x.device.limits, x.dtype.itemsize
-    read = rebase(x.layout, itemsize, limits)
-    readable = bool(x.buffer.usage & BufferUsage.COPY_SRC)
-    terms = Terms(limits, readable, source_room_nbytes=read.capacity_nbytes(x.buffer.size))
-    return planned(plan_copy, read.layout, Layout.packed(x.shape), itemsize, terms)

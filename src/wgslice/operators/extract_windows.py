@@ -17,9 +17,9 @@ from wgslice.layout import check_disjoint
 from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.windows_arguments import integer_dtype, repeated_bytes, windows_of, windows_on_gpu
-from wgslice.plans.extract import extract_windows_planner
+from wgslice.operators.windows_arguments import OnGpu, extracted_windows, repeated_bytes
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -43,7 +43,7 @@ class ExtractWindows(Descriptor):
         First element of each window, or the descriptor of a packed tensor of integers that is bound when the
         operator runs.
     sizes : sequence of int
-        Extent of the windows in elements, at least 1.
+        Extent of the windows in elements.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0; a negative one begins at the window's end. Windows may
         differ in its sign, not in its magnitude. 1 by default.
@@ -88,12 +88,8 @@ class ExtractWindows(Descriptor):
         with named("ExtractWindows"):
             check_descs(input=input, output=output)
             filled = None if fill is None else repeated_bytes(fill, input.dtype)
-            if isinstance(offsets, TensorDesc):
-                integer_dtype(offsets.dtype)
-                sides = offsets.sizes, offsets.dtype, input.sizes
-                windows = windows_on_gpu(*sides, sizes, strides, filled, outside)
-            else:
-                windows = windows_of(offsets, input.sizes, sizes, strides, filled, outside)
+            table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
+            windows = extracted_windows(table, input.sizes, sizes, strides, filled, outside)
             check_same_dtype(input.dtype, output.dtype)
             expected = windows.count, *windows.sizes
             if output.sizes != expected:
@@ -133,12 +129,14 @@ def extract_windows(
     Parameters
     ----------
     x : Tensor
-        Of rank 1 to 8, each size at most 2^31 - 1, and any dtype; views welcome.
+        Of rank 0 to 8, each size at most 2^31 - 1, and any dtype; views welcome. The result has a
+        dimension more.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
         Position of each window's first element in `x`; a negative one lies before the start, and never
         counts from the end.
     sizes : sequence of int
-        Extent of the windows in elements, at least 1; without `fill` at most `x.shape`.
+        Extent of the windows in elements; without `fill` at most `x.shape`. Windows without elements may lie
+        anywhere.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0. A negative one begins at the window's end: it mirrors.
         Windows may differ in its sign, not in its magnitude. 1 by default.
@@ -190,16 +188,13 @@ def extract_windows(
     with named("extract_windows"):
         check_tensor("x", x)
         filled = None if fill is None else repeated_bytes(fill, x.dtype)
-        on_gpu = None
-        if isinstance(offsets, Tensor):
-            integer_dtype(offsets.dtype)
-            on_gpu = offsets.bound_layout
-            windows = windows_on_gpu(offsets.shape, offsets.dtype, x.shape, sizes, strides, filled, outside)
-        else:
-            windows = windows_of(offsets, x.shape, sizes, strides, filled, outside)
-        expected = windows.count, *windows.sizes
+        table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
+        windows = extracted_windows(table, x.shape, sizes, strides, filled, outside)
+        on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
+        expected = windows.count, *windows.sizes[: x.ndim]
         output = output_for(x, expected, out, behind=", windows first")
-        target = output.bound_layout._replace(fresh=out is None)
+        source, target = (x, output) if x.ndim else (x[None], output[:, None])
+        written = target.bound_layout._replace(fresh=out is None)
         planner = extract_windows_planner(windows)
-        run(x.device, planner, x.bound_layout, target, on_gpu, planning=plan_anew)
+        run(x.device, planner, source.bound_layout, written, on_gpu, planning=plan_anew)
         return output

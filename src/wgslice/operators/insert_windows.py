@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import wraps
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +18,18 @@ from wgslice.layout import check_disjoint
 from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.windows_arguments import Outside, inserted_on_gpu, inserted_windows, integer_dtype
-from wgslice.plans.insert import insert_windows_planner
+from wgslice.operators.windows_arguments import OnGpu, Outside, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.plans.staging import plan_anew
+from wgslice.plans.window_plans import insert_windows_planner
 from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.transfer import as_copied
 
 __all__ = ["InsertWindows", "insert_windows"]
+
+Arguments = ParamSpec("Arguments")
+ORDER = "the order is insert_windows(x, offsets, windows)"
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -85,12 +90,8 @@ class InsertWindows(Descriptor):
     ) -> None:
         with named("InsertWindows"):
             check_descs(input=input, output=output)
-            if isinstance(offsets, TensorDesc):
-                integer_dtype(offsets.dtype)
-                sides = input.sizes, output.sizes
-                windows = inserted_on_gpu(offsets.sizes, offsets.dtype, *sides, strides, outside)
-            else:
-                windows = inserted_windows(offsets, input.sizes, output.sizes, strides, outside)
+            table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
+            windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
             check_same_dtype(input.dtype, output.dtype)
             check_disjoint(output.layout)
             insertion = insertion_of(windows, output.sizes, overlap)
@@ -113,6 +114,21 @@ class InsertWindows(Descriptor):
         )
 
 
+def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """A function whose offsets, given by name behind two other arguments, mean another order than its own."""
+
+    @wraps(function)
+    def hint(*arguments: Arguments.args, **options: Arguments.kwargs) -> None:
+        if len(arguments) > 1 and "offsets" in options:
+            raise TypeError(
+                f"insert_windows: {len(arguments)} arguments in order, and offsets by name: {ORDER}"
+            )
+        function(*arguments, **options)
+
+    return hint
+
+
+@hinting
 def insert_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
@@ -129,7 +145,7 @@ def insert_windows(
     Parameters
     ----------
     x : Tensor
-        Target: of rank 1 to 8, each size at most 2^31 - 1, any dtype, and any view in which no element
+        Target: of rank 0 to 8, each size at most 2^31 - 1, any dtype, and any view in which no element
         repeats. Elements that no window writes keep their value.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
         Position of each window's first element in `x`; a negative one lies before the start, and never
@@ -193,17 +209,13 @@ def insert_windows(
         given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
         check_same_dtype(given.dtype, x.dtype)
         check_destination(x)
-        on_gpu = None
-        if isinstance(offsets, Tensor):
-            integer_dtype(offsets.dtype)
-            on_gpu = offsets.bound_layout
-            sides = given.shape, x.shape
-            boxes = inserted_on_gpu(offsets.shape, offsets.dtype, *sides, strides, outside)
-        else:
-            boxes = inserted_windows(offsets, given.shape, x.shape, strides, outside)
-        source = given.bound_layout if isinstance(given, Tensor) else uploaded(x.device, given)
+        table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
+        boxes = inserted_windows(table, given.shape, x.shape, strides, outside)
+        on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
+        batch, target = (given, x) if x.ndim else (given[:, None], x[None])
+        source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
         planner = insert_windows_planner(insertion_of(boxes, x.shape, overlap))
-        run(x.device, planner, source, x.bound_layout, on_gpu, planning=plan_anew)
+        run(x.device, planner, source, target.bound_layout, on_gpu, planning=plan_anew)
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:
@@ -214,7 +226,7 @@ def check_order(x: object, offsets: object, windows: object) -> None:
     if len(batch) == offsets.ndim + 1 and table == (batch[0], offsets.ndim):
         raise ValueError(
             f"x has sizes {batch}, offsets {offsets.shape}, windows {table}: these are windows, a tensor and "
-            "their offsets; the order is insert_windows(x, offsets, windows)"
+            f"their offsets; {ORDER}"
         )
 
 

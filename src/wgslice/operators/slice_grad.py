@@ -14,7 +14,7 @@ from wgslice.gpu.recording import run
 from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import WindowDescriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.copy import slice_grad_planner
+from wgslice.plans.copy import SliceGradPlanner
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
@@ -79,8 +79,8 @@ class SliceGrad(WindowDescriptor):
             self.input,
             self.output,
             self.input.layout,
-            slice_grad_planner(taken, zeroed=False),
-            planner_on_zeros=slice_grad_planner(taken, zeroed=True),
+            SliceGradPlanner(taken, zeroed=False),
+            planner_on_zeros=SliceGradPlanner(taken, zeroed=True),
         )
 
 
@@ -139,7 +139,7 @@ def slice_grad(
         extents = checked_shape(output_sizes)
         window.check_inside(extents, "output")
         window.check_filled(g.shape, "g")
-        planner = slice_grad_planner(window.ranges(g.shape), zeroed=out is None)
+        planner = SliceGradPlanner(window.ranges(g.shape), zeroed=out is None)
         target = output_for(g, extents, out, before="output_sizes, ")
         run(g.device, planner, g.bound_layout, target.bound_layout._replace(fresh=out is None))
         return target

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, SupportsIndex, TypeAlias
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, int64_of, integers
+from wgslice.arguments import I32_MAX, I32_MIN, int64_of, integers
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.plans.windows import DROPPED, Windows
@@ -16,16 +16,22 @@ from wgslice.tensors.placed import check_of_numbers
 from wgslice.tensors.transfer import as_assigned
 
 __all__ = [
+    "OnGpu",
     "Outside",
-    "inserted_on_gpu",
+    "extracted_windows",
     "inserted_windows",
-    "integer_dtype",
     "repeated_bytes",
-    "windows_of",
-    "windows_on_gpu",
 ]
 
 Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
+
+
+class OnGpu(NamedTuple):
+    """What is known of device-resident offsets."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
 
 EXTRACTING: dict[str, str] = {  # values of `outside`, each with the remedy that it is
     "refuse": "move it",
@@ -45,73 +51,99 @@ def repeated_bytes(fill: Any, dtype: DType) -> bytes:
     return np.full(16 // dtype.itemsize, as_assigned(fill, dtype)).tobytes()
 
 
-def integer_dtype(dtype: DType) -> None:
-    """Refuse offsets that are no integers."""
-    if dtype.kind not in "iu" or dtype.itemsize > 8:
-        raise TypeError(f"offsets have dtype {dtype}: must be integers")
-
-
-def windows_of(
-    offsets: ArrayLike,
+def extracted_windows(
+    offsets: ArrayLike | OnGpu,
     input_sizes: tuple[int, ...],
     sizes: Iterable[SupportsIndex],
     strides: ArrayLike | None,
     fill: bytes | None,
     outside: Outside | None = None,
 ) -> Windows:
-    """Windows whose offsets are known, each of them checked."""
-    rule = checked_outside(outside, EXTRACTING, known=True, filled=fill is not None)
-    places = integer_array("offsets", offsets)
-    extents, steps, flips = checked_window(places.shape, input_sizes, sizes, strides, fill is not None)
-    known, leaving = bounded_offsets(places, extents, input_sizes, rule, "the input")
-    return Windows(extents, steps, flips, known, 4, True, fill if leaving else None)
-
-
-def windows_on_gpu(
-    shape: tuple[int, ...],
-    dtype: DType,
-    input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
-    strides: ArrayLike | None,
-    fill: bytes | None,
-    outside: Outside | None = None,
-) -> Windows:
-    """Windows whose offsets are device-resident: the kernels clamp them where there is no fill."""
-    checked_outside(outside, EXTRACTING, known=False, filled=fill is not None)
-    extents, steps, flips = checked_window(shape, input_sizes, sizes, strides, fill is not None)
-    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
+    """Windows of some sizes of an input, those at known offsets each checked."""
+    rule = checked_outside(outside, EXTRACTING, known=not isinstance(offsets, OnGpu), filled=fill is not None)
+    table = offsets_table("the input", input_sizes, offsets)
+    rank = len(input_sizes)
+    extents = integers("sizes", sizes)
+    if len(extents) != rank:
+        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")
+    anywhere = fill is not None or 0 in extents
+    for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
+        most = I32_MAX if anywhere else size
+        if not 0 <= extent <= most:
+            what = f"an i32 of at least 0, 0 to {most}" if anywhere else f"0 to the input's size, {most}"
+            raise WindowError(f"sizes[{axis}] = {extent}: must be {what}")
+    steps, flips = checked_strides(strides, table.shape)
+    return placed_windows(table, extents, steps, flips, input_sizes, rule, fill, "the input")
 
 
 def inserted_windows(
-    offsets: ArrayLike,
+    offsets: ArrayLike | OnGpu,
     batch_sizes: tuple[int, ...],
     tensor_sizes: tuple[int, ...],
     strides: ArrayLike | None,
     outside: Outside | None = None,
 ) -> Windows:
-    """Windows of a batch of sizes (B, ...), to be inserted at known offsets into a tensor of other sizes."""
-    rule = checked_outside(outside, INSERTING, known=True)
-    places = integer_array("offsets", offsets)
-    extents, steps, flips = checked_batch(places.shape, batch_sizes, tensor_sizes, strides, rule)
-    if 0 in batch_sizes:  # windows without elements are none
-        places, flips = places[:0], flips[:0]
-    known, leaving = bounded_offsets(places, extents, tensor_sizes, rule, "x")
-    return Windows(extents, steps, flips, known, 4, True, DROPPED if leaving else None)
-
-
-def inserted_on_gpu(
-    shape: tuple[int, ...],
-    dtype: DType,
-    batch_sizes: tuple[int, ...],
-    tensor_sizes: tuple[int, ...],
-    strides: ArrayLike | None,
-    outside: Outside | None = None,
-) -> Windows:
-    """Windows of a batch at device-resident offsets: the kernels clamp them, or drop elements outside."""
-    rule = checked_outside(outside, INSERTING, known=False)
-    extents, steps, flips = checked_batch(shape, batch_sizes, tensor_sizes, strides, rule)
+    """Windows of a batch of sizes (B, ...), to be inserted into a tensor of other sizes."""
+    rule = checked_outside(outside, INSERTING, known=not isinstance(offsets, OnGpu))
+    table = offsets_table("x", tensor_sizes, offsets)
+    rank, count = len(tensor_sizes), table.shape[0]
+    if len(batch_sizes) != rank + 1 or batch_sizes[0] != count:
+        raise ValueError(
+            f"windows have sizes {batch_sizes}: must be ({count}, ...), for each of the offsets a window "
+            f"of the {rank} dimensions of x"
+        )
+    steps, flips = checked_strides(strides, table.shape)
+    extents = tuple(max((size - 1) * step + 1, 0) for size, step in zip(batch_sizes[1:], steps, strict=True))
+    anywhere = rule == "drop" or 0 in batch_sizes
+    for axis, (extent, size) in enumerate(zip(extents, tensor_sizes, strict=True)):
+        most, remedy = (I32_MAX, "") if anywhere else (size, f", the size of x; {INSERTING['drop']}")
+        if extent > most:
+            raise WindowError(
+                f"windows reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
+                f"steps of {steps[axis]}: must be at most {most}{remedy}"
+            )
     fill = DROPPED if rule == "drop" else None
-    return Windows(extents, steps, flips, None, dtype.itemsize, dtype.kind == "i", fill)
+    return placed_windows(table, extents, steps, flips, tensor_sizes, rule, fill, "x")
+
+
+def offsets_table(name: str, sizes: tuple[int, ...], offsets: ArrayLike | OnGpu) -> NDArray[np.int64] | OnGpu:
+    """Offsets of a tensor's windows as a table (B, rank), on the host or the GPU."""
+    table = offsets if isinstance(offsets, OnGpu) else integer_array("offsets", offsets)
+    if isinstance(table, OnGpu) and (table.dtype.kind not in "iu" or table.dtype.itemsize > 8):
+        raise TypeError(f"offsets have dtype {table.dtype}: must be integers")
+    rank = len(sizes)
+    if len(table.shape) != 2 or table.shape[1] != rank:
+        raise ValueError(
+            f"offsets have shape {table.shape}: must be (windows, {rank}), one for each dimension"
+        )
+    for axis, size in enumerate(sizes):
+        if size > I32_MAX:
+            raise ValueError(f"{name} has size {size} in dimension {axis}: must be at most {I32_MAX}")
+    return table
+
+
+def placed_windows(
+    table: NDArray[np.int64] | OnGpu,
+    extents: tuple[int, ...],
+    steps: tuple[int, ...],
+    flips: NDArray[np.uint32],
+    sizes: tuple[int, ...],
+    rule: str,
+    fill: bytes | None,
+    name: str,
+) -> Windows:
+    """Windows at known offsets by the rule for out-of-bounds ones, or at device-resident ones.
+
+    The kernels clamp device-resident offsets where there is no fill. Windows without elements lie anywhere.
+    """
+    if not sizes:  # as of a tensor of one element in one dimension
+        table, extents, steps, sizes = np.zeros((len(flips), 1), np.int64), (1,), (1,), (1,)
+    if isinstance(table, OnGpu):
+        return Windows(extents, steps, flips, None, table.dtype.itemsize, table.dtype.kind == "i", fill)
+    if 0 in extents:
+        table, rule = np.zeros_like(table), "clamp"
+    known, leaving = bounded_offsets(table, extents, sizes, rule, name)
+    return Windows(extents, steps, flips, known, 4, True, fill if leaving else None)
 
 
 def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:
@@ -164,67 +196,6 @@ def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
     return int64_of(array)
 
 
-def checked_window(
-    shape: tuple[int, ...],
-    input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
-    strides: ArrayLike | None,
-    filled: bool,
-) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
-    """Extents, magnitudes of the steps, and directions of windows whose offsets have a shape."""
-    rank = len(input_sizes)
-    check_rank("an input", rank, shape)
-    extents = integers("sizes", sizes)
-    if len(extents) != rank:
-        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")
-    for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
-        most = I32_MAX if filled else size
-        if not 1 <= extent <= most:
-            what = f"an i32 of at least 1, 1 to {most}" if filled else f"1 to the input's size, {most}"
-            raise WindowError(f"sizes[{axis}] = {extent}: must be {what}")
-        if size > I32_MAX:
-            raise ValueError(f"the input's size {size} in dimension {axis}: must be at most {I32_MAX}")
-    return extents, *checked_strides(strides, shape)
-
-
-def checked_batch(
-    shape: tuple[int, ...],
-    batch_sizes: tuple[int, ...],
-    tensor_sizes: tuple[int, ...],
-    strides: ArrayLike | None,
-    rule: str,
-) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.uint32]]:
-    """Extents, magnitudes of the steps, and directions of a batch's windows whose offsets have a shape."""
-    rank = len(tensor_sizes)
-    check_rank("x", rank, shape)
-    if len(batch_sizes) != rank + 1 or batch_sizes[0] != shape[0]:
-        raise ValueError(
-            f"windows have sizes {batch_sizes}: must be ({shape[0]}, ...), for each of the offsets a window "
-            f"of the {rank} dimensions of x"
-        )
-    steps, flips = checked_strides(strides, shape)
-    extents = tuple((max(size, 1) - 1) * step + 1 for size, step in zip(batch_sizes[1:], steps, strict=True))
-    for axis, (extent, size) in enumerate(zip(extents, tensor_sizes, strict=True)):
-        dropping = rule == "drop" or 0 in batch_sizes
-        most, remedy = (I32_MAX, "") if dropping else (size, f", the size of x; {INSERTING['drop']}")
-        if size > I32_MAX:
-            raise ValueError(f"x has size {size} in dimension {axis}: must be at most {I32_MAX}")
-        if extent > most:
-            raise WindowError(
-                f"windows reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
-                f"steps of {steps[axis]}: must be at most {most}{remedy}"
-            )
-    return extents, steps, flips
-
-
-def check_rank(name: str, rank: int, shape: tuple[int, ...]) -> None:
-    """Refuse tensors that have no windows, and offsets of a shape that fits no windows of theirs."""
-    if not 1 <= rank <= MAX_RANK:
-        raise WindowError(f"windows of {name} of rank {rank}: the rank must be 1 to {MAX_RANK}")
-    if len(shape) != 2 or shape[1] != rank:
-        raise ValueError(f"offsets have shape {shape}: must be (windows, {rank}), one for each dimension")
-
-
 def checked_strides(
     strides: ArrayLike | None, shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
@@ -233,7 +204,7 @@ def checked_strides(
     given = np.ones(rank, np.int64) if strides is None else integer_array("strides", strides)
     if given.shape not in ((rank,), (count, rank)):
         raise ValueError(f"strides have shape {given.shape}: must be ({rank},) or ({count}, {rank})")
-    rows = given.reshape(-1, rank)
+    rows = given if given.ndim == 2 else given[None]
     if len(rows) == 0:  # no windows, and none that says how they go
         rows = np.ones((1, rank), np.int64)
     magnitudes = np.abs(rows)

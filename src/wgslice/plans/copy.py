@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
-from wgslice.plans.plan import Plan, Planner, Step, in_order
+from wgslice.plans.plan import Plan, Step, in_order
 from wgslice.plans.problem import Problem, Terms, widen
-from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
+from wgslice.plans.profiles import PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.strategies import COPIES
 
-__all__ = ["fills", "pattern_size", "plan_copy", "plan_slice_grad", "slice_grad_planner"]
+__all__ = ["SliceGradPlanner", "fills", "pattern_size", "plan_copy"]
 
 
-@lru_cache(maxsize=MOST_PLANS)
 def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
     """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
 
@@ -67,25 +67,22 @@ def pattern_size(filling: Iterable[tuple[Layout, Layout]]) -> int:
     return max(read.stop for read, _ in filling)
 
 
-@lru_cache(maxsize=MOST_PLANS)
-def slice_grad_planner(taken: tuple[range, ...], *, zeroed: bool) -> Planner:
-    """`plan_slice_grad` for the target's indices that receive the gradient; equal ones share a planner."""
-    return partial(plan_slice_grad, taken, zeroed)
+class SliceGradPlanner(NamedTuple):
+    """Copies a source into indices of the target, and zeros everywhere else, unless it is zero already."""
 
+    taken: tuple[range, ...]  # of the target
+    zeroed: bool
 
-@lru_cache(maxsize=MOST_PLANS)
-def plan_slice_grad(
-    taken: tuple[range, ...], zeroed: bool, source: Layout, target: Layout, itemsize: int, terms: Terms
-) -> Plan:
-    """Copy a source into indices of the target, and zeros everywhere else, unless it is zero already."""
-    inside = plan_copy(source, target.select(taken), itemsize, terms)
-    if zeroed:
-        return inside
-    choice = choose(Gradient(inside, taken, target, itemsize, terms), GRADIENTS)
-    assert choice is not None  # zeros can be written anywhere
-    rejected = inside.choice.rejected if inside.choice else ()
-    choice = choice._replace(rejected=rejected)
-    return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
+    def __call__(self, source: Layout, target: Layout, itemsize: int, terms: Terms, /) -> Plan:
+        """The plan for elements of `itemsize` bytes."""
+        inside = plan_copy(source, target.select(self.taken), itemsize, terms)
+        if self.zeroed:
+            return inside
+        choice = choose(Gradient(inside, self.taken, target, itemsize, terms), GRADIENTS)
+        assert choice is not None  # zeros can be written anywhere
+        rejected = inside.choice.rejected if inside.choice else ()
+        choice = choice._replace(rejected=rejected)
+        return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
@@ -16,20 +17,20 @@ __all__ = [
     "ALIKE",
     "IN_BLOCKS",
     "STEPS",
+    "CostClass",
     "Costs",
     "Work",
-    "name_of",
+    "copy_class",
     "pattern",
     "shipped",
     "shipped_for",
-    "windows_work",
-    "work_name",
+    "step_of",
+    "windows_class",
 ]
 
 
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
-MOST_NAMES = 1024  # kept
 
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
@@ -38,7 +39,7 @@ ALIKE = {
 
 # Kernels for which that is the step between elements.
 IN_BLOCKS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
-STEPS = {1: "beside", 2: "every second", 4: "every fourth"}
+STEPS = {1: "beside", 2: "every-second", 4: "every-fourth"}
 
 
 @dataclass(frozen=True)
@@ -60,38 +61,48 @@ class Costs:
     copy_bytes_per_s: float  # of a buffer copy
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
-    works: Mapping[str, Work] = field(repr=False)  # by name; a kernel that lacks one does not take it
+    works: Mapping[CostClass, Work] = field(repr=False)  # a kernel without it is not applicable
 
 
-def work_name(kernel: Kernel, source: Layout, width_nbytes: int, paired: bool) -> str:
-    """The class of work that a kernel does on elements of a width out of a coalesced source."""
-    return name_of(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
+class CostClass(NamedTuple):
+    """What has costs of its own: a kernel, the bytes that it takes at a time, and how memory is accessed."""
+
+    kernel: Kernel
+    width_nbytes: int
+    traits: tuple[str, ...] = ()  # such as ("paired", "near"), in the order in which files have them
+
+    @classmethod
+    def parsed(cls, text: str) -> CostClass:
+        """The class that a file calls by its kernel, width and traits."""
+        kernel, width, *traits = text.split()
+        return cls(Kernel(kernel), int(width), tuple(traits))
+
+    def __str__(self) -> str:
+        return " ".join([self.kernel.value, str(self.width_nbytes), *self.traits])
 
 
-@lru_cache(maxsize=MOST_NAMES)
-def name_of(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: int) -> str:
-    """The class of work, by how neighbours lie in the source and the elements from one to the next."""
-    parts = [kernel.value, str(width_nbytes)]
-    if paired:
-        parts.append("paired")
+@lru_cache(maxsize=1024)
+def copy_class(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step: int) -> CostClass:
+    """The cost class of a copy, by how neighbours lie in the source and the elements from one to the next."""
+    traits = ("paired",) if paired else ()
     if kernel in IN_BLOCKS:
-        parts.append(STEPS.get(step, STEPS[1]))
+        traits = (*traits, STEPS.get(step, STEPS[1]))
     elif kernel not in ALIKE:
-        parts.append(lies)
-    return " ".join(parts)
+        traits = (*traits, lies)
+    return CostClass(kernel, width_nbytes, traits)
 
 
-def windows_work(
+def windows_class(
     kernel: Kernel, element_nbytes: int, *, ragged: bool = False, ends: bool = False, mirrored: bool = False
-) -> str:
-    """The class of work that a kernel does on windows of elements of a width, in these, in words or blocks.
+) -> CostClass:
+    """The cost class of a kernel on windows of elements of a width, in these, in words or blocks.
 
     Rows may begin or end inside of what it takes at a time, be taken at their ends alone, and go backwards.
     """
     by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
     width_nbytes = element_nbytes if by_words else kernel.unit_nbytes(element_nbytes)
-    traits = {"ragged": ragged, "ends": ends, "mirrored": mirrored}
-    return " ".join([kernel.value, str(width_nbytes), *(trait for trait, has in traits.items() if has)])
+    traits = ("ragged",) * ragged + ("ends",) * ends + ("mirrored",) * mirrored
+    return CostClass(kernel, width_nbytes, traits)
 
 
 def step_of(source: Layout) -> int:
@@ -119,7 +130,7 @@ def shipped(name: str) -> Costs:
     """The figures of a file."""
     content = json.loads((files("wgslice.plans") / "figures" / f"{name}.json").read_text("utf-8"))
     figures = content["costs"]
-    works = {work: Work(**costs) for work, costs in figures.pop("works").items()}
+    works = {CostClass.parsed(name): Work(**costs) for name, costs in figures.pop("works").items()}
     return Costs(f"shipped figures of {content['about']}", **figures, works=works)
 
 

@@ -184,23 +184,16 @@ GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # with the units that a lane tak
 
 @dataclass(frozen=True)
 class Tiling:
-    """The tiles of a plane. A lane takes several units, each some columns or rows ahead of the one before."""
+    """How lanes lie in a tile; each takes several units, some columns or rows ahead of the one before."""
 
     lane_shift: int  # 2**lane_shift lanes lie beside each other along the columns
     ahead_columns: int  # from one of a lane's units to its next; one of these is 0
     ahead_rows: int
-    column_tiles: int  # beside each other in a plane
-    row_tiles: int  # below each other
 
     @property
     def lanes(self) -> int:
         """Beside each other along the columns."""
         return 1 << self.lane_shift
-
-    @property
-    def count(self) -> int:
-        """Tiles of a plane."""
-        return self.column_tiles * self.row_tiles
 
 
 @dataclass(frozen=True)
@@ -209,6 +202,8 @@ class Grid:
 
     axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
     tiling: Tiling
+    column_tiles: int  # beside each other in a plane
+    row_tiles: int  # below each other
     count: int  # tiles of all planes
 
 
@@ -235,16 +230,19 @@ def find_grid(
     for axis in range(len(outer) - 1, -1, -1) if outer else [-1]:
         rows = outer[axis] if outer else 1
         planes = prod(outer) // rows
-        for run, tiling in tilings(columns, rows, unit_nbytes, each, workgroup_size, along=along):
-            count = planes * tiling.count
-            grids.append((count * (1 + SECTOR_NBYTES / (run * unit_nbytes)), Grid(axis, tiling, count)))
+        for run, tiling, across, down in tilings(
+            columns, rows, unit_nbytes, each, workgroup_size, along=along
+        ):
+            count = planes * across * down
+            grid = Grid(axis, tiling, across, down, count)
+            grids.append((count * (1 + SECTOR_NBYTES / (run * unit_nbytes)), grid))
     return min(grids, key=lambda grid: grid[0])[1]
 
 
 def tilings(
     columns: int, rows: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
-) -> Iterator[tuple[int, Tiling]]:
-    """Tiles of a plane, each with the units beside each other that a wave takes at once of a row."""
+) -> Iterator[tuple[int, Tiling, int, int]]:
+    """Units of a row that a wave takes at once, how lanes lie, and tiles across and down a plane."""
     most = workgroup_size.bit_length() - 1
     enough = max(columns - 1, 0).bit_length()  # lanes for all columns
     for shift in range(min(most, enough, (LINE_NBYTES // unit_nbytes).bit_length() - 1), most + 1):
@@ -252,8 +250,8 @@ def tilings(
         for ahead_columns, ahead_rows in ((lanes, 0), *([] if along else [(0, below)])):
             width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
             run = lanes * each if ahead_columns and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
-            tiling = Tiling(shift, ahead_columns, ahead_rows, tiles(columns, width), tiles(rows, height))
-            yield max(min(run, columns), 1), tiling
+            tiling = Tiling(shift, ahead_columns, ahead_rows)
+            yield max(min(run, columns), 1), tiling, tiles(columns, width), tiles(rows, height)
 
 
 def tiles(size: int, side: int) -> int:
@@ -301,12 +299,13 @@ class Share:
 
     count: int  # rows, where rows are dealt; tiles; otherwise all units: elements or words
     paired: bool  # whether a row is the last two dimensions
-    pieces: int  # invocations a row; 1 where rows are not dealt
+    pieces: int  # invocations a row, or tiles beside each other in a plane; else 1
     each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid
-    tiling: Tiling | None = None  # of planes, for kernels that take tiles of them
+    row_tiles: int = 1  # below each other in a plane, where tiles are dealt
+    tiling: Tiling | None = None  # of kernels whose lanes take several units of a tile
 
 
 def count_tiles(target: Layout, axis: int, rows: int, side: int) -> tuple[int, int, int]:
@@ -353,17 +352,16 @@ def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits
     """Tiles of the planes of the last two dimensions, one a workgroup."""
     grid = grid_of(kernel, target, width_nbytes, limits.profile)
     assert grid.axis == target.rank - 2
-    tiling, size = grid.tiling, limits.profile.workgroup_size
-    workgroups = *fold(grid.count, limits), 1
-    return Share(grid.count, False, tiling.column_tiles, GRIDS[kernel], False, size, workgroups, tiling)
+    size, workgroups = limits.profile.workgroup_size, (*fold(grid.count, limits), 1)
+    pieces, each = grid.column_tiles, GRIDS[kernel]
+    return Share(grid.count, False, pieces, each, False, size, workgroups, grid.row_tiles, grid.tiling)
 
 
 def deal_wide_tiles(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Square tiles of the last two dimensions, one a workgroup."""
     side, size = WIDE_TILE_SIDES[width_nbytes], limits.profile.workgroup_size
     count, across, down = count_tiles(target, target.rank - 2, abs(source.reaches[-2]) + 1, side)
-    tiling = Tiling(0, 0, 0, across, down)
-    return Share(count, False, across, side, False, size, (*fold(count, limits), 1), tiling)
+    return Share(count, False, across, side, False, size, (*fold(count, limits), 1), down)
 
 
 def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:

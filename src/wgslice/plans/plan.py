@@ -14,7 +14,16 @@ from wgslice.plans.problem import Terms
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows import WindowDispatch
 
-__all__ = ["COPY_PER_ROW", "COPY_PER_WINDOW", "Plan", "Planner", "Step", "in_order", "reading_staged"]
+__all__ = [
+    "COPY_PER_ROW",
+    "COPY_PER_WINDOW",
+    "Plan",
+    "Planner",
+    "Step",
+    "duration",
+    "in_order",
+    "reading_staged",
+]
 
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
@@ -53,6 +62,7 @@ class Plan:
     choice: Choice | None = None  # of its strategy; None where there is nothing to do, or to choose
     before: tuple[Step, ...] = ()  # steps that come before those of every strategy
     staged: bool = False  # whether they make a staging copy of the input, which strategies' steps read
+    note: str = ""  # on what is planned, where something is to be said of it
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
@@ -141,6 +151,7 @@ class Plan:
             f"  source strides {self.source.strides} from {self.source.offset}",
             f"  target strides {self.target.strides} from {self.target.offset}",
         ]
+        lines += [f"  note: {self.note}"] * bool(self.note)
         lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps")

@@ -69,8 +69,8 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
     )
 
 
-# Equal copies at other places share a plan. Planners that are made for one call and hold much go without:
-# the cache would keep them.
+# The one cache of plans, by the problem: equal copies at other places share one. Windows' planners, which are
+# made for a call and hold much, go without: the cache would keep them.
 planned = lru_cache(maxsize=MOST_PLANS)(plan_anew)
 
 

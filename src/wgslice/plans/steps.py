@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import work_name
+from wgslice.plans.costs import CostClass, copy_class, pattern, step_of
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import Share, arranged, deal
 from wgslice.plans.profiles import Limits
@@ -153,7 +153,7 @@ class Dispatch(OnGrid):
     width_nbytes: int
     source: Layout
     target: Layout
-    work: str  # its class, as costs name it
+    work: CostClass
 
     @property
     def invocation_nbytes(self) -> float:
@@ -183,13 +183,14 @@ def dispatch_of(
     limits: Limits,
     reason: str,
     paired: bool = False,
-    work: str = "",
+    work: CostClass | None = None,
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings.
 
     `work` is its class of work, where that is known already.
     """
-    work = work or work_name(kernel, source, width_nbytes, paired)
+    if work is None:
+        work = copy_class(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
     source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
     if (
         kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)

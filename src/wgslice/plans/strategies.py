@@ -11,7 +11,7 @@ from typing import TypeAlias
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds
-from wgslice.plans.costs import name_of
+from wgslice.plans.costs import CostClass, copy_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import are_pixels, as_pixels, is_ragged, pixels_of, wide_tile_axis
 from wgslice.plans.plan import COPY_PER_ROW
@@ -163,10 +163,10 @@ def by_kernel(
     )
 
 
-def class_of(kernel: Kernel, paired: bool, problem: Problem) -> str:
+def class_of(kernel: Kernel, paired: bool, problem: Problem) -> CostClass:
     """The cost class of a kernel on a problem."""
     width_nbytes = WIDEST_NBYTES if kernel in VECTORS else problem.width_nbytes
-    return name_of(kernel, width_nbytes, paired, problem.pattern, abs(problem.read_step))
+    return copy_class(kernel, width_nbytes, paired, problem.pattern, abs(problem.read_step))
 
 
 def against_kernel(

@@ -1,144 +1,80 @@
-"""What plans of extracted and of inserted windows have in common."""
+"""The strategies of windows, extracted and inserted, and the plan that takes the fastest of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import inf, prod
-from typing import Protocol, TypeVar
+from functools import partial
+from math import inf
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Choice, Reason, Step, Strategy, choose, seconds_of
-from wgslice.plans.costs import Costs
-from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, words_spanned
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, in_order
-from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import Limits, Profile, untrusted
-from wgslice.plans.steps import BufferCopies, Memory, Places, Span
-from wgslice.plans.window_rows import longest_row
-from wgslice.plans.windows import (
-    Dimension,
-    ElementsDispatch,
-    Request,
-    WindowDispatch,
+from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
+from wgslice.plans.costs import windows_class
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.overlaps import Insertion
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, Step, in_order
+from wgslice.plans.problem import NO_ROOM, Terms, span_of
+from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted
+from wgslice.plans.steps import Memory
+from wgslice.plans.strategies import LEAST_OF_BLOCKS
+from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.window_steps import (
+    class_of,
+    deal_blocks,
+    each_window,
+    elements,
+    extracted_blocks,
+    inserted_blocks,
+    inserted_words,
+    segments_of,
+    source_groups,
 )
+from wgslice.plans.windows import WindowDispatch, Windows
 
-__all__ = [
-    "by_copies",
-    "claims_scratch",
-    "extracted_elements",
-    "goes_by_words",
-    "least_seconds",
-    "left_out",
-    "parts",
-    "plan_of_windows",
-    "window_copies",
-]
+__all__ = ["WINDOWS", "claims_scratch", "extract_windows_planner", "insert_windows_planner"]
+
+Copying: TypeAlias = Strategy[WindowProblem]
+
+PICK_NBYTES = 8  # of a window's number and directions
+MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
 
-def window_copies(request: Request, numbers: NDArray[np.uint32]) -> BufferCopies | str:
-    """A buffer copy of each of some windows, in order; or why some of them is not a row of whole words."""
-    windows, tensor, batch, itemsize = request.windows, request.tensor, request.batch, request.itemsize
-    row = longest_row(request)
-    if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
-        return OTHER
-    if not request.terms.buffer_copies:
-        return "a buffer has no usage COPY_SRC or COPY_DST"
-    if row.nbytes % WORD_NBYTES:
-        return f"rows of {row.nbytes} bytes, not multiples of {WORD_NBYTES}"
-    reason = row.hindrance()
-    if reason:
-        return reason
-    own = slice(row.axis + 1)
-    offsets = windows.offsets[numbers, own].astype(np.int64)
-    if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
-        return f"a window leaves the {request.tensor_name}"
-    backwards = windows.flips[numbers, None] >> np.arange(row.axis + 1, dtype=np.uint32) & np.uint32(1)
-    offsets += backwards * (np.array(windows.extents[own]) - 1)  # a window begins at its end there
-    strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
-    in_tensor = (tensor.offset + offsets @ strides) * itemsize
-    in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize
-    if ((in_tensor | in_batch) % WORD_NBYTES).any():
-        return f"a window begins inside of {WORD_NBYTES} bytes"
-    source, target = (in_batch, in_tensor) if request.inserts else (in_tensor, in_batch)
-    reason = "windows of contiguous words on both sides"
-    return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
+def extract_windows_planner(windows: Windows) -> Planner:
+    """Copies windows of the source to a batch, the target."""
+    return partial(plan_windows, Insertion(windows, windows.numbers, contested=False), False)
 
 
-class Copied(Protocol):
-    """Windows that may go by a buffer copy each."""
-
-    @property
-    def limits(self) -> Limits:
-        """The device's."""
-
-    @property
-    def copies(self) -> BufferCopies | str:
-        """A buffer copy of each window, in their order: the last one stays; or why not."""
+def insert_windows_planner(insertion: Insertion) -> Planner:
+    """Copies windows of a batch, the source, to their places in the target; the outside is dropped."""
+    return partial(plan_windows, insertion, True)
 
 
-R = TypeVar("R", bound=Request)
-C = TypeVar("C", bound=Copied)
-
-
-def by_copies() -> Strategy[C]:
-    """The row of a buffer copy of each window."""
-    return Strategy(COPY_PER_WINDOW, against_copies, copies_seconds, window_copies_of)
-
-
-def against_copies(request: Copied) -> Reason | None:
-    """Why windows do not go by a buffer copy each."""
-    return request.copies if isinstance(request.copies, str) else None
-
-
-def copies_seconds(request: Copied) -> float:
-    """Estimated seconds of a buffer copy of each."""
-    return seconds_of(window_copies_of(request), request.limits.profile.costs)
-
-
-def window_copies_of(request: Copied) -> Sequence[Step]:
-    """A buffer copy of each."""
-    return [] if isinstance(request.copies, str) else [request.copies]
-
-
-def least_seconds(work: str, nbytes: float, costs: Costs) -> float:
-    """Estimated seconds that a dispatch of a cost class takes at least for its bytes; inf where unknown."""
-    known = costs.works.get(work)
-    return costs.dispatch_s + nbytes / known.bytes_per_s if known else inf
-
-
-def left_out(rest: Choice, hindrance: str) -> list[Step]:
-    """The steps for windows that another strategy leaves out, and why it does."""
-    return [
-        replace(step, reason=f"{step.reason}; left out of blocks: {hindrance}")
-        for step in rest.steps
-        if isinstance(step, WindowDispatch)
-    ]
-
-
-def plan_of_windows(request: R, strategies: Sequence[Strategy[R]]) -> Plan:
-    """The plan for some windows by the strategy of the least estimated time."""
-    choice = choose(request, strategies)
+def plan_windows(
+    asked: Insertion, inserts: bool, source: Layout, target: Layout, itemsize: int, terms: Terms
+) -> Plan:
+    """Copy windows by the strategy that is estimated to take the least time."""
+    tensor, batch = (target, source) if inserts else (source, target)
+    windows, nbytes = asked.windows, batch.size * itemsize
+    if batch.size > U32_MAX:
+        raise ValueError(f"{batch.size} elements of sizes {batch.sizes}: one call copies at most {U32_MAX}")
+    if batch.size == 0 or (inserts and not (tensor.size and asked.numbers.size)):
+        return Plan(nbytes, itemsize, itemsize, source, target, ())
+    table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
+    if table_nbytes > terms.limits.binding_nbytes:
+        raise ValueError(
+            f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding at "
+            f"most {terms.limits.binding_nbytes}; {'insert' if inserts else 'extract'} fewer at a time"
+        )
+    problem = WindowProblem(windows, tensor, batch, itemsize, terms, inserts, asked.numbers, asked.contested)
+    choice = choose(problem, WINDOWS)
     if choice is None:
-        raise NoKernelError(untrusted(f"windows of sizes {request.windows.sizes}", request.limits))
-    sides = request.tensor, request.batch
-    source, target = reversed(sides) if request.inserts else sides
-    return Plan(
-        request.batch.size * request.itemsize,
-        request.itemsize,
-        request.itemsize,
-        source,
-        target,
-        in_order(choice.steps),
-        claims_scratch(choice.steps),
-        costs=request.limits.profile.costs,
-        choice=choice,
-    )
+        raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", terms.limits))
+    scratch, costs = claims_scratch(choice.steps), terms.limits.profile.costs
+    steps = in_order(choice.steps)
+    return Plan(nbytes, itemsize, itemsize, source, target, steps, scratch, costs=costs, choice=choice)
 
 
 def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
@@ -147,140 +83,206 @@ def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
     return ((Memory.CLAIMS, max(each.span.nbytes for each in claims)),) if claims else ()
 
 
-# A dimension more, for windows that have only one: `window_words` takes two as a row.
-ONE = Dimension(
-    size=1,
-    step=1,
-    last=0,
-    lowest=0,
-    highest=0,
-    extent=1,
-    inner=1,
-    tensor_stride=0,
-    first=0,
-    batch_stride=0,
-)
+# buffer copies
 
 
-def goes_by_words(request: Request) -> bool:
-    """Whether windows of narrow elements lie packed in one binding, and their source in another."""
-    narrow = request.itemsize < WORD_NBYTES and request.batch.is_packed
-    return narrow and len(segments_of(request)) == 1 and len(whole_parts(request)) == 1
+def against_copies(problem: WindowProblem) -> Reason | None:
+    """Why windows do not go by a buffer copy each."""
+    return problem.copies if isinstance(problem.copies, str) else None
 
 
-def segments_of(request: Request) -> list[Span]:
-    """What bindings hold of the source, one after the other."""
-    alignment = request.limits.binding_alignment_nbytes
-    segment_nbytes = request.most_nbytes // alignment * alignment  # where a binding may begin again
-    whole = span_of(request.tensor, request.itemsize, request.limits) if request.tensor.size else Span(0, 4)
-    stop = whole.offset_nbytes + whole.nbytes
+def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
+    """A buffer copy of each window."""
+    return [] if isinstance(problem.copies, str) else [problem.copies]
+
+
+def copies_seconds(problem: WindowProblem) -> float:
+    """Estimated seconds of a buffer copy of each window."""
+    return seconds_of(buffer_copies(problem), problem.limits.profile.costs)
+
+
+# disjoint layers
+
+
+def against_layers(problem: WindowProblem) -> Reason | None:
+    """Why windows do not go in disjoint layers."""
+    return OTHER if problem.disjoint is None else None
+
+
+def layers_seconds(problem: WindowProblem) -> float:
+    """Estimated seconds that a dispatch for each layer takes at least."""
+    return len(problem.disjoint or ()) * problem.limits.profile.costs.dispatch_s
+
+
+def layers(problem: WindowProblem) -> Sequence[Step]:
+    """The cheapest steps of each layer; none where some layer has none."""
+    steps: list[Step] = []
+    for layer in problem.disjoint or ():
+        choice = choose(replace(problem, numbers=layer, contested=False), KERNELS)
+        if choice is None:
+            return []
+        steps += choice.steps
+    return steps
+
+
+# kernels
+
+
+def against_blocks(problem: WindowProblem) -> Reason | None:
+    """Why rows are not copied in blocks of 16 bytes."""
+    row, profile = problem.row, problem.limits.profile
+    if problem.tensor.size == 0:
+        return "the input is empty"
+    if problem.against_rows:
+        return problem.against_rows
+    if row.nbytes < WIDEST_NBYTES:
+        return f"rows of {row.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
+    if problem.ragged and profile.contiguous and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
+        return f"rows of {row.nbytes} bytes, some from inside a vector of 16, which takes {least}"
+    if row.channels > MOST_CHANNELS:
+        return f"{row.channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
+    if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
+        return NO_ROOM
+    if problem.inserts:
+        ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
+        return None if ends in profile.costs.works else UNKNOWN
+    if problem.tensor.stop * problem.itemsize > problem.terms.source_room_nbytes:
+        return NO_ROOM
+    return against_groups(problem)
+
+
+def against_groups(problem: WindowProblem) -> Reason | None:
+    """Why no bindings of the input hold what the rows of windows are made of."""
+    if span_of(problem.tensor, problem.itemsize, problem.limits).nbytes <= problem.most_nbytes:
+        return None
+    for numbers in problem.held(
+        problem.whole, problem.numbers, problem.row.count * problem.row.words_spanned
+    ):
+        groups = source_groups(problem, numbers)
+        if problem.ragged and (groups is None or len(groups) > 1):
+            return "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
+        if groups is None:
+            return "no binding holds what a window reads"
+    return None
+
+
+def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowProblem) -> Sequence[Step]:
+    """Blocks of rows, and the cheapest steps for windows that they leave out; none where these have none."""
+    steps = list(steps_of(problem))
+    left = problem.numbers[problem.numbers >= problem.stop]
+    if not left.size:
+        return steps
+    rest = choose(replace(problem, numbers=left), WITHOUT_BLOCKS)
+    if rest is None:
+        return []
+    found = (step for step in rest.steps if isinstance(step, WindowDispatch))
     return [
-        Span(start, min(segment_nbytes, stop - start))
-        for start in range(whole.offset_nbytes, stop, segment_nbytes)
+        *steps,
+        *(replace(step, reason=f"{step.reason}; left out of blocks: {NO_ROOM}") for step in found),
     ]
 
 
-def whole_parts(request: Request) -> list[list[range]]:
-    """The parts of a window, as its indices."""
-    return list(parts(request, [range(size) for size in request.windows.sizes]))
+def extracted_seconds(problem: WindowProblem) -> float:
+    """Estimated seconds of one dispatch of blocks of rows; inf where nothing is known of them."""
+    limits, row = problem.limits, problem.row
+    costs, size = limits.profile.costs, limits.profile.workgroup_size
+    work = costs.works.get(class_of(Kernel.WINDOW_ROWS, problem))
+    if work is None:
+        return inf
+    pieces, each = deal_blocks(problem, Kernel.WINDOW_ROWS)
+    invocations = -(-problem.stop * row.count * pieces // size) * size
+    block_s = row.channels * WIDEST_NBYTES / work.bytes_per_s
+    return costs.dispatch_s + invocations * (work.invocation_s + each * block_s)
 
 
-def extracted_elements(kernel: Kernel, request: Request, beginning: int) -> Iterator[ElementsDispatch]:
-    """Dispatches of a kernel for windows from one on."""
-    segments = segments_of(request)
-    for part in whole_parts(request):
-        layout = request.batch.select([range(request.windows.count), *part])
-        elements = prod(layout.sizes[1:])
-        one = layout.select([range(1), *(range(size) for size in layout.sizes[1:])])
-        room = request.most_nbytes - (one.stop - one.lowest) * request.itemsize
-        most = 1 + room // max(abs(layout.strides[0]) * request.itemsize, 1)
-        most = max(min(most, request.most_invocations // elements), 1)
-        for first in range(beginning, request.windows.count, most):
-            count = min(most, request.windows.count - first)
-            piece = layout.select([range(first, first + count), *(range(size) for size in layout.sizes[1:])])
-            in_words = kernel is Kernel.WINDOW_WORDS
-            share = share_words(request, piece) if in_words else request.share(count, piece.size, 1, 1)
-            for segment in segments:
-                yield elements_dispatch(request, kernel, first, part, piece, segment, share)
+def against_inserted_words(problem: WindowProblem) -> Reason | None:
+    """Why rows are not inserted word by word."""
+    return problem.against_rows or (OTHER if problem.row.nbytes <= problem.itemsize else None)
 
 
-def share_words(request: Request, target: Layout) -> Share:
-    """Words of the output, dealt to invocations of `window_words`."""
-    each = words_each(prod(target.sizes[1:][-2:]) * request.itemsize, request.limits.profile)
-    words = words_spanned(target, request.itemsize)
-    return request.share(target.sizes[0], -(-words // each), 1, each)
+def against_words(problem: WindowProblem) -> Reason | None:
+    """Narrow elements are put together where windows lie packed in one binding, and the tensor in another."""
+    narrow = problem.itemsize < WORD_NBYTES and problem.batch.is_packed
+    held = narrow and len(segments_of(problem)) == 1 == len(list(problem.parts(problem.whole)))
+    return None if held else OTHER
 
 
-def words_each(row_nbytes: int, profile: Profile) -> int:
-    """Words an invocation: equal parts of a row, or whole rows, so that neighbours change rows together."""
-    most_nbytes = profile.window_words * WORD_NBYTES
-    parts_of_row, rows = -(-row_nbytes // most_nbytes), max(most_nbytes // row_nbytes, 1)
-    return -(-row_nbytes * rows // (parts_of_row * WORD_NBYTES))
+def anything(_: WindowProblem) -> Reason | None:
+    """Any windows."""
+    return None
 
 
-def parts(request: Request, ranges: list[range]) -> Iterator[list[range]]:
-    """Halve a window until a binding holds what it is copied to, and a grid its elements."""
-    one = request.batch.select([0, *ranges])
-    too_long = (one.stop - one.lowest) * request.itemsize > request.most_nbytes
-    if not too_long and one.size <= request.most_invocations:
-        yield ranges
-        return
-    reaches = [abs(reach) for reach in one.reaches] if too_long else list(one.sizes)
-    axis = reaches.index(max(reaches))
-    middle = len(ranges[axis]) // 2
-    for half in (ranges[axis][:middle], ranges[axis][middle:]):
-        yield from parts(request, [*ranges[:axis], half, *ranges[axis + 1 :]])
-
-
-def elements_dispatch(
-    request: Request,
+def by_kernel(
     kernel: Kernel,
-    first: int,
-    part: list[range],
-    target: Layout,
-    segment: Span,
-    share: Share,
-) -> ElementsDispatch:
-    """One dispatch: some windows, a part of each, out of a segment of the source."""
-    windows, itemsize = request.windows, request.itemsize
-    binding = span_of(target, itemsize, request.limits)
-    stride = request.batch.strides[0]
-    numbers = windows.numbers[first : first + share.count]
-    dimensions = dimensions_of(request, part, target)
-    by_words = kernel is Kernel.WINDOW_WORDS
-    how = ", put together word by word" if by_words else ""
-    return ElementsDispatch(
-        kernel=kernel,
-        windows=windows,
-        picks=numbers if windows.same_flips is None else None,
-        first=first,
-        table=request.terms.table,
-        dimensions=(*dimensions, ONE) if by_words and len(dimensions) == 1 else dimensions,
-        element_nbytes=itemsize,
-        tensor_offset=request.tensor.offset - segment.offset_nbytes // itemsize,
-        batch_offset=target.offset - binding.offset_nbytes // itemsize - first * stride,
-        window_stride=stride,
-        segment=segment.nbytes // itemsize,
-        window_size=prod(map(len, part)),
-        source_binding=segment,
-        target_binding=binding,
-        share=share,
-        reason=f"windows, element by element{how}",
+    applies: Callable[[WindowProblem], Reason | None],
+    build: Callable[[WindowProblem], Iterable[Step]],
+    lower_bound: Callable[[WindowProblem], float] | None = None,
+) -> Copying:
+    """The row of a kernel; without a lower bound of its own, it is that of one dispatch for all bytes."""
+    return Strategy(
+        kernel.value,
+        partial(against_kernel, kernel, applies),
+        lower_bound or partial(least_seconds, kernel, 1),
+        lambda problem: [*build(problem)],
     )
 
 
-def dimensions_of(request: Request, part: list[range], target: Layout) -> tuple[Dimension, ...]:
-    """The dimensions of a part of each window."""
-    return tuple(
-        Dimension.of(
-            request.windows,
-            axis,
-            request.tensor.sizes[axis],
-            size=len(taken),
-            first=taken.start,
-            inner=prod(map(len, part[axis + 1 :])),
-            tensor_stride=request.tensor.strides[axis],
-            batch_stride=target.strides[axis + 1],
-        )
-        for axis, taken in enumerate(part)
-    )
+def against_kernel(
+    kernel: Kernel, applies: Callable[[WindowProblem], Reason | None], problem: WindowProblem
+) -> Reason | None:
+    """Why a kernel does not take windows."""
+    if kernel.inserts_windows != problem.inserts:
+        return OTHER
+    failed = FAILED if kernel in problem.limits.distrusted else None
+    return (problem.contested and problem.against_claims) or applies(problem) or failed
+
+
+def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
+    """Estimated seconds that a kernel takes at least for its bytes; inf where nothing is known of it."""
+    costs = problem.limits.profile.costs
+    work = costs.works.get(class_of(kernel, problem))
+    return costs.dispatch_s + share * problem.nbytes / work.bytes_per_s if work else inf
+
+
+# windows one by one
+
+
+def against_one_by_one(problem: WindowProblem) -> Reason | None:
+    """Why windows are not planned one by one: bindings hold each, as it lies on both sides."""
+    windows = problem.windows
+    if problem.inserts or windows.offsets is None or windows.fill is not None:
+        return OTHER
+    extents = map(min, windows.extents, problem.tensor.sizes)
+    sides = problem.tensor.select([range(extent) for extent in extents]), problem.one
+    longest_nbytes = max((side.stop - side.lowest) * problem.itemsize for side in sides)
+    return None if longest_nbytes > problem.most_nbytes else OTHER
+
+
+def steps_seconds(problem: WindowProblem) -> float:
+    """Estimated seconds that a step for each window takes at least."""
+    costs = problem.limits.profile.costs
+    return problem.windows.count * min(costs.copy_s, costs.dispatch_s)
+
+
+WITHOUT_BLOCKS: tuple[Copying, ...] = (
+    by_kernel(Kernel.WINDOW_WORDS, against_words, partial(elements, Kernel.WINDOW_WORDS)),
+    by_kernel(Kernel.EXTRACT_WINDOWS, anything, partial(elements, Kernel.EXTRACT_WINDOWS)),
+    by_kernel(Kernel.INSERT_WORDS, against_inserted_words, inserted_words),
+    by_kernel(Kernel.INSERT_WINDOWS, anything, partial(elements, Kernel.INSERT_WINDOWS)),
+)
+KERNELS: tuple[Copying, ...] = (
+    by_kernel(Kernel.WINDOW_ROWS, against_blocks, partial(blocks, extracted_blocks), extracted_seconds),
+    by_kernel(
+        Kernel.INSERT_ROWS,
+        against_blocks,
+        partial(blocks, inserted_blocks),
+        partial(least_seconds, Kernel.INSERT_ROWS, LEAST_OF_BLOCKS),
+    ),
+    *WITHOUT_BLOCKS,
+)
+WINDOWS: tuple[Copying, ...] = (
+    Strategy(COPY_PER_WINDOW, against_copies, copies_seconds, buffer_copies),
+    Strategy("layers", against_layers, layers_seconds, layers),
+    *KERNELS,
+    Strategy("window by window", against_one_by_one, steps_seconds, lambda problem: [*each_window(problem)]),
+)

@@ -1,4 +1,4 @@
-"""Many windows to copy: what is asked for, and the dispatches that do it, with all but the buffers.
+"""Many windows to copy, and the dispatches that do it, with all but the buffers.
 
 Windows lie in a *tensor*, each at offsets of its own; in a *batch* they lie one after another, of the sizes
 (B, *sizes). They are extracted from the one into the other, or inserted from the other into the one.
@@ -8,33 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.layout import Layout
-from wgslice.plans.costs import windows_work
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.launch import Share, fold
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Table, Terms
-from wgslice.plans.profiles import Limits
+from wgslice.plans.costs import CostClass, windows_class
+from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.problem import Table
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
 __all__ = [
     "DROPPED",
     "Claims",
     "Dimension",
-    "ElementsDispatch",
-    "InsertRowsDispatch",
-    "InsertWordsDispatch",
-    "Request",
-    "RowsDispatch",
+    "Numbers",
     "WindowDispatch",
-    "WindowRowsDispatch",
     "Windows",
 ]
 
+Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
 
 DROPPED = bytes(WIDEST_NBYTES)  # fill of inserted windows whose elements outside are dropped; never read
 
@@ -65,7 +58,7 @@ class Windows:
         return len(self.flips)
 
     @cached_property
-    def numbers(self) -> NDArray[np.uint32]:
+    def numbers(self) -> Numbers:
         """Of all windows; plans hold parts of this array."""
         return np.arange(self.count, dtype=np.uint32)
 
@@ -107,27 +100,19 @@ class Windows:
 class Dimension:
     """One dimension of windows, as the kernels' `Windows` struct has it."""
 
-    size: int  # indices of a window
-    step: int  # of the tensor's indices
-    last: int  # extent of a window in the tensor's indices, less one
-    lowest: int  # least offset
-    highest: int  # greatest offset
-    extent: int  # indices of the tensor that are in use
-    inner: int  # indices of all later dimensions together
-    tensor_stride: int  # elements or bytes, as the dispatch says
+    size: int = 1  # indices of a window
+    step: int = 1  # of the tensor's indices
+    last: int = 0  # extent of a window in the tensor's indices, less one
+    lowest: int = 0  # least offset
+    highest: int = 0  # greatest offset
+    extent: int = 1  # indices of the tensor that are in use
+    inner: int = 1  # indices of all later dimensions together
+    tensor_stride: int = 0  # elements or bytes, as the dispatch says
     batch_stride: int = 0  # likewise; not of rows that are extracted
     first: int = 0  # indices of a window before those, where it is dealt in parts
     begin: int = 0  # indices of the tensor before those that are in use
     claim_stride: int = 0  # claims, where windows may overlap
     wrap: int = 0  # added to negative offsets
-
-    @classmethod
-    def of(cls, windows: Windows, axis: int, tensor_size: int, **others: int) -> Self:
-        """A dimension of windows in a tensor of some size; others are what the windows do not say."""
-        lowest, highest = windows.clamp(axis, tensor_size)
-        sizes = {"size": windows.sizes[axis], "last": windows.extents[axis] - 1, "extent": tensor_size}
-        begins = {"lowest": lowest, "highest": highest, "wrap": tensor_size if windows.indices else 0}
-        return cls(**{**sizes, **begins, "step": windows.steps[axis], **others})
 
 
 class Claims(NamedTuple):
@@ -141,10 +126,13 @@ class Claims(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WindowDispatch(OnGrid):
-    """One dispatch of a kernel that copies windows; its fields are the kernels' parameters."""
+    """One dispatch of a kernel that copies windows; its fields are the kernels' parameters.
+
+    Kernels that take windows row by row count in bytes, others in elements.
+    """
 
     windows: Windows
-    picks: NDArray[np.uint32] | None  # numbers of the windows, where directions differ or some are left out
+    picks: Numbers | None  # of the windows, where directions differ or some are left out
     first: int  # number of the first window otherwise
     table: Table | None  # the offsets, where the GPU has them
     dimensions: tuple[Dimension, ...]
@@ -153,7 +141,14 @@ class WindowDispatch(OnGrid):
     batch_offset: int  # likewise
     window_stride: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
-    claims: Claims | None = None  # that decide between windows, where these may overlap
+    claims: Claims | None  # that decide between windows, where these may overlap
+    segment: int = 0  # elements of the source that are bound; windows read the others in another dispatch
+    row_nbytes: int = 0  # of kernels that take rows
+    channels: int = 1  # elements an index of a row that keep their order in mirrored rows
+    mirrored: bool = False  # whether some row goes backwards
+    ragged: bool = False  # whether some row begins or ends inside a block
+    clipped: bool = False  # whether some row is not written, or not all of it
+    ends: bool = False  # whether whole blocks of rows are written already
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -167,136 +162,18 @@ class WindowDispatch(OnGrid):
         return super().memories | tables
 
     @property
-    def work(self) -> str:
-        """Its class of work, as costs name it."""
-        return windows_work(self.kernel, self.element_nbytes)
+    def work(self) -> CostClass:
+        """Its cost class."""
+        traits = {"ragged": self.ragged, "ends": self.ends, "mirrored": self.mirrored}
+        return windows_class(self.kernel, self.element_nbytes, **traits)
 
     @property
     def invocation_nbytes(self) -> float:
-        """Bytes that an invocation writes at most."""
-        return self.share.each * self.kernel.unit_nbytes(self.element_nbytes)
+        """Bytes that an invocation writes at most: of what may be mirrored, a block for each channel."""
+        unit_nbytes = self.kernel.unit_nbytes(self.element_nbytes)
+        blocks = self.channels if unit_nbytes == WIDEST_NBYTES else 1
+        return self.share.each * blocks * unit_nbytes
 
     def __str__(self) -> str:
         windows = f"{self.share.count} windows of {self.shape}{way(self.reads, self.writes)}"
         return f"{self.name} on {windows}, {self.grid}: {self.reason}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ElementsDispatch(WindowDispatch):
-    """A dispatch of `window_words` or `extract_windows`, which count in elements."""
-
-    segment: int  # elements of the source that are bound; windows read the others in another dispatch
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RowsDispatch(WindowDispatch):
-    """A dispatch that takes windows row by row, and counts in bytes."""
-
-    channels: int  # elements an index of a row, 1 where none is mirrored
-    row_nbytes: int
-    mirrored: bool  # whether some row goes backwards
-
-    @property
-    def work(self) -> str:
-        """Its class of work, by whether rows are mirrored."""
-        return windows_work(self.kernel, self.element_nbytes, mirrored=self.mirrored)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BlocksDispatch(RowsDispatch):
-    """A dispatch that takes rows in blocks."""
-
-    @property
-    def invocation_nbytes(self) -> float:
-        """Bytes that an invocation puts together: of what may be mirrored, a block for each channel."""
-        return self.share.each * WIDEST_NBYTES * self.channels
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WindowRowsDispatch(BlocksDispatch):
-    """A dispatch of `window_rows`."""
-
-    ragged: bool  # whether some row begins or ends inside a block
-
-    kernel: Kernel = Kernel.WINDOW_ROWS
-
-    @property
-    def work(self) -> str:
-        """Its class of work, by whether rows are ragged, and mirrored."""
-        return windows_work(self.kernel, self.element_nbytes, ragged=self.ragged, mirrored=self.mirrored)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InsertRowsDispatch(BlocksDispatch):
-    """A dispatch of `insert_rows`."""
-
-    clipped: bool  # whether some row is not written, or not all of it
-
-    kernel: Kernel = Kernel.INSERT_ROWS
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InsertWordsDispatch(RowsDispatch):
-    """A dispatch of `insert_words`."""
-
-    ends: bool  # whether whole blocks of rows are written already
-
-    kernel: Kernel = Kernel.INSERT_WORDS
-
-    @property
-    def work(self) -> str:
-        """Its class of work, by whether it takes the ends of rows alone, and whether these are mirrored."""
-        return windows_work(self.kernel, self.element_nbytes, ends=self.ends, mirrored=self.mirrored)
-
-
-MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
-
-    windows: Windows
-    tensor: Layout
-    batch: Layout
-    itemsize: int
-    terms: Terms
-    inserts: bool = False  # whether the batch is the input, and the tensor the output
-
-    @property
-    def tensor_name(self) -> str:
-        """What callers call the tensor."""
-        return "output" if self.inserts else "input"
-
-    @property
-    def batch_name(self) -> str:
-        """What callers call the batch."""
-        return "input" if self.inserts else "output"
-
-    @property
-    def limits(self) -> Limits:
-        """The device's."""
-        return self.terms.limits
-
-    @property
-    def binding_nbytes(self) -> int:
-        """The largest binding, in whole blocks."""
-        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
-        return most // WIDEST_NBYTES * WIDEST_NBYTES
-
-    @property
-    def most_nbytes(self) -> int:
-        """What the largest binding holds wherever it begins, though a binding's start is aligned."""
-        return self.binding_nbytes - self.limits.binding_alignment_nbytes
-
-    @property
-    def most_invocations(self) -> int:
-        """As many as a grid has, and can be counted."""
-        limits = self.limits
-        return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
-
-    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
-        """The grid of so many invocations."""
-        profile = self.limits.profile
-        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
-        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)

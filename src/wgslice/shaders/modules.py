@@ -9,13 +9,14 @@ from importlib.resources import files
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 
-__all__ = ["constants_of", "entry_point", "kernel_module", "shared_files"]
+__all__ = ["constants_of", "entry_point", "kernel_module", "shared_files", "shared_text"]
 
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
 COPIES = ("common", "copy")
+WORDS = (*COPIES, "words")
 ROWS = (*COPIES, "pieces")
 WINDOWS = ("common", "windows")
-shared_files: dict[Kernel, tuple[str, ...]] = {
+DIFFERENT = {
     Kernel.SLICE1: (),  # complete in itself, as the specification
     Kernel.ROWS: (*ROWS, "runs", "words"),
     Kernel.WIDE_ROWS: ROWS,
@@ -27,9 +28,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
     Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
     Kernel.NARROW_ENDS: (*ROWS, "runs", "words"),
-    Kernel.NARROW_RUNS: (*COPIES, "words"),
     Kernel.PIXELS: (*ROWS, "blocks"),
-    Kernel.TILES: (*COPIES, "words"),
     Kernel.WIDE_TILES: COPIES,
     Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
     Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
@@ -39,6 +38,7 @@ shared_files: dict[Kernel, tuple[str, ...]] = {
     Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
     Kernel.CLAIM_WINDOWS: WINDOWS,
 }
+shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
 
 
 # Kernels that one file serves, which differ in the type of what an invocation copies.
@@ -51,12 +51,16 @@ def entry_point(kernel: Kernel) -> str:
 
 
 @cache
+def shared_text(name: str) -> str:
+    """The WGSL of a shared file."""
+    return files("wgslice.wgsl").joinpath("shared", f"{name}.wgsl").read_text("utf-8")
+
+
+@cache
 def kernel_module(kernel: Kernel) -> str:
     """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
-    folder = files("wgslice.wgsl")
-    paths = [folder.joinpath(f"{entry_point(kernel)}.wgsl")]
-    paths += [folder.joinpath("shared", f"{name}.wgsl") for name in shared_files[kernel]]
-    text = "\n".join(path.read_text("utf-8") for path in paths)
+    own = files("wgslice.wgsl").joinpath(f"{entry_point(kernel)}.wgsl").read_text("utf-8")
+    text = "\n".join([own, *map(shared_text, shared_files[kernel])])
     if kernel not in UNIT_TYPES:
         return text
     units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"

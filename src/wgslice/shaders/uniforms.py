@@ -1,54 +1,54 @@
-"""The uniform block: one dispatch's parameters as the kernels' structs lay them out."""
+"""Uniform block and constants of a dispatch: its parameters as the structs of `wgsl/` lay them out."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import pixels_of
-from wgslice.plans.steps import Dispatch
-from wgslice.shaders.modules import constants_of
+from wgslice.plans.steps import Dispatch, OnGrid
+from wgslice.plans.windows import WindowDispatch
+from wgslice.shaders.modules import constants_of, shared_text
 
-__all__ = [
-    "copy_dtype",
-    "divider",
-    "override_constants",
-    "uniform_block",
-]
+__all__ = ["copy_dtype", "divider", "override_constants", "uniform_block", "windows_dtype"]
 
-copy_dtype = np.dtype(
-    [
-        ("sizes", "<u4", MAX_RANK),  # elements
-        ("source_strides", "<u4", MAX_RANK),  # elements, modulo 2^32
-        ("target_strides", "<u4", MAX_RANK),  # elements
-        ("source_offset", "<u4"),  # elements, from the start of the binding
-        ("target_offset", "<u4"),  # elements, from the start of the binding
-        ("rank", "<u4"),  # dimensions in use
-        ("count", "<u4"),  # elements, rows, words or tiles, as the kernel says
-        ("multipliers", "<u4", MAX_RANK),  # of each dimension's divisor
-        ("shifts", "<u4", MAX_RANK),  # bits
-        ("pieces", "<u4"),  # invocations a row, or tiles beside each other in a plane
-        ("pieces_multiplier", "<u4"),  # of the divisor `pieces`
-        ("pieces_shift", "<u4"),  # bits
-        ("row_tiles", "<u4"),  # tiles below each other in a plane
-        ("row_tiles_multiplier", "<u4"),  # of the divisor `row_tiles`
-        ("row_tiles_shift", "<u4"),  # bits
-        ("across_shift", "<u4"),  # 2**across_shift invocations lie along a tile's columns
-        ("ahead_columns", "<u4"),  # columns from one unit of an invocation to its next
-        ("ahead_rows", "<u4"),  # rows from one unit of an invocation to its next
-        ("element_bytes", "<u4"),  # bytes an element
-        ("paired", "<u4"),  # 1 where a row is two dimensions
-        ("unused", "<u4"),  # fills the last 16 bytes
-    ]
-)
+MOST_MASKS = 16  # channels, one a byte of a block
+
+# WGSL's types in NumPy's words; fields of 16 bytes begin at multiples of 16, also without padding.
+TYPES = {
+    "u32": ("<u4", ()),
+    "vec4<u32>": ("<u4", (4,)),
+    "array<vec4<u32>, 2>": ("<u4", (MAX_RANK,)),
+    "array<vec4<u32>, 16>": ("<u4", (MOST_MASKS, 4)),
+}
 
 
-def uniform_block(step: Dispatch) -> bytes:
+def struct_dtype(file: str) -> np.dtype[np.void]:
+    """The dtype of the first struct of a shared file, which is that of the uniform block."""
+    body = shared_text(file).partition("struct ")[2].partition("\n}")[0]
+    fields = re.findall(r"^    (\w+): (.+), +//", body, re.MULTILINE)
+    return np.dtype([(name, *TYPES[type_]) for name, type_ in fields])
+
+
+copy_dtype, windows_dtype = struct_dtype("copy"), struct_dtype("windows")
+
+
+def uniform_block(step: OnGrid) -> bytes:
     """The bytes that the kernel of `step` reads as its uniform block."""
+    if isinstance(step, WindowDispatch):
+        return window_block(step)
+    assert isinstance(step, Dispatch)
+    return copy_block(step)
+
+
+def copy_block(step: Dispatch) -> bytes:
+    """The struct `Copy` of a dispatch."""
     block = np.zeros((), copy_dtype)
     rank = step.target.rank
     block["sizes"][:rank] = step.target.sizes
@@ -65,13 +65,62 @@ def uniform_block(step: Dispatch) -> bytes:
     block["count"] = step.share.count
     block["pieces"] = step.share.pieces
     block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    block["row_tiles"] = step.share.row_tiles
+    block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(step.share.row_tiles)
     if step.share.tiling is not None:
         tiling = step.share.tiling
-        block["row_tiles"] = tiling.row_tiles
-        block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(tiling.row_tiles)
         block["across_shift"] = tiling.lane_shift
         block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
     return block.tobytes()
+
+
+def window_block(step: WindowDispatch) -> bytes:
+    """The struct `Windows` of a dispatch."""
+    block = np.zeros((), windows_dtype)
+    rank = len(step.dimensions)
+    for column, dimension in enumerate(step.dimensions):
+        for name, value in vars(dimension).items():
+            block[f"{name}s"][column] = value % 2**32
+    dividers = [divider(dimension.inner) for dimension in step.dimensions]
+    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["shifts"][:rank] = [shift for _, shift in dividers]
+    block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
+    for wrapped in ("tensor_offset", "batch_offset", "window_stride"):
+        block[wrapped] = getattr(step, wrapped) % 2**32
+    block["first"], block["window_size"] = step.first, step.window_size
+    block["rank"], block["columns"] = rank, len(step.windows.extents)
+    block["count"], block["pieces"] = step.share.count, step.share.pieces
+    block["flips"] = 0 if step.picks is not None else step.windows.same_flips
+    block["window_multiplier"], block["window_shift"] = divider(step.window_size)
+    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    if step.row_nbytes:
+        block["row_bytes"] = step.row_nbytes
+        block["masks"] = channel_masks(step.channels, step.element_nbytes)
+    elif step.segment:
+        block["segment"] = step.segment
+        block["elements"] = step.share.count * step.window_size
+        block["row_size"] = prod(step.shape[-2:])
+        block["each"] = step.share.each
+    if step.claims is not None:
+        block["claim_offset"], block["claim_base"] = step.claims.offset % 2**32, step.claims.base
+    return block.tobytes()
+
+
+def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
+    """For each channel the bytes of a block that belong to it, where the block begins with the first one."""
+    channel = np.arange(WIDEST_NBYTES) // element_nbytes % channels
+    mask = np.where(channel == np.arange(MOST_MASKS)[:, None], 255, 0)
+    return mask.astype(np.uint8).view("<u4")
+
+
+def override_constants(step: OnGrid) -> dict[str, int]:
+    """The constants that the kernel of `step` is compiled with."""
+    if isinstance(step, WindowDispatch):
+        values = window_constants(step)
+    else:
+        assert isinstance(step, Dispatch)
+        values = copy_constants(step)
+    return {name: int(values[name]) for name in constants_of(step.kernel)}
 
 
 # Few things are constants: each value makes another pipeline, which takes 70 to 120 ms to compile (lavapipe),
@@ -79,8 +128,8 @@ def uniform_block(step: Dispatch) -> bytes:
 # loops that are not unrolled are masked, and whether bytes are shifted inside of words or rows turned: on two
 # cores of an AMD EPYC rows of words take 5 to 9 % longer by Mesa 22.3, second columns 2.5 times as long by
 # SwiftShader, which executes both sides of what a uniform decides.
-def override_constants(step: Dispatch) -> dict[str, int]:
-    """The constants that the kernel of `step` is compiled with."""
+def copy_constants(step: Dispatch) -> dict[str, int]:
+    """The constants of kernels that copy one layout into another, by their names."""
     kernel, share = step.kernel, step.share
     on_cpu = kernel is Kernel.SHIFTED_ROWS and share.contiguous
     step_of_row = step.source.strides[-1] if step.source.rank else 0
@@ -90,15 +139,32 @@ def override_constants(step: Dispatch) -> dict[str, int]:
         "each": share.each,
         "side": share.each,
         "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,
-        "contiguous": int(share.contiguous),
-        "whole_words": int(on_cpu and step.width_nbytes >= 4),
+        "contiguous": share.contiguous,
+        "whole_words": on_cpu and step.width_nbytes >= 4,
         "way": (1 if step_of_row > 0 else -1) if on_cpu else 0,
         "distance": abs(step_of_row),
     }
     if kernel is Kernel.PIXELS:
-        pixels = pixels_of(step.source, step.target, step.width_nbytes)
-        values |= {name: int(value) for name, value in vars(pixels).items()}
-    return {name: values[name] for name in constants_of(kernel)}
+        values |= vars(pixels_of(step.source, step.target, step.width_nbytes))
+    return values
+
+
+def window_constants(step: WindowDispatch) -> dict[str, int]:
+    """The constants of kernels of windows, by their names."""
+    values = {
+        "workgroup_size": step.share.workgroup_size,
+        "picked": step.picks is not None,
+        "offset_bytes": step.windows.offset_nbytes,
+        "offset_signed": step.windows.offset_signed,
+        "element_bytes": step.element_nbytes,
+        "contested": step.claims is not None,
+        "each": step.share.each,
+        "contiguous": step.share.contiguous,
+        "whole_words": step.element_nbytes >= 4,
+        "filled": step.windows.fill is not None,
+    }
+    of_rows = ("channels", "mirrored", "ragged", "clipped", "ends")
+    return values | {name: getattr(step, name) for name in of_rows if hasattr(step, name)}
 
 
 def wrapped_strides(layout: Layout) -> list[int]:

@@ -18,6 +18,7 @@ from wgslice.layout import Layout
 from wgslice.streaming.limits import Shares, block_nbytes
 from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release, runs
 from wgslice.streaming.walk import Dimension, Edges, Piece, Walk, blocks_touched, counts
+from wgslice.tensors.placed import check_no_sequence
 
 __all__ = ["Block", "Source", "block_starts"]
 
@@ -68,6 +69,7 @@ class Source:
     def of(cls, array: Any) -> Source:
         """An array-like of a user's, looked at."""
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
+            check_no_sequence(array)
             array = np.asarray(array)
         shape = tuple(map(int, array.shape))
         dtype = native_dtype(np.dtype(array.dtype))

@@ -13,6 +13,7 @@ import numpy as np
 from wgslice.arguments import MAX_RANK
 from wgslice.dialects.basic import Selection, basic_index
 from wgslice.errors import named
+from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device, checked_device
 from wgslice.streaming.limits import described_nbytes, limit_nbytes, shares, slots
 from wgslice.streaming.pages import as_before
@@ -108,6 +109,8 @@ def stream(
         chosen = device_for(out, device)
     if 0 in selection.shape:
         return out
+    with named("stream"):
+        refuse_in_capture("blocks go through threads of their own")
     target = out if isinstance(out, Tensor) else Sink(out)
     tiles = target.starts if isinstance(target, Sink) else None
     walk = opened.walk(selection, tiles, shares(nbytes, chosen.largest_buffer_nbytes))

@@ -15,7 +15,7 @@ from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
 from wgslice.layout import Layout
 from wgslice.tensors.interchange import imported
-from wgslice.tensors.placed import check_of_numbers
+from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def asarray(
             check_may_copy(copy, f"from {array.device} to {chosen}")
             array = array.numpy()
         check_may_copy(copy, "from this machine's memory to a device")
-        check_of_numbers(array)
+        check_no_sequence(array)
         return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
 
 
@@ -200,12 +200,8 @@ def zeros(
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Sizes, 0 to 8 of them, each at least 0.
-    dtype : dtype_like, optional
-        Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
-    device : Device or str, optional
-        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
+    shape, dtype, device : int or sequence of int, dtype_like, Device or str
+        As of `empty`.
 
     Returns
     -------

@@ -21,7 +21,7 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.staging import plan_anew
 from wgslice.rearrange import broadcast, reshaped, without_leading_ones
-from wgslice.tensors.placed import Placed, check_destination, check_of_numbers, uploaded
+from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, uploaded
 from wgslice.tensors.transfer import check_sides
 
 __all__ = ["gather", "indices_held", "scatter", "selected"]
@@ -36,7 +36,8 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
     With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and refused as NumPy refuses them.
     """
     items = key if isinstance(key, tuple) else (key,)
-    check_of_numbers([item for item in items if isinstance(item, list)])
+    for item in items:
+        check_no_sequence(item)
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
     if os.environ.get(CHECK_VARIABLE) == "1":
         any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))

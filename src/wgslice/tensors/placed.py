@@ -20,6 +20,7 @@ __all__ = [
     "Placed",
     "Shaped",
     "check_destination",
+    "check_no_sequence",
     "check_of_numbers",
     "check_tensor",
     "check_writeable",
@@ -144,12 +145,16 @@ def check_of_numbers(value: object) -> None:
     """Refuse a tensor, or a nested sequence of tensors, which NumPy would read back without a word."""
     if isinstance(value, Placed):
         raise TypeError("a tensor, where numbers of the host are needed: item() or numpy() reads it back")
+    check_no_sequence(value)
+
+
+def check_no_sequence(value: object) -> None:
+    """Refuse a nested sequence of tensors; a tensor itself passes."""
     if isinstance(value, list | tuple):
+        if any(isinstance(item, Placed) for item in value):
+            raise TypeError("a sequence of tensors: stack puts them together on their device")
         for item in value:
-            if isinstance(item, Placed):
-                raise TypeError("a sequence of tensors: stack puts them together on their device")
-            if isinstance(item, list | tuple):
-                check_of_numbers(item)
+            check_no_sequence(item)
 
 
 def check_tensor(name: str, value: object) -> None:

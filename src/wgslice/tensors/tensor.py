@@ -60,8 +60,9 @@ class Tensor(Uncomputed, Placed):
     layout : Layout
         Sizes, strides and offset in elements; what the attributes below say.
     flags : Flags
-        `flags.writeable` is False for views that repeat elements, of `broadcast_to`, `broadcast_arrays` and
-        `meshgrid`, and for all views of them: writing raises ValueError, as in NumPy.
+        `flags.writeable` is False for views that repeat elements, of `broadcast_to`, `broadcast_arrays`,
+        `meshgrid` and `sliding_window_view`, and for all views of them: writing raises ValueError, as in
+        NumPy.
     strides : tuple of int
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
@@ -124,7 +125,7 @@ class Tensor(Uncomputed, Placed):
                 scatter(self, selection, given)
 
     def __delitem__(self, key: Any) -> NoReturn:
-        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']}, is a copy of the others")
+        raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']} copies the others")
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
@@ -232,8 +233,13 @@ class Tensor(Uncomputed, Placed):
         with named("ravel"):
             return packed_copy(self).reshape(-1)
 
-    def sum(self) -> Tensor:
+    def sum(self, *arguments: Any, **options: Any) -> Tensor:
         """Sum of a tensor without elements: 0. Dask asks for it to describe chunks of rank 0.
+
+        Parameters
+        ----------
+        arguments, options
+            Those of `numpy.sum`, all of which are refused.
 
         Returns
         -------
@@ -243,11 +249,11 @@ class Tensor(Uncomputed, Placed):
         Raises
         ------
         ComputationRefused
-            The tensor has elements, which are not computed with.
+            The tensor has elements, which are not computed with; or an argument is given.
         ValueError, OutOfDeviceMemory, DeviceLostError
             As `copy`.
         """
-        if self.size:
+        if self.size or arguments or options:
             refused("sum")
         with named("sum"):
             return allocate((), self.dtype, self.device)
@@ -473,7 +479,11 @@ class Tensor(Uncomputed, Placed):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
-        return self.numpy()  # NumPy casts what has another dtype, by the rule of the function that asks
+        wanted = self.dtype if dtype is None else np.dtype(dtype)
+        array = self.numpy()
+        if wanted.kind == self.dtype.kind or np.can_cast(self.dtype, wanted):
+            return array.astype(wanted, copy=False)
+        return array  # NumPy casts it, or refuses to, by the rule of the function that asks
 
     def __dlpack__(
         self,

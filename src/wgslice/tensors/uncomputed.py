@@ -17,7 +17,10 @@ REMEDY = (
     "with, and libraries that know DLPack take x as it is, such as torch.from_dlpack(x)"
 )
 
-# Functions and attributes that compute nothing, by NumPy's names: what does their work on a tensor x.
+XP = "import wgslice.array_api as xp; "
+
+# Functions and attributes that compute nothing, by NumPy's names: code that does their work on a tensor x.
+# Other names are NumPy's parameters.
 INSTEAD = {
     "append": "wg.concat((x, y), axis)",
     "arange": "wg.arange(stop, device=x.device)",
@@ -25,32 +28,42 @@ INSTEAD = {
     "array2string": "np.array2string(x.numpy())",
     "array_repr": "np.array_repr(x.numpy())",
     "array_str": "np.array_str(x.numpy())",
-    "as_strided": "wg.from_buffer(x.buffer, shape, x.dtype, offset=x.offset, strides=strides)",
+    "as_strided": (
+        "wg.from_buffer(x.buffer, shape, x.dtype, offset=x.offset, "
+        "strides=[stride // x.itemsize for stride in strides])"
+    ),
     "asfortranarray": "x.T.copy().T",
     "astype": "x.astype(dtype)",
     "base": "x.buffer",
-    "block": "wg.concat of rows, each of them wg.concat((x, y), axis=-1)",
+    "block": "wg.concat([wg.concat(row, axis=-1) for row in rows], axis=-2)",
     "byteswap": "wg.asarray(x.numpy().byteswap())",
     "can_cast": "np.can_cast(x.dtype, dtype)",
-    "choose": "np.take_along_axis(wg.stack(choices), x[None], 0)[0]",
-    "common_type": "np.result_type(x.dtype, y.dtype)",
-    "compress": "x[mask]",
+    "choose": (
+        "x, *choices = np.broadcast_arrays(x, *choices); np.take_along_axis(wg.stack(choices), x[None], 0)[0]"
+    ),
+    "common_type": "np.common_type(np.empty(0, x.dtype), np.empty(0, y.dtype))",
+    "compress": "wg.take(x, np.flatnonzero(condition), axis)",
     "concatenate": "wg.concat((x, y), axis)",
     "ctypes": "x.numpy().ctypes",
     "data": "x.buffer",
-    "delete": "x[mask], with a mask of what stays",
-    "diag": "x[np.arange(n), np.arange(n)], and for a matrix of zeros y: y[np.arange(n), np.arange(n)] = x",
+    "delete": "wg.take(x, np.delete(np.arange(x.shape[axis]), indices), axis)",
+    "diag": "i = np.arange(max(-k, 0), min(x.shape[0], x.shape[1] - k)); x[i, i + k]",
     "diag_indices_from": "np.diag_indices(len(x), x.ndim)",
-    "diagflat": "y[np.arange(n), np.arange(n)] = x.ravel(), for a matrix of zeros y",
-    "diagonal": "x[..., np.arange(n), np.arange(n)]",
+    "diagflat": (
+        "i = np.arange(x.size) + max(-k, 0); y = wg.zeros((x.size + abs(k),) * 2, x.dtype, device=x.device); "
+        "y[i, i + k] = x.ravel()"
+    ),
+    "diagonal": (
+        "y = wg.moveaxis(x, (axis1, axis2), (-2, -1)); "
+        "i = np.arange(max(-offset, 0), min(y.shape[-2], y.shape[-1] - offset)); y[..., i, i + offset]"
+    ),
     "dump": "pickle.dump(x, file)",
     "dumps": "pickle.dumps(x)",
     "extract": "x[mask]",
-    "eye": "import wgslice.array_api as xp; xp.eye(n)",
-    "fftshift": "wg.roll(x, [size // 2 for size in x.shape], range(x.ndim))",
+    "eye": f"{XP}xp.eye(n)",
+    "fftshift": "wg.roll(x, [x.shape[axis] // 2 for axis in axes], axes)",
     "fill": "x[...] = value",
-    "fill_diagonal": "x[np.arange(n), np.arange(n)] = value",
-    "flags": "x.is_packed",
+    "fill_diagonal": "x[(np.arange(min(x.shape)),) * x.ndim] = value",
     "flat": "x.reshape(-1)",
     "fromfunction": "wg.asarray(np.fromfunction(function, shape))",
     "frombuffer": "wg.asarray(np.frombuffer(buffer, dtype))",
@@ -58,46 +71,56 @@ INSTEAD = {
     "fromiter": "wg.asarray(np.fromiter(iterable, dtype))",
     "fromstring": "wg.asarray(np.fromstring(string, dtype, sep=sep))",
     "genfromtxt": "wg.asarray(np.genfromtxt(file))",
-    "getfield": "x.view(dtype), of the same width",
-    "identity": "import wgslice.array_api as xp; xp.eye(n)",
-    "ifftshift": "wg.roll(x, [-(size // 2) for size in x.shape], range(x.ndim))",
-    "insert": "wg.concat((x[:index], y, x[index:]))",
+    "getfield": "x.view(dtype)  # of the same width",
+    "identity": f"{XP}xp.eye(n)",
+    "ifftshift": "wg.roll(x, [-(x.shape[axis] // 2) for axis in axes], axes)",
+    "insert": "before, behind = wg.split(x, [index], axis); wg.concat((before, values, behind), axis)",
     "iscomplexobj": 'x.dtype.kind == "c"',
     "isrealobj": 'x.dtype.kind != "c"',
     "ix_": "np.ix_(x.numpy(), y.numpy())",
     "load": "wg.asarray(np.load(file))",
     "loadtxt": "wg.asarray(np.loadtxt(file))",
     "matrix_transpose": "x.mT",
-    "meshgrid": "import wgslice.array_api as xp; xp.meshgrid(x, y)",
+    "meshgrid": f"{XP}xp.meshgrid(x, y)",
     "min_scalar_type": "x.dtype",
     "ndarray": "wg.Tensor",
-    "place": "x[mask] = values",
-    "put": "wg.reshape(x, -1)[indices] = values",
-    "put_along_axis": "x[np.arange(len(x))[:, None], indices] = values",
-    "putmask": "x[mask] = values",
+    "place": "x[mask] = np.resize(values, np.count_nonzero(mask))",
+    "put": (
+        "x[np.unravel_index(np.arange(x.size)[indices], x.shape)] = np.resize(values, np.shape(indices))"
+    ),
+    "put_along_axis": (
+        "i = list(np.ogrid[tuple(map(slice, x.shape))]); i[axis] = indices; x[tuple(i)] = values"
+    ),
+    "putmask": "x[mask] = np.resize(values, x.shape)[mask]",
     "repeat": "wg.repeat(x, repeats, axis)",
     "require": "wg.asarray(array, dtype=dtype)",
-    "resize": "wg.tile(x.ravel(), n)[:size].reshape(shape)",
+    "resize": "wg.take(x, np.arange(np.prod(shape, dtype=int)) % x.size).reshape(shape)",
     "result_type": "np.result_type(x.dtype, y.dtype)",
-    "rollaxis": "wg.moveaxis(x, axis, start)",
+    "rollaxis": (
+        "axis, start = (n + x.ndim if n < 0 else n for n in (axis, start)); "
+        "wg.moveaxis(x, axis, start - (axis < start))"
+    ),
     "save": "np.save(file, x.numpy())",
     "savetxt": "np.savetxt(file, x.numpy())",
     "savez": "np.savez(file, x.numpy())",
     "savez_compressed": "np.savez_compressed(file, x.numpy())",
-    "select": "y = x.copy(); y[mask] = other[mask]",
-    "setfield": "x.view(dtype)[...] = value, of the same width",
-    "setflags": "x.copy(), which is written alone",
+    "select": (
+        f"import functools; {XP}functools.reduce("
+        "lambda y, pair: xp.where(*pair, y), [*zip(masks, choices)][::-1], default)"
+    ),
+    "setfield": "x.view(dtype)[...] = value  # of the same width",
+    "setflags": "x.copy()  # is written alone",
     "shares_memory": "np.may_share_memory(x, y)",
-    "sliding_window_view": "wgslice.array_api.lib.stride_tricks.sliding_window_view(x, window_shape)",
+    "sliding_window_view": f"{XP}xp.lib.stride_tricks.sliding_window_view(x, window_shape, axis)",
     "take": "wg.take(x, indices, axis)",
     "tobytes": "x.numpy().tobytes()",
     "tofile": "x.numpy().tofile(file)",
     "tostring": "x.numpy().tobytes()",
-    "transpose": "wg.permute(x, axes)",
+    "transpose": "x.transpose(axes)",
     "tri": "wg.asarray(np.tri(n))",
-    "tril_indices_from": "np.tril_indices(*x.shape)",
-    "triu_indices_from": "np.triu_indices(*x.shape)",
-    "where": "wgslice.array_api.where(mask, x, y)",
+    "tril_indices_from": "np.tril_indices(x.shape[0], k, x.shape[1])",
+    "triu_indices_from": "np.triu_indices(x.shape[0], k, x.shape[1])",
+    "where": f"{XP}xp.where(mask, x, y)",
 }
 
 
@@ -126,26 +149,26 @@ def is_computable(value: object) -> bool:
     )
 
 
-def of_two(symbol: str) -> Callable[[Any, object], Any]:
-    """An operator between a tensor and another value."""
+Operator = Callable[[Any, object], Any]
+
+
+def of_two(symbol: str) -> tuple[Operator, Operator]:
+    """An operator between a tensor and another value, and between another value and a tensor.
+
+    Values that nobody computes with answer themselves; of `==` Python makes a comparison by identity.
+    """
 
     def refuse(x: Uncomputed, other: object) -> Any:
         if is_computable(other):
             refused(f"{type(x).__name__} {symbol} {type(other).__name__}")
-        return NotImplemented  # let the other's class answer; of `==` Python makes a comparison by identity
+        return NotImplemented
 
-    return refuse
-
-
-def of_two_reflected(symbol: str) -> Callable[[Any, object], Any]:
-    """An operator between another value and a tensor."""
-
-    def refuse(x: Uncomputed, other: object) -> Any:
+    def refuse_reflected(x: Uncomputed, other: object) -> Any:
         if is_computable(other):
             refused(f"{type(other).__name__} {symbol} {type(x).__name__}")
         return NotImplemented
 
-    return refuse
+    return refuse, refuse_reflected
 
 
 def of_one(symbol: str) -> Callable[[Any], NoReturn]:
@@ -164,25 +187,25 @@ class Uncomputed:
 
     __hash__ = object.__hash__
 
-    __eq__ = of_two("==")
-    __ne__ = of_two("!=")
-    __lt__, __gt__ = of_two("<"), of_two(">")
-    __le__, __ge__ = of_two("<="), of_two(">=")
+    __eq__ = of_two("==")[0]
+    __ne__ = of_two("!=")[0]
+    __lt__, __gt__ = of_two("<")[0], of_two(">")[0]
+    __le__, __ge__ = of_two("<=")[0], of_two(">=")[0]
 
-    __add__, __radd__ = of_two("+"), of_two_reflected("+")
-    __sub__, __rsub__ = of_two("-"), of_two_reflected("-")
-    __mul__, __rmul__ = of_two("*"), of_two_reflected("*")
-    __matmul__, __rmatmul__ = of_two("@"), of_two_reflected("@")
-    __truediv__, __rtruediv__ = of_two("/"), of_two_reflected("/")
-    __floordiv__, __rfloordiv__ = of_two("//"), of_two_reflected("//")
-    __mod__, __rmod__ = of_two("%"), of_two_reflected("%")
-    __divmod__, __rdivmod__ = of_two("divmod"), of_two_reflected("divmod")
-    __pow__, __rpow__ = of_two("**"), of_two_reflected("**")
-    __lshift__, __rlshift__ = of_two("<<"), of_two_reflected("<<")
-    __rshift__, __rrshift__ = of_two(">>"), of_two_reflected(">>")
-    __and__, __rand__ = of_two("&"), of_two_reflected("&")
-    __or__, __ror__ = of_two("|"), of_two_reflected("|")
-    __xor__, __rxor__ = of_two("^"), of_two_reflected("^")
+    __add__, __radd__ = of_two("+")
+    __sub__, __rsub__ = of_two("-")
+    __mul__, __rmul__ = of_two("*")
+    __matmul__, __rmatmul__ = of_two("@")
+    __truediv__, __rtruediv__ = of_two("/")
+    __floordiv__, __rfloordiv__ = of_two("//")
+    __mod__, __rmod__ = of_two("%")
+    __divmod__, __rdivmod__ = of_two("divmod")
+    __pow__, __rpow__ = of_two("**")
+    __lshift__, __rlshift__ = of_two("<<")
+    __rshift__, __rrshift__ = of_two(">>")
+    __and__, __rand__ = of_two("&")
+    __or__, __ror__ = of_two("|")
+    __xor__, __rxor__ = of_two("^")
 
     __neg__, __pos__ = of_one("-{}"), of_one("+{}")
     __invert__, __abs__ = of_one("~{}"), of_one("abs({})")

@@ -1,17 +1,32 @@
-"""Other views on a tensor than indexing gives."""
+"""Other views on a tensor than indexing gives: dimensions moved, added, dropped, flipped, repeated or cut."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, cast
+from typing import Any, Literal, SupportsIndex, cast
 
+import numpy as np
+
+from wgslice.arguments import checked_shape, distinct_axes, one_or_more
 from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
-from wgslice.rearrange import flipped, permuted, repeated_to, reshaped
+from wgslice.rearrange import flipped, permuted, repeated_to, reshaped, unsqueezed
 from wgslice.tensors.placed import check_tensor, read_only
 from wgslice.tensors.tensor import Tensor, viewed
 
-__all__ = ["broadcast_to", "permute", "reshape", "reverse", "squeeze"]
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_to",
+    "expand_dims",
+    "flip",
+    "meshgrid",
+    "moveaxis",
+    "permute",
+    "reshape",
+    "reverse",
+    "rot90",
+    "squeeze",
+]
 
 
 def reverse(
@@ -196,10 +211,8 @@ def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = No
 
     Raises
     ------
-    TypeError
-        `x` is no tensor, or an axis is no integer.
-    ValueError
-        An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+    TypeError, ValueError
+        As `reverse`; or an axis is of another size than 1.
 
     Examples
     --------
@@ -209,3 +222,138 @@ def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = No
     """
     check_tensor("squeeze: x", x)
     return x.squeeze(axis)
+
+
+def moveaxis(
+    x: Tensor,
+    source: SupportsIndex | Iterable[SupportsIndex],
+    destination: SupportsIndex | Iterable[SupportsIndex],
+) -> Tensor:
+    """Put dimensions into other places, the rest in order; the semantics are those of `numpy.moveaxis`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    source : int or sequence of int
+        The dimensions to move, each once; negative ones count from the last.
+    destination : int or sequence of int
+        Where each of them comes to lie, each place once.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `permute`; or there are more of one argument than of the other.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> images = wg.asarray(np.zeros((8, 32, 48, 3), np.uint8))
+    >>> wg.moveaxis(images, -1, 1).shape
+    (8, 3, 32, 48)
+    """
+    with named("moveaxis"):
+        check_tensor("x", x)
+        taken = distinct_axes("source", source, x.ndim)
+        places = distinct_axes("destination", destination, x.ndim)
+        if len(taken) != len(places):
+            raise ValueError(
+                f"source has {len(taken)} axes, destination {len(places)}: each needs a place of its own"
+            )
+        order = [axis for axis in range(x.ndim) if axis not in taken]
+        for place, axis in sorted(zip(places, taken, strict=True)):
+            order.insert(place, axis)
+        return viewed(x, x.layout.permuted(order))
+
+
+def expand_dims(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+    """View with further dimensions of size 1, as `numpy.expand_dims`."""
+    with named("expand_dims"):
+        check_tensor("x", x)
+        return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
+
+
+def flip(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+    """Flip the order of elements; the semantics are those of `numpy.flip`. `reverse` does it as well.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of any rank.
+    axis : int or sequence of int, optional
+        Dimensions to flip, each once; negative ones count from the last. All by default.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `reverse`.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.flip(wg.asarray([[1, 2], [3, 4]]), axis=0).numpy()
+    array([[3, 4],
+           [1, 2]])
+    """
+    with named("flip"):
+        check_tensor("x", x)
+        axes = range(x.ndim) if axis is None else distinct_axes("axis", axis, x.ndim)
+        return viewed(x, flipped(x.layout, axes))
+
+
+def rot90(x: Tensor, k: SupportsIndex = 1, axes: Iterable[SupportsIndex] = (0, 1)) -> Tensor:
+    """View turned by `k` right angles in the plane of two dimensions, as `numpy.rot90`."""
+    with named("rot90"):
+        check_tensor("x", x)
+        plane = distinct_axes("axes", axes, x.ndim)
+        if len(plane) != 2:
+            raise ValueError(f"axes = {tuple(plane)}: must be the two dimensions of a plane")
+        (turns,) = one_or_more("k", k)
+        order = list(range(x.ndim))
+        first, second = plane
+        order[first], order[second] = second, first
+        layout = x.layout
+        for _ in range(turns % 4):
+            layout = flipped(layout, [second]).permuted(order)
+        return viewed(x, layout)
+
+
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+    """Read-only views of one common shape, as `numpy.broadcast_arrays`; tensors of that shape as they are."""
+    with named("broadcast_arrays"):
+        for number, array in enumerate(arrays):
+            check_tensor(f"arrays[{number}]", array)
+        sizes = checked_shape(np.broadcast_shapes(*(array.shape for array in arrays)))
+        if all(array.shape == sizes for array in arrays):
+            return arrays
+        return tuple(read_only(array, repeated_to(array.layout, sizes)) for array in arrays)
+
+
+def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+    """Read-only views that repeat coordinates over the grid that they span, as `numpy.meshgrid`."""
+    with named("meshgrid"):
+        if indexing not in ("xy", "ij"):
+            raise ValueError(f"indexing = {indexing!r}: must be 'xy' or 'ij'")
+        for number, array in enumerate(arrays):
+            check_tensor(f"arrays[{number}]", array)
+            if array.ndim > 1:
+                raise ValueError(f"arrays[{number}] has rank {array.ndim}: must have rank 1")
+        places = list(range(len(arrays)))  # the dimension of each coordinate, and the coordinate of each
+        if indexing == "xy":
+            places[:2] = places[:2][::-1]
+        grid = checked_shape([arrays[place].size for place in places])
+        found = []
+        for array, place in zip(arrays, places, strict=True):
+            along = array.reshape(-1, *[1] * (len(grid) - 1 - place))
+            found.append(read_only(array, repeated_to(along.layout, grid)))
+        return tuple(found)

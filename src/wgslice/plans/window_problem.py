@@ -1,0 +1,382 @@
+"""A copy of windows to plan, in either direction: its rows, its bands, and what keeps strategies from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import gcd, prod
+from operator import mul
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.arguments import I32_MAX, U32_MAX
+from wgslice.layout import Layout
+from wgslice.plans.choose import OTHER, Reason
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.launch import Share, fold
+from wgslice.plans.overlaps import layers_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms
+from wgslice.plans.profiles import FAILED, Limits
+from wgslice.plans.steps import BufferCopies, Places, Span
+from wgslice.plans.windows import Claims, Numbers, Windows
+
+__all__ = ["Band", "Row", "WindowProblem"]
+
+MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
+
+
+@dataclass(frozen=True)
+class Row:
+    """The last dimensions of windows that lie in line on both sides, merged into one."""
+
+    axis: int  # the first of these dimensions, the others being whole
+    unit: int  # elements that an index of it has
+    nbytes: int
+    count: int  # rows of a window
+    element_nbytes: int  # bytes of what keeps its order backwards
+    mirrored: bool  # whether some go backwards
+    channels: int  # elements an index that keep their order in mirrored rows, a block for each; 1 of others
+
+    @property
+    def words_spanned(self) -> int:
+        """The most words that a row touches, wherever it begins."""
+        return (self.nbytes + 2) // WORD_NBYTES + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A part of a tensor that a binding holds, and its claims, with the windows that reach it."""
+
+    ranges: tuple[range, ...]  # of the tensor's indices
+    numbers: Numbers
+    contested: bool  # whether windows may overlap
+    differ: tuple[bool, ...]  # dimensions in which claims differ from index to index
+    base: int  # of claims
+
+    @property
+    def claim_sizes(self) -> tuple[int, ...]:
+        """Indices of the claims, 1 along dimensions in which they are the same."""
+        return tuple(
+            len(taken) if differ else 1 for taken, differ in zip(self.ranges, self.differ, strict=True)
+        )
+
+    @cached_property
+    def claim_strides(self) -> list[int]:
+        """Claims from one index to the next, 0 along dimensions in which they are the same."""
+        packed = [*accumulate(self.claim_sizes[:0:-1], mul, initial=1)][::-1]
+        return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
+
+    @property
+    def claims(self) -> Claims | None:
+        """Where they lie, if windows may overlap."""
+        if not self.contested:
+            return None
+        firsts = (taken.start for taken in self.ranges)
+        ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
+        return Claims(Span(0, prod(self.claim_sizes) * WORD_NBYTES), -ahead, self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowProblem:
+    """Windows to copy between a tensor and a batch, in elements of `itemsize` from the bases of both."""
+
+    windows: Windows
+    tensor: Layout
+    batch: Layout
+    itemsize: int
+    terms: Terms
+    inserts: bool  # whether the batch is the input, and the tensor the output
+    numbers: Numbers  # of the windows to copy
+    contested: bool = False  # whether they may overlap, so that the later one stays
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
+
+    @property
+    def binding_nbytes(self) -> int:
+        """The largest binding, in whole blocks."""
+        most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
+        return most // WIDEST_NBYTES * WIDEST_NBYTES
+
+    @property
+    def most_nbytes(self) -> int:
+        """What the largest binding holds wherever it begins, though a binding's start is aligned."""
+        return self.binding_nbytes - self.limits.binding_alignment_nbytes
+
+    @property
+    def most_invocations(self) -> int:
+        """As many as a grid has, and can be counted."""
+        limits = self.limits
+        return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
+
+    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
+        """The grid of so many invocations."""
+        profile = self.limits.profile
+        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
+        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+    @property
+    def whole(self) -> list[range]:
+        """All indices of a window."""
+        return list(map(range, self.windows.sizes))
+
+    @cached_property
+    def one(self) -> Layout:
+        """A window of the batch."""
+        return self.batch.select([0, *self.whole])
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of the windows of all bands."""
+        return sum(len(band.numbers) for band in self.bands) * self.one.size * self.itemsize
+
+    @cached_property
+    def bands(self) -> list[Band]:
+        """The tensor, cut until bindings hold each part and its claims where windows are inserted."""
+        windows, sizes = self.windows, self.tensor.sizes
+        differ = tuple(
+            self.contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes)
+        )
+        if not self.inserts:
+            return [Band(tuple(map(range, sizes)), self.numbers, False, differ, 0)]
+        found: list[Band] = []
+        base = 1  # above the zeros that claims begin as
+        for ranges in self._fitting(self._reached(), differ):
+            touching, _ = self.reaching(self.numbers, ranges)
+            if touching.any():
+                numbers = self.numbers[touching]
+                found.append(Band(tuple(ranges), numbers, self.contested, differ, base))
+                base += windows.count
+        return found
+
+    def reaching(
+        self, numbers: Numbers, ranges: Sequence[range]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which windows may have an element among some indices of the tensor, and which one elsewhere."""
+        if self.windows.offsets is None:
+            return np.ones(len(numbers), np.bool_), np.ones(len(numbers), np.bool_)
+        starts = self.windows.offsets[numbers].astype(np.int64)
+        ends = starts + self.windows.extents
+        first, stop = np.array([(taken.start, taken.stop) for taken in ranges], np.int64).reshape(-1, 2).T
+        touching, leaving = (starts < stop) & (ends > first), (starts < first) | (ends > stop)
+        return np.all(touching, axis=1), np.any(leaving, axis=1)
+
+    def _reached(self) -> list[range]:
+        """The indices of the tensor that hold all that windows have of it."""
+        offsets, sizes = self.windows.offsets, self.tensor.sizes
+        if offsets is None:
+            return list(map(range, sizes))
+        lows, highs = (end(offsets[self.numbers], axis=0).tolist() for end in (np.min, np.max))
+        extents = self.windows.extents
+        return [
+            range(max(low, 0), min(high + extent, size))
+            for low, high, extent, size in zip(lows, highs, extents, sizes, strict=True)
+        ]
+
+    def _fitting(self, ranges: list[range], differ: Sequence[bool]) -> Iterator[list[range]]:
+        """Halve what is in use of the tensor until bindings hold it and its claims."""
+        part = self.tensor.select(ranges)
+        claims = [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
+        if (part.stop - part.lowest) * self.itemsize > self.most_nbytes:
+            reaches = [abs(reach) for reach in part.reaches]
+        elif prod(claims) * WORD_NBYTES > self.most_nbytes:
+            reaches = claims
+        else:
+            yield ranges
+            return
+        for halves in halved(ranges, reaches):
+            yield from self._fitting(halves, differ)
+
+    def parts(self, ranges: list[range]) -> Iterator[list[range]]:
+        """Halve a window until a binding holds what it has of the batch, and a grid its elements."""
+        one = self.batch.select([0, *ranges])
+        too_long = (one.stop - one.lowest) * self.itemsize > self.most_nbytes
+        if not too_long and one.size <= self.most_invocations:
+            yield ranges
+            return
+        reaches = [abs(reach) for reach in one.reaches] if too_long else list(one.sizes)
+        for halves in halved(ranges, reaches):
+            yield from self.parts(halves)
+
+    def held(self, part: list[range], numbers: Numbers, invocations: int) -> Iterator[Numbers]:
+        """Windows as many at a time as a binding of the batch holds of a part of each, and a grid.
+
+        `invocations` is how many a window takes.
+        """
+        one = self.batch.select([0, *part])
+        room_nbytes = self.most_nbytes - (one.stop - one.lowest) * self.itemsize
+        further = room_nbytes // max(abs(self.batch.strides[0]) * self.itemsize, 1)
+        most = max(self.most_invocations // invocations, 1)
+        start = 0
+        while start < len(numbers):
+            stop = int(np.searchsorted(numbers, int(numbers[start]) + further, side="right"))
+            stop = min(stop, start + most)
+            yield numbers[start:stop]
+            start = stop
+
+    @cached_property
+    def row(self) -> Row:
+        """The most dimensions of windows, from the last one on, of which the tensor has every index."""
+        windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
+        axis, unit = tensor.rank - 1, 1
+        while axis > 0 and self._joins(axis, unit) and in_line(batch, axis, unit):
+            unit *= tensor.sizes[axis]
+            axis -= 1
+        places = tensor.offset, batch.offset, unit, *tensor.strides[:axis], *batch.strides[: axis + 1]
+        element_nbytes = gcd(WIDEST_NBYTES, *(place * itemsize for place in places))
+        mirrored, nbytes = windows.goes_backwards(axis), windows.sizes[axis] * unit * itemsize
+        channels = unit * itemsize // element_nbytes if mirrored else 1
+        return Row(axis, unit, nbytes, prod(windows.sizes[:axis]), element_nbytes, mirrored, channels)
+
+    def _beside(self, axis: int, unit: int) -> bool:
+        """Whether a window's indices along a dimension are neighbours, each of `unit` elements."""
+        tensor = self.tensor
+        return self.windows.steps[axis] == 1 and (tensor.strides[axis] == unit or tensor.sizes[axis] == 1)
+
+    def _joins(self, axis: int, unit: int) -> bool:
+        """Whether a dimension and all after it make an index of that before: every window takes all of it."""
+        windows, size = self.windows, self.tensor.sizes[axis]
+        whole = windows.extents[axis] == size and windows.starts_at_zero(axis, size)
+        long = unit * size * self.itemsize > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
+        beside = self._beside(axis, unit) and self._beside(axis - 1, unit * size)
+        return whole and beside and not windows.goes_backwards(axis) and not long
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether some row begins or ends inside a block of the output, if the tensor has all of it."""
+        row, windows, tensor = self.row, self.windows, self.tensor
+        if not self.inserts:
+            return bool(self.batch.offset * self.itemsize % WIDEST_NBYTES or row.nbytes % WIDEST_NBYTES)
+        strides = tensor.strides[: row.axis]
+        walk = zip(windows.sizes, strides, windows.steps, strict=False)
+        places = [stride * step for size, stride, step in walk if size > 1]
+        if windows.offsets is None:
+            places += [*strides, row.unit, tensor.offset]
+        else:
+            offsets = windows.offsets[self.numbers, : row.axis + 1].astype(np.int64)
+            starts = tensor.offset + offsets @ np.array([*strides, row.unit], np.int64)
+            places += np.unique(starts % WIDEST_NBYTES).tolist()
+        return any(
+            nbytes % WIDEST_NBYTES for nbytes in (row.nbytes, *(place * self.itemsize for place in places))
+        )
+
+    @cached_property
+    def stop(self) -> int:
+        """The first window that ends behind the last whole block of the batch's buffer."""
+        terms, batch, count = self.terms, self.batch, self.windows.count
+        room_nbytes = terms.source_room_nbytes if self.inserts else terms.target_room_nbytes
+        missing_nbytes = batch.stop * self.itemsize - room_nbytes
+        if missing_nbytes <= 0:
+            return count
+        if batch.strides[0] <= 0:
+            return 0
+        return max(count - -(-int(missing_nbytes) // (batch.strides[0] * self.itemsize)), 0)
+
+    @cached_property
+    def disjoint(self) -> list[Numbers] | None:
+        """Windows that may overlap, in sets of disjoint ones in order; None where that is not known."""
+        if not self.contested or self.windows.offsets is None:
+            return None
+        return layers_of(self.windows, self.numbers)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What callers call the tensor and the batch."""
+        return ("output", "input") if self.inserts else ("input", "output")
+
+    @cached_property
+    def against_claims(self) -> Reason | None:
+        """Why windows that may overlap cannot claim what they write; refused where nothing else does it."""
+        if not self.contested:
+            return None
+        if len(self.bands) * self.windows.count <= U32_MAX:
+            return FAILED if Kernel.CLAIM_WINDOWS in self.limits.distrusted else None
+        if self.disjoint is not None:
+            return "windows cannot be counted in 32 bits"
+        raise ValueError(
+            f"{self.windows.count} windows that may overlap, in {len(self.bands)} bindings: take fewer at "
+            "once"
+        )
+
+    @cached_property
+    def against_line(self) -> str | None:
+        """Why windows are not taken row by row, whatever takes these."""
+        row, windows, tensor, batch = self.row, self.windows, self.tensor, self.batch
+        step, size = windows.steps[row.axis], tensor.sizes[row.axis]
+        of_tensor, of_batch = self.sides
+        if step != 1:
+            return f"steps of {step} inside of rows"
+        if not self._beside(row.axis, row.unit):
+            return f"elements of a window's row do not follow each other in the {of_tensor}"
+        if not self.inserts and not batch.is_packed:
+            return f"the {of_batch} is not packed"
+        if windows.sizes[row.axis] > 1 and batch.strides[row.axis + 1] != row.unit:
+            return f"elements of a window's row do not follow each other in the {of_batch}"
+        if windows.extents[row.axis] + size > I32_MAX:
+            return f"a dimension of {size} is too long to count from outside of it"
+        return None
+
+    @cached_property
+    def against_rows(self) -> str | None:
+        """Why kernels do not take windows row by row."""
+        row = self.row
+        if self.against_line:
+            return self.against_line
+        if (self.one.stop - self.one.lowest) * self.itemsize > self.most_nbytes:
+            return "no binding holds a window"
+        if row.count * row.words_spanned > self.most_invocations:
+            return "no grid holds a window"
+        for axis, size in enumerate(self.tensor.sizes):
+            if axis > row.axis and any(len(band.ranges[axis]) < size for band in self.bands):
+                return "no binding holds what an index of a row has of the output"
+        if self.windows.sizes[row.axis] > 1 and any(band.differ[row.axis] for band in self.bands):
+            return "windows may overlap in parts of rows"
+        return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.distrusted else None
+
+    @cached_property
+    def copies(self) -> BufferCopies | str:
+        """A buffer copy of each window, in their order: the last one stays; or why not."""
+        windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
+        row, numbers = self.row, self.numbers
+        if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
+            return OTHER
+        if not self.terms.buffer_copies:
+            return "a buffer has no usage COPY_SRC or COPY_DST"
+        if row.nbytes % WORD_NBYTES:
+            return f"rows of {row.nbytes} bytes, not multiples of {WORD_NBYTES}"
+        if self.against_line:
+            return self.against_line
+        own = slice(row.axis + 1)
+        offsets = windows.offsets[numbers, own].astype(np.int64)
+        if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
+            return f"a window leaves the {self.sides[0]}"
+        backwards = windows.flips[numbers, None] >> np.arange(row.axis + 1, dtype=np.uint32) & np.uint32(1)
+        offsets += backwards * (np.array(windows.extents[own]) - 1)  # a window begins at its end there
+        strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
+        in_tensor = (tensor.offset + offsets @ strides) * itemsize
+        in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize
+        if ((in_tensor | in_batch) % WORD_NBYTES).any():
+            return f"a window begins inside of {WORD_NBYTES} bytes"
+        source, target = (in_batch, in_tensor) if self.inserts else (in_tensor, in_batch)
+        reason = "windows of contiguous words on both sides"
+        return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
+
+
+def halved(ranges: list[range], reaches: list[int]) -> Iterator[list[range]]:
+    """Both halves of some indices, cut along the dimension that reaches furthest."""
+    axis = reaches.index(max(reaches))
+    middle = len(ranges[axis]) // 2
+    for half in (ranges[axis][:middle], ranges[axis][middle:]):
+        yield [*ranges[:axis], half, *ranges[axis + 1 :]]
+
+
+def in_line(batch: Layout, axis: int, unit: int) -> bool:
+    """Whether all indices of a dimension of windows lie in a batch one after another, and so on and on."""
+    size = batch.sizes[axis + 1]
+    beside = size == 1 or batch.strides[axis + 1] == unit
+    return beside and (batch.sizes[axis] == 1 or batch.strides[axis] == unit * size)

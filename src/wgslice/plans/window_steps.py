@@ -1,0 +1,371 @@
+"""The dispatches that copy windows: blocks and words of rows, elements, and claims where they may overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.layout import Layout
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import CostClass, windows_class
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.launch import Share, deal_row, words_spanned
+from wgslice.plans.plan import Step
+from wgslice.plans.problem import span_of
+from wgslice.plans.profiles import BLOCKS_EACH, Profile
+from wgslice.plans.steps import Memory, Span
+from wgslice.plans.window_problem import Band, Row, WindowProblem
+from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
+
+__all__ = [
+    "class_of",
+    "deal_blocks",
+    "each_window",
+    "elements",
+    "extracted_blocks",
+    "inserted_blocks",
+    "inserted_words",
+    "segments_of",
+    "source_groups",
+    "words_each",
+]
+
+BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
+END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
+BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS
+
+
+def class_of(kernel: Kernel, problem: WindowProblem) -> CostClass:
+    """The cost class of a kernel on windows; those that insert leave ends of rows to another dispatch."""
+    if kernel not in BY_ROWS:
+        return windows_class(kernel, problem.itemsize)
+    ragged = problem.ragged and kernel is Kernel.WINDOW_ROWS
+    return windows_class(kernel, problem.row.element_nbytes, ragged=ragged, mirrored=problem.row.mirrored)
+
+
+def dispatch(
+    problem: WindowProblem,
+    kernel: Kernel,
+    band: Band,
+    numbers: Numbers,
+    part: Sequence[range],
+    bindings: tuple[Span, Span],
+    share: Share,
+    reason: str,
+    **others: Any,
+) -> WindowDispatch:
+    """A dispatch of some windows, a part of each, between bindings of the tensor and of the batch."""
+    windows, tensor, batch, itemsize = problem.windows, problem.tensor, problem.batch, problem.itemsize
+    of_tensor, of_batch = bindings
+    row = problem.row if kernel in BY_ROWS else None
+    unit_nbytes = 1 if row else itemsize  # that offsets and strides are counted in
+    begin = batch.offset + sum(
+        taken.start * stride for taken, stride in zip(part, batch.strides[1:], strict=True)
+    )
+    in_order = len(numbers) == int(numbers[-1]) - int(numbers[0]) + 1
+    if row:
+        others |= {"row_nbytes": row.nbytes, "channels": row.channels, "mirrored": row.mirrored}
+    if kernel is Kernel.CLAIM_WINDOWS:
+        others["writes"] = Memory.CLAIMS
+    return WindowDispatch(
+        kernel=kernel,
+        windows=windows,
+        picks=None if in_order and windows.same_flips is not None else numbers,
+        first=int(numbers[0]),
+        table=problem.terms.table,
+        dimensions=dimensions_of(problem, kernel, band, part, row),
+        element_nbytes=row.element_nbytes if row else itemsize,
+        tensor_offset=(tensor.offset * itemsize - of_tensor.offset_nbytes) // unit_nbytes,
+        batch_offset=(begin * itemsize - of_batch.offset_nbytes) // unit_nbytes,
+        window_stride=batch.strides[0] * itemsize // unit_nbytes,
+        window_size=prod(map(len, part[: row.axis] if row else part)),
+        claims=band.claims,
+        source_binding=of_batch if problem.inserts else of_tensor,
+        target_binding=of_tensor if problem.inserts else of_batch,
+        share=share,
+        reason=reason,
+        **others,
+    )
+
+
+def dimensions_of(
+    problem: WindowProblem, kernel: Kernel, band: Band, part: Sequence[range], row: Row | None
+) -> tuple[Dimension, ...]:
+    """The dimensions of a part of each window, or of its rows, within the indices of a band."""
+    windows, itemsize = problem.windows, problem.itemsize
+    found = []
+    for axis, size in enumerate(problem.tensor.sizes[: row.axis + 1] if row else problem.tensor.sizes):
+        lowest, highest = windows.clamp(axis, size)
+        tensor_stride, batch_stride = problem.tensor.strides[axis], problem.batch.strides[axis + 1]
+        if row:
+            if axis == row.axis:
+                tensor_stride = batch_stride = row.unit
+            tensor_stride, batch_stride = tensor_stride * itemsize, batch_stride * itemsize
+        # Whatever index it is that stands for all, where windows claim a dimension once.
+        once = kernel is Kernel.CLAIM_WINDOWS and not band.differ[axis]
+        found.append(
+            Dimension(
+                size=len(part[axis]),
+                step=windows.steps[axis],
+                last=windows.extents[axis] - 1,
+                lowest=lowest,
+                highest=highest,
+                extent=size if once else len(band.ranges[axis]),
+                inner=prod(map(len, part[axis + 1 : row.axis] if row else part[axis + 1 :])),
+                tensor_stride=tensor_stride,
+                batch_stride=batch_stride,
+                first=part[axis].start,
+                begin=0 if once else band.ranges[axis].start,
+                claim_stride=band.claim_strides[axis],
+                wrap=size if windows.indices else 0,
+            )
+        )
+    if kernel is Kernel.WINDOW_WORDS and len(found) == 1:  # which takes two as a row
+        found.append(Dimension())
+    return tuple(found)
+
+
+# rows
+
+
+def deal_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
+    """Invocations a row of a kernel, and the blocks that each takes; ragged rows begin or end inside of some.
+
+    As many as take the least time; no more than every row has, where an invocation takes neighbours.
+    """
+    row, profile = problem.row, problem.limits.profile
+    if not profile.contiguous:
+        return deal_row(kernel, row.nbytes, 1, profile)
+    work = profile.costs.works[class_of(kernel, problem)]
+    block_s = row.channels * WIDEST_NBYTES / work.bytes_per_s
+    most = row.nbytes // WIDEST_NBYTES
+    least = most  # whole blocks of a row, wherever it begins
+    if problem.ragged:
+        least = (row.nbytes - WIDEST_NBYTES + 1) // WIDEST_NBYTES
+    choices = [each for each in BLOCKS_EACH if each <= max(min(least, profile.window_blocks), 1)]
+    each = min(choices, key=lambda each: -(-most // each) * (work.invocation_s + each * block_s))
+    return -(-most // each), each
+
+
+def batch_binding(problem: WindowProblem, numbers: Numbers, part: Sequence[range]) -> Span:
+    """The binding that holds a part of each of some windows in the batch."""
+    taken = problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *part])
+    return span_of(taken, problem.itemsize, problem.limits)
+
+
+def band_binding(problem: WindowProblem, band: Band) -> Span:
+    """The binding that holds a band."""
+    return span_of(problem.tensor.select(band.ranges), problem.itemsize, problem.limits)
+
+
+def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
+    """Blocks of rows of the windows that the output has room for."""
+    row, part = problem.row, problem.whole
+    pieces, each = deal_blocks(problem, Kernel.WINDOW_ROWS)
+    orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
+    for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
+        target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
+        for some, source in source_groups(problem, numbers) or ():
+            yield dispatch(
+                problem,
+                Kernel.WINDOW_ROWS,
+                problem.bands[0],
+                some,
+                part,
+                (source.in_whole(WIDEST_NBYTES), target),
+                problem.share(len(some), len(some) * row.count * pieces, pieces, each),
+                f"windows, row by row of {orders}, in blocks of 16 bytes",
+                ragged=problem.ragged,
+            )
+
+
+def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span]] | None:
+    """Windows that a binding of the source holds, with it; None where one is too large for any."""
+    limits, windows = problem.limits, problem.windows
+    whole = span_of(problem.tensor, problem.itemsize, limits)
+    if whole.nbytes <= problem.most_nbytes:
+        return [(numbers, whole)]
+    if windows.offsets is None:
+        return None
+    lows, highs = reaches(problem, windows.offsets[numbers])
+    if (highs - lows).max() > problem.most_nbytes:
+        return None
+    order = np.argsort(lows, kind="stable")
+    groups = []
+    while order.size:
+        alignment = limits.binding_alignment_nbytes
+        base = int(lows[order[0]]) // alignment * alignment
+        fits = highs[order] <= base + problem.binding_nbytes
+        together = order[fits]
+        nbytes = -(-(int(highs[together].max()) - base) // WORD_NBYTES) * WORD_NBYTES
+        groups.append((np.sort(numbers[together]), Span(base, nbytes)))
+        order = order[~fits]
+    return groups
+
+
+def reaches(
+    problem: WindowProblem, offsets: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first byte that each window reads, and one past the last."""
+    tensor, extents = problem.tensor, np.array(problem.windows.extents)
+    most = np.array(tensor.sizes) - 1
+    nearest = np.clip(offsets.astype(np.int64), 0, most) * tensor.strides
+    furthest = np.clip(offsets.astype(np.int64) + extents - 1, 0, most) * tensor.strides
+    lows = tensor.offset + np.minimum(nearest, furthest).sum(axis=1)
+    highs = tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)
+    return lows * problem.itemsize, highs * problem.itemsize
+
+
+def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
+    """Whole blocks of rows, then their ends; windows that leave a band apart from those that do not."""
+    row, part = problem.row, problem.whole
+    pieces, each = deal_blocks(problem, Kernel.INSERT_ROWS)
+    orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
+    for band in problem.bands:
+        yield from claims(problem, band)
+        target = band_binding(problem, band)
+        blocks = Span(target.offset_nbytes, target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
+        _, leaving = problem.reaching(band.numbers, band.ranges)
+        with_room = band.numbers < problem.stop
+        for leave in (False, True):
+            numbers = band.numbers[(leaving == leave) & with_room]
+            for some in problem.held(part, numbers, row.count * max(pieces, END_PIECES)):
+                source = batch_binding(problem, some, part)
+                if blocks.nbytes:  # else no row has a whole block
+                    yield dispatch(
+                        problem,
+                        Kernel.INSERT_ROWS,
+                        band,
+                        some,
+                        part,
+                        (blocks, source.in_whole(WIDEST_NBYTES)),
+                        problem.share(len(some), len(some) * row.count * pieces, pieces, each),
+                        f"windows, row by row of {orders}, in blocks of 16 bytes",
+                        clipped=leave or band.contested,
+                    )
+                if problem.ragged or leave:
+                    yield words(problem, band, some, (target, source), END_PIECES, BLOCK_WORDS, ends=True)
+
+
+def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
+    """All words of rows."""
+    row = problem.row
+    each = min(row.words_spanned, BLOCK_WORDS) if problem.limits.profile.contiguous else 1
+    pieces = -(-row.words_spanned // each)
+    for band in problem.bands:
+        yield from claims(problem, band)
+        target = band_binding(problem, band)
+        for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
+            source = batch_binding(problem, numbers, problem.whole)
+            yield words(problem, band, numbers, (target, source), pieces, each, ends=False)
+
+
+def words(
+    problem: WindowProblem,
+    band: Band,
+    numbers: Numbers,
+    bindings: tuple[Span, Span],
+    pieces: int,
+    each: int,
+    *,
+    ends: bool,
+) -> WindowDispatch:
+    """A dispatch of `insert_words`."""
+    share = problem.share(len(numbers), len(numbers) * problem.row.count * pieces, pieces, each)
+    share = replace(share, contiguous=False)  # a word that is written twice at once would be lost
+    what = "where rows begin or end inside a block" if ends else "windows, row by row"
+    reason = f"{what}, word by word"
+    whole = problem.whole
+    kernel = Kernel.INSERT_WORDS
+    return dispatch(problem, kernel, band, numbers, whole, bindings, share, reason, ends=ends)
+
+
+# elements
+
+
+def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]:
+    """Windows element by element, or word by word of the output, between parts that bindings hold."""
+    in_words = kernel is Kernel.WINDOW_WORDS
+    reason = "windows, element by element" + ", put together word by word" * in_words
+    for band in problem.bands:
+        yield from claims(problem, band)
+        bindings = [band_binding(problem, band)] if problem.inserts else segments_of(problem)
+        for part in problem.parts(problem.whole):
+            size = prod(map(len, part))
+            for numbers in problem.held(part, band.numbers, size):
+                count = len(numbers)
+                share = problem.share(count, count * size, 1, 1)
+                if in_words:
+                    share = share_words(problem, numbers)
+                of_batch = batch_binding(problem, numbers, part)
+                for binding in bindings:
+                    segment = 0 if problem.inserts else binding.nbytes // problem.itemsize
+                    both = binding, of_batch
+                    yield dispatch(problem, kernel, band, numbers, part, both, share, reason, segment=segment)
+
+
+def segments_of(problem: WindowProblem) -> list[Span]:
+    """What bindings hold of the tensor, one after the other."""
+    alignment = problem.limits.binding_alignment_nbytes
+    segment_nbytes = problem.most_nbytes // alignment * alignment  # where a binding may begin again
+    whole = Span(0, WORD_NBYTES)
+    if problem.tensor.size:
+        whole = span_of(problem.tensor, problem.itemsize, problem.limits)
+    stop = whole.offset_nbytes + whole.nbytes
+    return [
+        Span(start, min(segment_nbytes, stop - start))
+        for start in range(whole.offset_nbytes, stop, segment_nbytes)
+    ]
+
+
+def share_words(problem: WindowProblem, numbers: Numbers) -> Share:
+    """Words of the output, dealt to invocations of `window_words`."""
+    each = words_each(prod(problem.windows.sizes[-2:]) * problem.itemsize, problem.limits.profile)
+    target = problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *problem.whole])
+    return problem.share(len(numbers), -(-words_spanned(target, problem.itemsize) // each), 1, each)
+
+
+def words_each(row_nbytes: int, profile: Profile) -> int:
+    """Words an invocation: equal parts of a row, or whole rows, so that neighbours change rows together."""
+    most_nbytes = profile.window_words * WORD_NBYTES
+    parts_of_row, rows = -(-row_nbytes // most_nbytes), max(most_nbytes // row_nbytes, 1)
+    return -(-row_nbytes * rows // (parts_of_row * WORD_NBYTES))
+
+
+def claims(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
+    """Each window claims its indices, once along dimensions that all have; nothing of disjoint windows."""
+    if band.claims is None:
+        return
+    sizes = problem.windows.sizes
+    claimed = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
+    bindings = band.claims.span, Span(0, WORD_NBYTES)
+    reason = "windows that may overlap claim their indices, so that the later one wins"
+    for part in problem.parts(claimed):
+        size = prod(map(len, part))
+        most = max(problem.most_invocations // size, 1)
+        for start in range(0, len(band.numbers), most):
+            numbers = band.numbers[start : start + most]
+            share = problem.share(len(numbers), len(numbers) * size, 1, 1)
+            yield dispatch(problem, Kernel.CLAIM_WINDOWS, band, numbers, part, bindings, share, reason)
+
+
+# windows one by one
+
+
+def each_window(problem: WindowProblem) -> Iterator[Step]:
+    """The steps of a copy of each window, which lies inside the source."""
+    windows, offsets = problem.windows, problem.windows.offsets
+    assert offsets is not None
+    for number, (begins, flips) in enumerate(zip(offsets.tolist(), windows.flips.tolist(), strict=True)):
+        indices = []
+        for axis, begin in enumerate(begins):
+            last, step, size = windows.extents[axis] - 1, windows.steps[axis], windows.sizes[axis]
+            start, stride = (begin + last, -step) if flips >> axis & 1 else (begin, step)
+            indices.append(range(start, start + size * stride, stride))
+        target: Layout = problem.batch.select([number, *problem.whole])
+        yield from plan_copy(problem.tensor.select(indices), target, problem.itemsize, problem.terms).steps
