@@ -24,7 +24,7 @@ from helpers import (
     view_bytes,
     whole_words,
 )
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference.plans import run_plan
@@ -47,7 +47,7 @@ from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, Outside, inserted_windows
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of, overlapping
-from wgslice.plans.plan import Plan
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.window_plans import claims_scratch, insert_windows_planner
@@ -317,6 +317,12 @@ def test_layers_are_disjoint_and_behind_all_that_they_overlap(data: st.DataObjec
             )
 
 
+ONE_COPY_EACH = Case(
+    4, Layout.packed((3, 2)), Layout.packed((3,)), np.array([[0], [0], [1]]), np.array([1]), seed=0
+)
+
+
+@example(case=ONE_COPY_EACH, profile=CPU)
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
 def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
     """Whatever they cost: in blocks, by words, by elements; where windows overlap in layers and by claims."""
@@ -330,7 +336,7 @@ def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Pr
     expected = case.expected(source, target)
     for choice in plan.choices:
         claims = [step for step in choice.steps if step.name == "claim_windows"]
-        assert bool(claims) == (contested and choice.name != "layers")
+        assert bool(claims) == (contested and choice.name not in ("layers", COPY_PER_WINDOW))  # in order
         way = replace(plan, steps=choice.steps, scratch=claims_scratch(choice.steps))
         check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
 
