@@ -35,6 +35,7 @@ WIDTHS = {
     Kernel.SHIFTED_ROWS: (1, 2, 4, 8),
     Kernel.NARROW_ROWS: (1, 2),
     Kernel.NARROW_RUNS: (1, 2),
+    Kernel.NARROW_STEPS: (1, 2),
     Kernel.SLICE1: (1, 2, 4, 8, 16),
     Kernel.PIXELS: (1, 2),
     Kernel.TILES: (4, 8, 16),
@@ -82,6 +83,8 @@ class Probe(NamedTuple):
         width = self.width_nbytes
         if kernel in SQUARE:
             return [permuted(width, nbytes)]
+        if kernel is Kernel.NARROW_STEPS:
+            return [channel(width, nbytes, step) for step in (3, 4)]
         if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
             return [pixels(width, nbytes, apart=kernel is Kernel.NARROW_ENDS)]
         runs = [ROW_NBYTES // width, SHORT_UNITS * kernel.unit_nbytes(width) // width + 1]
@@ -135,6 +138,12 @@ def permuted(width: int, nbytes: int) -> tuple[Layout, Layout]:
     """A transpose of a matrix of whole tiles."""
     side = max(int((nbytes / width) ** 0.5) // 64, 1) * 64
     return Layout.of((side, side), (1, side)), Layout.packed((side, side))
+
+
+def channel(width: int, nbytes: int, channels: int) -> tuple[Layout, Layout]:
+    """One channel of pixels, of which the words are so many bytes."""
+    count = nbytes // width // channels
+    return Layout.of((count,), (1,)), Layout.of((count,), (channels,), 1)
 
 
 def pixels(width: int, nbytes: int, *, apart: bool) -> tuple[Layout, Layout]:

@@ -32,6 +32,7 @@ PAIRED = {*WORDS, "rows of pairs"}
 TWOS = {"pair_grid", "rows", "rows of pairs", "slice1"}  # of words
 RUNS = {"narrow_runs", "slice1"}
 NARROW = {"narrow_rows", *RUNS}
+STEPPED = {"narrow_steps", *RUNS}
 PAIRS = {"narrow_rows of pairs", *RUNS}
 SHIFTED = {"shifted_grid", "shifted_rows"}
 INTERLEAVED = Layout.of((17, 17), (9, 1))
@@ -71,17 +72,26 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (1, Layout.of((9, 9, 6), (999, 40, 5)), Layout.of((9, 9, 6), (190, 20, 1)), RUNS),
         (1, Layout.of((9, 9, 7), (999, 40, 5)), None, NARROW | PAIRS),
         (1, Layout.of((9, 9, 6), (999, 40, 5)), None, PAIRS),
-        (1, Layout.of((9, 4, 2), (999, 40, 5)), None, PAIRS),
-        (1, Layout.of((9, 3, 2), (999, 40, 5)), None, RUNS),
+        (1, Layout.of((9, 4, 2), (999, 40, 5)), None, PAIRS | STEPPED),
+        (1, Layout.of((9, 3, 2), (999, 40, 5)), None, STEPPED),
         (2, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (11, 1)), NARROW),
         (2, Layout.of((99, 3), (40, 5)), Layout.of((99, 3), (11, 1)), RUNS),
-        (2, Layout.of((9, 2, 2), (99, 40, 5)), None, PAIRS),
+        (2, Layout.of((9, 2, 2), (99, 40, 5)), None, PAIRS | STEPPED),
         (1, Layout.of((7,), (5,)), None, NARROW),
         (1, Layout.of((6,), (5,)), None, RUNS),
-        (1, Layout.of((131,), (5,)), Layout.of((131,), (2,)), RUNS),
-        (1, Layout.of((9, 131), (999, 5)), Layout.of((9, 131), (262, 2)), RUNS),
+        # a step in the target, where every second row at least shares no word, and short runs of neighbours
+        (1, Layout.of((131,), (5,)), Layout.of((131,), (2,)), STEPPED),
+        (1, Layout.of((9, 131), (999, 5)), Layout.of((9, 131), (262, 2)), STEPPED),
+        (1, Layout.of((3, 3, 5), (99, 20, 3)), Layout.of((3, 3, 5), (30, 10, 2)), RUNS),
+        (1, Layout.of((3, 2, 5), (99, 20, 3)), Layout.of((3, 2, 5), (20, 10, 2)), STEPPED),
+        # channels apart from each other in the source, four at most; few runs within a near step
+        (1, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (5, 1)), STEPPED),
+        (1, Layout.of((99, 5), (40, 5)), Layout.of((99, 5), (6, 1)), RUNS),
+        (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (5, 2)), STEPPED),
+        (2, Layout.of((99, 3), (40, 1)), Layout.of((99, 3), (11, 1)), STEPPED),
+        (1, Layout.of((99, 16), (40, 1)), Layout.of((99, 16), (31, 1)), {"narrow_rows", *STEPPED}),
+        (1, Layout.of((99, 17), (40, 1)), Layout.of((99, 17), (31, 1)), NARROW),
         # rows beside each other, or interleaved
-        (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (5, 2)), RUNS),
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (3, 2)), {"slice1"}),
         (1, Layout.of((17, 17), (20, 1)), INTERLEAVED, {"slice1"}),
         # a dimension to spare for runs of one element, or none, or no need of it

@@ -34,7 +34,8 @@ from wgslice.gpu.pipelines import Bound, Pipelines
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.launch import GRIDS, MOST_BLOCKS, UNIT_GRIDS, Tiling, deal_row
+from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Tiling, deal_row
+from wgslice.plans.pixels import MOST_BLOCKS
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
@@ -68,6 +69,7 @@ PREFERRED: list[tuple[list[Kernel], bool | None, bool]] = [  # kernels, whether 
     ([Kernel.SHIFTED_ROWS], None, False),
     ([Kernel.SHIFTED_GRID], None, False),
     ([*UNIT_GRIDS, Kernel.NARROW_RUNS], None, False),
+    ([Kernel.NARROW_STEPS], None, False),
     ([Kernel.PIXELS, Kernel.TILES], None, False),
     ([Kernel.WIDE_TILES], None, False),
     ([], None, True),
@@ -503,6 +505,40 @@ CONDITIONS = {
             4,
             Layout.of((9,) + (2,) * 6 + (8,), (1, *(12 * 8 * 2**k for k in range(6)), 12)),
             Layout.packed((9,) + (2,) * 6 + (8,)),
+        ),
+    ],
+    Kernel.NARROW_STEPS: [
+        # a channel, or some, at every place of a word
+        *(
+            (width, Layout.of((n,), (stride,), 40), Layout.of((n,), (step,), o))
+            for width in (1, 2)
+            for step in (2, 3, 4, 5, 16 // width, 16 // width + 1, 50)
+            for n in (2, 3, 5, 70)
+            for o in range(4)
+            for stride in (0, 3 - step % 3)
+        ),
+        *(
+            (width, Layout.of((n, run), (sign * (run + 1), 1), 300), Layout.of((n, run), (run + gap, 1), o))
+            for width in (1, 2)
+            for run in (2, 3, 5, 9)
+            for gap in (1, 2, 4)
+            for n in (2, 31)
+            for o in range(4)
+            for sign in (1, -1)
+        ),
+        # rows that share no word: as far apart as need be, or at the same place of words
+        *(
+            (width, Layout.of((3, 5, 7), (50, -9, 1), 60), Layout.of((3, 5, 7), (77 + apart, 16, 2), o))
+            for width in (1, 2)
+            for apart in (3, 9)
+            for o in range(4)
+        ),
+        (1, Layout.of((3, 5, 2), (50, 9, 1)), Layout.of((3, 5, 2), (20, 4, 1), 1)),
+        (2, Layout.of((3, 5), (50, 9)), Layout.of((3, 5), (10, 2), 1)),
+        (
+            1,
+            Layout.of((2,) * 6, (64, -32, 16, 8, -4, 2), 36),
+            Layout.of((2,) * 6, (405, 189, 81, 36, 15, 6), 1),
         ),
     ],
     Kernel.NARROW_RUNS: [

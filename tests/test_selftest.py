@@ -61,6 +61,7 @@ FAULTS = {
             "source_units[source_unit + k * source_ahead]",
             "source_units[source_unit]",
         ),
+        Fault(Kernel.NARROW_STEPS, "a run too few", "i < runs_per_word", "i < 1u"),
         Fault(Kernel.PIXELS, "a wrong shift", "(place % 4u * 8u)", "(place % 2u * 8u)"),
         Fault(
             Kernel.WIDE_TILES,

@@ -30,7 +30,7 @@ from reference.pieces import (
 )
 
 from wgslice.plans.kernels import WIDEST_NBYTES
-from wgslice.plans.launch import Pixels, pixels_of
+from wgslice.plans.pixels import Pixels, pixels_of
 from wgslice.plans.steps import Dispatch
 
 

@@ -194,6 +194,44 @@ def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observ
     return Writes(WORD_NBYTES, word, values, own)
 
 
+def narrow_steps(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/narrow_steps.wgsl`."""
+    share, width = step.share, step.width_nbytes
+    invocation = invocation_numbers(share)
+    row = divide(invocation, block["pieces_multiplier"], block["pieces_shift"])
+    invocation, row = invocation[row < block["count"]], row[row < block["count"]]
+    piece = invocation - row * block["pieces"]
+    last = int(block["rank"]) - 1
+    source_start, target_start = (
+        place.astype(np.int64) * width for place in find_places(block, row, last - 1)
+    )
+    run, count = int(block["sizes"][last]) * width, int(block["sizes"][last - 1])
+    source_step, target_step = (
+        int(block[strides].astype(np.int32)[last - 1]) * width
+        for strides in ("source_strides", "target_strides")
+    )
+    stop = target_start + (count - 1) * target_step + run
+    words = (stop + 3) // 4 - target_start // 4
+    first, ahead_words = (piece * share.each, 1) if share.contiguous else (piece, int(block["pieces"]))
+    number = first[:, None] + np.arange(share.each) * ahead_words
+    mine = number < words[:, None]
+    invocations, of_row = (
+        np.broadcast_to(each[:, None], mine.shape)[mine] for each in (invocation, np.arange(len(row)))
+    )
+    word = (target_start[:, None] // 4 + number)[mine]
+
+    byte = word[:, None] * 4 + np.arange(4)
+    rest = byte - target_start[of_row][:, None]
+    number = rest // target_step if count > 1 else np.zeros_like(rest)
+    within = rest - number * target_step
+    inside = (number >= 0) & (number < count) & (within >= 0) & (within < run)
+    by = np.broadcast_to(invocations[:, None], byte.shape)
+    values = target.elements(byte.astype(np.uint32), 1, by)
+    read = source_start[of_row][:, None] + number * source_step + within
+    values[inside] = source.elements(read[inside].astype(np.uint32), 1, by[inside])
+    return Writes(WORD_NBYTES, word.astype(np.uint32), values, invocations)
+
+
 def tiles(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Mirrors `wgsl/tiles.wgsl`."""
     side = np.uint32(step.share.each)

@@ -141,11 +141,11 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
                 assert isinstance(step, Dispatch)
                 if number % ONE_OF.get(step.kernel, 1):
                     break
-                yield trial_of(case, step)
+                yield trial_of(Case(width, step.source, step.target), step)
                 for end in ends:
                     assert isinstance(end, Dispatch)
                     if owners.setdefault(end.kernel, strategy.name) == strategy.name:
-                        yield trial_of(case, end)
+                        yield trial_of(Case(width, end.source, end.target), end)
                 if step.share.workgroups[0] <= FOLDED:
                     break  # nothing to fold
 

@@ -6,6 +6,7 @@ A rule hands its copies to a sink: `Copies` here for tensors, the workspace of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +21,8 @@ from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
 from wgslice.layout_rules import Stage, border_parts, lower_triangle, padded, stages, tiled
 from wgslice.plans.copy import fills, pattern_size
-from wgslice.rearrange import parts
+from wgslice.plans.kernels import WORD_NBYTES
+from wgslice.rearrange import parts, reshaped
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor, allocate
@@ -114,6 +116,16 @@ def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: 
     sizes = list(layouts[0].sizes)
     sizes[axis] = sum(counts)
     result = sink.empty(checked_shape(sizes), values[0].dtype)
+    narrow = result.dtype.itemsize < WORD_NBYTES < result.nbytes
+    if narrow and len(values) > 1 and all(prod(layout.sizes[axis:]) == 1 for layout in layouts):
+        planes = sink.empty((len(values), *layouts[0].sizes), result.dtype)  # interleaved by one copy
+        for number, (value, read) in enumerate(zip(values, layouts, strict=True)):
+            sink.copy(value, read, planes, planes.layout.select([number, *map(range, read.sizes)]))
+        order = [*range(1, axis + 1), 0, *range(axis + 1, len(sizes) + 1)]
+        written = reshaped(result.layout, [*sizes[:axis], len(values), *layouts[0].sizes[axis:]])
+        assert written is not None
+        sink.copy(planes, planes.layout.permuted(order), result, written)
+        return result
     for value, read, written in zip(values, layouts, parts(result.layout, axis, counts), strict=True):
         sink.copy(value, read, result, written)
     return result

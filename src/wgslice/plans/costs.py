@@ -34,7 +34,8 @@ CACHE_LINE_NBYTES = 64
 
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
-    *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS, Kernel.ROW_ENDS, Kernel.NARROW_ENDS),
+    *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS),
+    *(Kernel.ROW_ENDS, Kernel.NARROW_ENDS, Kernel.NARROW_STEPS),
 }
 
 # Kernels for which that is the step between elements.

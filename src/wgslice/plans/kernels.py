@@ -25,6 +25,7 @@ class Kernel(Enum):
     NARROW_ROWS = "narrow_rows"
     NARROW_ENDS = "narrow_ends"
     NARROW_RUNS = "narrow_runs"
+    NARROW_STEPS = "narrow_steps"
     PIXELS = "pixels"
     TILES = "tiles"
     WIDE_TILES = "wide_tiles"
@@ -71,7 +72,7 @@ EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
 INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS}
 IN_BLOCKS = Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS
 BY_WORDS = (
-    *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS),
+    *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS, Kernel.NARROW_STEPS),
     *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
 )
 UNITS_NBYTES = {**dict.fromkeys(IN_BLOCKS, WIDEST_NBYTES), **dict.fromkeys(BY_WORDS, WORD_NBYTES)}

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.pixels import as_pixels, as_steps, pixels_of
 from wgslice.plans.profiles import (
     LINE_NBYTES,
     MOST_PLANS,
-    PIXEL_BLOCKS,
     SECTOR_NBYTES,
     TILE_NBYTES,
     WAVE_LANES,
@@ -24,19 +23,13 @@ from wgslice.plans.profiles import (
 
 __all__ = [
     "GRIDS",
-    "MOST_BLOCKS",
     "UNIT_GRIDS",
-    "Pixels",
     "Share",
     "Tiling",
-    "are_pixels",
     "arranged",
-    "as_pixels",
     "deal",
     "deal_row",
     "fold",
-    "is_ragged",
-    "pixels_of",
     "run_nbytes",
     "tile_axis",
     "wide_tile_axis",
@@ -47,12 +40,6 @@ __all__ = [
 def run_nbytes(target: Layout, width_nbytes: int) -> int:
     """Bytes of the elements along the last dimension."""
     return width_nbytes * (target.sizes[-1] if target.rank else 1)
-
-
-def is_ragged(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
-    """Whether some row, of so many of the last dimensions, begins or ends inside a block."""
-    places = target.offset, prod(target.sizes[-dimensions:]), *target.strides[:-dimensions]
-    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
@@ -90,92 +77,6 @@ def wide_tile_axis(source: Layout, target: Layout, width_nbytes: int) -> int | N
     places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
     apart = [stride for other, stride in enumerate(source.strides) if other != axis]
     return axis if all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart)) else None
-
-
-MOST_CHANNELS = 4  # of a pixel
-LEAST_ROW_NBYTES = 64  # that hold the largest group of blocks
-MOST_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """Rows of pixels: what their kernel is compiled for."""
-
-    channels: int
-    pixel_step: int  # elements from one pixel to the next in a part of the source
-    channel_step: int  # elements from one channel to the next in what is read, part after part
-    group_blocks: int  # of 16 bytes, that an invocation writes
-    parts: int  # stretches of the source that hold a group
-    part_blocks: int  # that hold what is read of a part
-    apart: bool  # whether each channel has a plane of its own in the target
-    ragged: bool  # whether some row begins or ends inside a block
-
-
-def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
-    """Two layouts whose last two dimensions are pixels and their channels, of which there may be one.
-
-    Channels that have planes of their own in the target are a dimension whose elements lie nearer to each
-    other in the source than pixels do.
-    """
-    if target.rank == 0 or target.sizes[-1] <= MOST_CHANNELS:
-        return source, target
-    inside = [
-        axis
-        for axis, (size, stride) in enumerate(zip(source.sizes[:-1], source.strides[:-1], strict=True))
-        if 1 < size <= MOST_CHANNELS and 0 < abs(stride) < abs(source.strides[-1]) <= MOST_CHANNELS
-    ]
-    if inside:
-        order = [*(axis for axis in range(target.rank) if axis != inside[0]), inside[0]]
-        return source.permuted(order), target.permuted(order)
-    keys = [*map(range, target.sizes), None]
-    return source.select(keys), target.select(keys)
-
-
-def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
-    """The last two dimensions as pixels and channels."""
-    channels = target.sizes[-1]
-    pixel_step, channel_step = source.strides[-2], source.strides[-1]
-    apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
-    group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
-    ragged = is_ragged(target, width_nbytes, dimensions=2)
-    lanes = WIDEST_NBYTES // width_nbytes  # elements a block
-    pixels = group_blocks * lanes // channels + (ragged and channels > 1)
-    reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
-    part_blocks = -(-reach // lanes)
-    if planes:
-        channel_step = part_blocks * lanes
-    parts = channels if planes else 1
-    return Pixels(channels, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged)
-
-
-def has_planes(target: Layout) -> bool:
-    """Whether each channel of a pixel lies in a plane of its own."""
-    return target.sizes[-1] > 1 and target.strides[-2] == 1
-
-
-def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
-    """Whether rows are pixels of 1 to 4 channels, near each other in the source.
-
-    Of one channel, every third element, since other steps are for other kernels.
-    """
-    nested = target.is_nested
-    source, target = as_pixels(source, target)
-    if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
-        return False
-    count, channels = target.sizes[-2:]
-    steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
-    if abs(source.strides[-2]) not in steps:
-        return False
-    pixels = pixels_of(source, target, width_nbytes)
-    if pixels.parts * pixels.part_blocks > MOST_BLOCKS:
-        return False
-    row_nbytes = count * width_nbytes
-    if has_planes(target):
-        places = target.offset, count, target.strides[-1], *target.strides[:-2]
-        whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
-        return whole and row_nbytes >= LEAST_ROW_NBYTES
-    beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
-    return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES
 
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
@@ -263,11 +164,14 @@ def arranged(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
 ) -> tuple[Layout, Layout]:
     """The same copy, index by index in another order."""
-    apart = kernel.unit_nbytes(width_nbytes) > width_nbytes and target.strides[-1:] != (1,)
+    in_units = kernel.unit_nbytes(width_nbytes) > width_nbytes and kernel is not Kernel.NARROW_STEPS
+    apart = in_units and target.strides[-1:] != (1,)
     if (kernel.deals_rows and target.rank == 0) or apart:
         source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
     if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
         source, target = as_pixels(source, target)
+    if kernel is Kernel.NARROW_STEPS:
+        return as_steps(source, target, width_nbytes)
     if kernel in GRIDS:
         missing = [None] * (2 - target.rank)  # dimensions of a plane
         source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
@@ -325,6 +229,8 @@ def deal(
         return deal_wide_tiles(source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
         return deal_pixels(source, target, width_nbytes, limits)
+    if kernel is Kernel.NARROW_STEPS:
+        return deal_steps(target, width_nbytes, limits)
     if kernel.deals_rows:
         *outer, size = target.sizes
         if paired:
@@ -374,6 +280,19 @@ def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limit
     rows = prod(outer)
     grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
     return Share(rows, True, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+
+
+def deal_steps(target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Words of the rows of runs, some an invocation."""
+    profile = limits.profile
+    runs, run = target.sizes[-2:]
+    extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
+    words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
+    each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
+    pieces = -(-words // each)
+    rows = target.size // (runs * run)
+    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
+    return Share(rows, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

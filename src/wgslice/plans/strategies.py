@@ -13,7 +13,8 @@ from wgslice.layout import coalesce
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds
 from wgslice.plans.costs import CostClass, copy_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import are_pixels, as_pixels, is_ragged, pixels_of, wide_tile_axis
+from wgslice.plans.launch import wide_tile_axis
+from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
 from wgslice.plans.profiles import FAILED
@@ -32,6 +33,7 @@ VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 LEAST_OF_BLOCKS = 0.5
 INTERLEAVING = "rows of the output interleave"
+SHARING = "rows of the output have bytes of the same words"
 
 
 # buffer copies
@@ -131,6 +133,33 @@ def narrow_pairs(problem: Problem) -> Reason | None:
     if problem.rank < 2 or target.strides[-2:] != (target.sizes[-1], 1) or not target.is_nested:
         return OTHER
     return None if problem.row_nbytes * target.sizes[-2] >= LEAST_NARROW_NBYTES else OTHER
+
+
+def narrow_steps(problem: Problem) -> Reason | None:
+    """Words are put together of elements at a step, or of runs of them, by what owns the words."""
+    if problem.rank > MAX_RANK - 2 or not are_steps(problem.source, problem.target, problem.width_nbytes):
+        return OTHER
+    if not problem.target.is_nested:
+        return INTERLEAVING
+    return None if stepped_parts(problem.source, problem.target, problem.width_nbytes) else SHARING
+
+
+def stepped(problem: Problem) -> Sequence[Dispatch]:
+    """The dispatch of `narrow_steps`, or two."""
+    source, target = problem.from_bindings
+    work = class_of(Kernel.NARROW_STEPS, False, problem)
+    return [
+        dispatch_of(
+            Kernel.NARROW_STEPS,
+            *part,
+            problem.width_nbytes,
+            problem.bindings,
+            problem.limits,
+            STEPPED,
+            work=work,
+        )
+        for part in stepped_parts(source, target, problem.width_nbytes)
+    ]
 
 
 def narrow_runs(problem: Problem) -> Reason | None:
@@ -274,6 +303,7 @@ def chosen_steps(
 TOGETHER = "narrow elements, put together word by word"
 PERMUTED = "a permuted source, through workgroup memory"
 RUNS = "narrow elements in short runs, put together word by word"
+STEPPED = "narrow elements at a step in the output, put into its words"
 BLOCKS = "steps of {step}, in blocks of 16 bytes from any byte"
 WIDTHS = (1, 2, 4, 8, 16)
 BY_BUFFER_COPIES: tuple[Copying, ...] = (
@@ -297,6 +327,7 @@ BY_KERNEL: tuple[tuple[Sequence[int], Copying], ...] = (  # with the widths of e
         by_kernel(Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
     ),
     ((1, 2), by_kernel(Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row")),
+    ((1, 2), by_kernel(Kernel.NARROW_STEPS, narrow_steps, STEPPED)._replace(build=stepped)),
     ((1, 2), by_kernel(Kernel.NARROW_RUNS, narrow_runs, RUNS)),
     (WIDTHS, by_kernel(Kernel.SLICE1, anything, "one element an invocation{atomics}")),
 )

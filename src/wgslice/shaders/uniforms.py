@@ -11,7 +11,7 @@ import numpy as np
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
-from wgslice.plans.launch import pixels_of
+from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import constants_of, shared_text
@@ -144,6 +144,9 @@ def copy_constants(step: Dispatch) -> dict[str, int]:
         "way": (1 if step_of_row > 0 else -1) if on_cpu else 0,
         "distance": abs(step_of_row),
     }
+    if kernel is Kernel.NARROW_STEPS:
+        values["runs_per_word"] = runs_per_word(step.target, step.width_nbytes)
+        values["single"] = int(step.target.sizes[-1] == 1)
     if kernel is Kernel.PIXELS:
         values |= vars(pixels_of(step.source, step.target, step.width_nbytes))
     return values
@@ -174,7 +177,10 @@ def wrapped_strides(layout: Layout) -> list[int]:
 
 def divisors(step: Dispatch) -> Sequence[int]:
     """What the kernel divides by in each dimension: places in the target, or indices."""
-    return step.target.strides if step.kernel is Kernel.NARROW_RUNS else step.target.sizes
+    target = step.target
+    if step.kernel is Kernel.NARROW_STEPS:
+        return *target.sizes[:-2], target.strides[-2] * step.width_nbytes, target.sizes[-1]
+    return target.strides if step.kernel is Kernel.NARROW_RUNS else target.sizes
 
 
 def divider(divisor: int) -> tuple[int, int]:

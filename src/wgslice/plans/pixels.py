@@ -1,0 +1,204 @@
+"""Narrow elements in short runs: pixels and their channels, and what is written at a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, prod
+
+from wgslice.arguments import MAX_RANK
+from wgslice.layout import Layout
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
+from wgslice.plans.profiles import PIXEL_BLOCKS
+
+__all__ = [
+    "MOST_BLOCKS",
+    "Pixels",
+    "are_pixels",
+    "are_steps",
+    "as_pixels",
+    "as_steps",
+    "is_ragged",
+    "pixels_of",
+    "runs_per_word",
+    "stepped_parts",
+]
+
+
+def is_ragged(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
+    """Whether some row, of so many of the last dimensions, begins or ends inside a block."""
+    places = target.offset, prod(target.sizes[-dimensions:]), *target.strides[:-dimensions]
+    return any(place * width_nbytes % WIDEST_NBYTES for place in places)
+
+
+MOST_CHANNELS = 4  # of a pixel
+LEAST_ROW_NBYTES = 64  # that hold the largest group of blocks
+MOST_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Rows of pixels: what their kernel is compiled for."""
+
+    channels: int
+    pixel_step: int  # elements from one pixel to the next in a part of the source
+    channel_step: int  # elements from one channel to the next in what is read, part after part
+    group_blocks: int  # of 16 bytes, that an invocation writes
+    parts: int  # stretches of the source that hold a group
+    part_blocks: int  # that hold what is read of a part
+    apart: bool  # whether each channel has a plane of its own in the target
+    ragged: bool  # whether some row begins or ends inside a block
+
+
+def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
+    """Two layouts whose last two dimensions are pixels and their channels, of which there may be one.
+
+    Channels that have planes of their own in the target are a dimension whose elements lie nearer to each
+    other in the source than pixels do.
+    """
+    if target.rank == 0 or target.sizes[-1] <= MOST_CHANNELS:
+        return source, target
+    inside = [
+        axis
+        for axis, (size, stride) in enumerate(zip(source.sizes[:-1], source.strides[:-1], strict=True))
+        if 1 < size <= MOST_CHANNELS and 0 < abs(stride) < abs(source.strides[-1]) <= MOST_CHANNELS
+    ]
+    if inside:
+        order = [*(axis for axis in range(target.rank) if axis != inside[0]), inside[0]]
+        return source.permuted(order), target.permuted(order)
+    keys = [*map(range, target.sizes), None]
+    return source.select(keys), target.select(keys)
+
+
+def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
+    """The last two dimensions as pixels and channels."""
+    channels = target.sizes[-1]
+    pixel_step, channel_step = source.strides[-2], source.strides[-1]
+    apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
+    group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
+    ragged = is_ragged(target, width_nbytes, dimensions=2)
+    lanes = WIDEST_NBYTES // width_nbytes  # elements a block
+    pixels = group_blocks * lanes // channels + (ragged and channels > 1)
+    reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
+    part_blocks = -(-reach // lanes)
+    if planes:
+        channel_step = part_blocks * lanes
+    parts = channels if planes else 1
+    return Pixels(channels, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged)
+
+
+def has_planes(target: Layout) -> bool:
+    """Whether each channel of a pixel lies in a plane of its own."""
+    return target.sizes[-1] > 1 and target.strides[-2] == 1
+
+
+def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
+    """Whether rows are pixels of 1 to 4 channels, near each other in the source.
+
+    Of one channel, every third element, since other steps are for other kernels.
+    """
+    nested = target.is_nested
+    source, target = as_pixels(source, target)
+    if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
+        return False
+    count, channels = target.sizes[-2:]
+    steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
+    if abs(source.strides[-2]) not in steps:
+        return False
+    pixels = pixels_of(source, target, width_nbytes)
+    if pixels.parts * pixels.part_blocks > MOST_BLOCKS:
+        return False
+    row_nbytes = count * width_nbytes
+    if has_planes(target):
+        places = target.offset, count, target.strides[-1], *target.strides[:-2]
+        whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
+        return whole and row_nbytes >= LEAST_ROW_NBYTES
+    beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
+    return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES
+
+
+# what is written at a step
+
+
+# Runs at a larger step are rows of their own, so that no words between them are touched; longer runs are rows
+# for other kernels.
+FAR_STEP_NBYTES = MOST_RUN_NBYTES = 16
+
+
+def are_steps(source: Layout, target: Layout, width_nbytes: int) -> bool:
+    """Whether elements are written at a step, alone or in short runs of neighbours on both sides."""
+    if target.rank == 0 or target.strides[-1] > 1:
+        return target.rank > 0
+    if target.rank < 2 or target.sizes[-1] * width_nbytes > MOST_RUN_NBYTES:
+        return False
+    near = target.strides[-2] * width_nbytes <= FAR_STEP_NBYTES
+    return source.strides[-1] == 1 or (near and target.sizes[-1] <= MOST_CHANNELS)
+
+
+def as_steps(source: Layout, target: Layout, width_nbytes: int) -> tuple[Layout, Layout]:
+    """Two layouts whose last two dimensions are runs and their elements, of which there may be one each."""
+    keys: list[range | None] = [*map(range, target.sizes)]
+    if target.strides[-1] != 1:
+        keys.append(None)
+    if row_dimensions(target, width_nbytes) < 2 - (keys[-1] is None):
+        keys.insert(len(keys) - 1, None)
+    return source.select(keys), target.select(keys)
+
+
+def row_dimensions(target: Layout, width_nbytes: int) -> int:
+    """How many of the last dimensions make a row of runs: elements, and runs that are near each other."""
+    in_runs = target.strides[-1] == 1
+    step_nbytes = target.strides[-1 - in_runs] * width_nbytes
+    return in_runs + (step_nbytes <= FAR_STEP_NBYTES)
+
+
+def runs_per_word(target: Layout, width_nbytes: int) -> int:
+    """Runs of the last two dimensions that a word holds parts of, at most."""
+    run_nbytes, step_nbytes = target.sizes[-1] * width_nbytes, target.strides[-2] * width_nbytes
+    if target.sizes[-2] == 1:
+        return 1
+    starts = [place * width_nbytes % WORD_NBYTES for place in (target.offset, *target.strides[:-1])]
+    if not any(starts[1:]) and starts[0] + run_nbytes <= WORD_NBYTES:
+        return 1
+    return (WORD_NBYTES + run_nbytes - 2) // step_nbytes + 1
+
+
+def rows_share_words(target: Layout, width_nbytes: int) -> bool:
+    """Whether two rows, of the last two dimensions, may have bytes of one word."""
+    *outer, step = (stride * width_nbytes for stride in target.strides[:-1])
+    extent = (target.sizes[-2] - 1) * step + target.sizes[-1] * width_nbytes
+    begins = target.offset * width_nbytes % WORD_NBYTES
+    alike = not any(stride % WORD_NBYTES for stride in outer)  # whether each begins at that byte of a word
+    for size, stride in zip(reversed(target.sizes[:-2]), reversed(outer), strict=True):
+        reach = begins + extent - 1 if alike else extent + 2
+        shared = reach // WORD_NBYTES >= stride // WORD_NBYTES if alike else reach >= stride
+        if size > 1 and shared:
+            return True
+        extent += (size - 1) * stride
+    return False
+
+
+def stepped_parts(source: Layout, target: Layout, width_nbytes: int) -> list[tuple[Layout, Layout]]:
+    """A copy at a step in parts of which no two rows share a word: all of it, or every second row each.
+
+    Channels that are no neighbours in the source are parts, and so are few runs within a larger step that is
+    near as well. Dispatches follow each other, so that parts may share words. None where rows of each would.
+    """
+    whole = [range(size) for size in target.sizes]
+    outer = target.rank - row_dimensions(target, width_nbytes)
+    apart = target.rank - 1 if target.strides[-1] == 1 != source.strides[-1] else outer
+    larger = target.strides[apart - 1] * width_nbytes if 0 < apart < target.rank else inf
+    if larger <= FAR_STEP_NBYTES and target.sizes[apart] <= MOST_CHANNELS:
+        found = []
+        for number in whole[apart]:
+            keys: list[int | range] = [*whole[:apart], number, *whole[apart + 1 :]]
+            found.append(stepped_parts(source.select(keys), target.select(keys), width_nbytes))
+        return [part for parts in found for part in parts] if all(found) else []
+    ways = [[whole]]
+    if outer:
+        *before, rows = whole[:outer]
+        ways.append([[*before, every_second, *whole[outer:]] for every_second in (rows[::2], rows[1::2])])
+    for way in ways:
+        parts = [(source.select(keys), target.select(keys)) for keys in way]
+        if not any(rows_share_words(as_steps(*part, width_nbytes)[1], width_nbytes) for part in parts):
+            return parts
+    return []

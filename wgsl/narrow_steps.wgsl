@@ -1,0 +1,91 @@
+// narrow_steps: elements of 1 and 2 bytes, or short runs of them, at a step in the target: a channel of pixels, every
+// second element. Without atomics.
+//
+//   invocation n       ->  piece n % pieces of row n / pieces: `each` words of those that the row touches
+//   piece, contiguous  ->  neighbouring words
+//   piece, striped     ->  every pieces-th word
+//
+// A row is the last two dimensions: runs of `size` neighbours on both sides, a step apart from each other in the
+// target. An invocation owns whole words of the target, and puts into each the parts of the runs that lie in it. Bytes
+// that are no output keep their value. Needs rows that share no word, and runs that are shorter than their step.
+
+override element_bytes: u32 = 1u;  // bytes an element: 1 or 2
+override runs_per_word: u32 = 1u;  // that a word holds parts of, at most
+override single: bool = false;     // whether a run is one element, which lies in one word of the source
+override each: u32 = 4u;           // words an invocation
+override contiguous: bool = false; // whether an invocation's words are neighbours
+
+@group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
+
+// Runs of a row, all in bytes.
+struct Steps {
+    target_start: u32, // before the first run
+    target_step: u32,  // from one run to the next
+    source_start: u32, // before the first run
+    source_step: u32,  // from one run to the next, modulo 2^32
+    run: u32,          // of one run
+    count: u32,        // runs
+}
+
+fn find_steps(row: u32) -> Steps {
+    let d = copy.rank - 2u;
+    let place = find_place(row, d);
+    return Steps(place.target_element * element_bytes, target_stride_of(d) * element_bytes,
+                 place.source_element * element_bytes, source_stride_of(d) * element_bytes,
+                 size_of(copy.rank - 1u) * element_bytes, size_of(d));
+}
+
+// A word of the target with the runs that it has parts of.
+fn merge_runs(target_word: u32, steps: Steps) -> u32 {
+    var word = target_words[target_word];
+    let base = target_word * 4u - steps.target_start; // bytes of the row before it, modulo 2^32: 3 less than 0 at most
+    let ahead = divide_by(base + 2u * steps.target_step - steps.run, copy.rank - 2u);
+    let first = select(ahead - 1u, 0u, steps.count == 1u); // the first run that ends behind its first byte
+    for (var i = 0u; i < runs_per_word; i++) {
+        let number = first + i;
+        let start = i32(number * steps.target_step - base); // bytes of the word before the run
+        let low = u32(max(start, 0));
+        let high = u32(min(start + i32(steps.run), 4));
+        let inside = number < steps.count && start < 4;
+        let source = steps.source_start + number * steps.source_step - u32(start); // of the word's first byte
+        var value: u32;
+        if (single) {
+            let byte = select(0u, source + low, inside);
+            value = (source_words[byte / 4u] >> (byte % 4u * 8u)) << (low * 8u);
+        } else {
+            value = read_bytes(select(0u, source, inside));
+        }
+        let mask = select(0u, (0xffffffffu >> (32u - 8u * (high - low))) << (low * 8u), inside);
+        word = (word & ~mask) | (value & mask);
+    }
+    return word;
+}
+
+// Four bytes of the source from a byte on. Those outside of a run are masked; the number of a word before the binding
+// has wrapped around to the end of the 2^30 words that 32 bits of bytes reach.
+fn read_bytes(byte: u32) -> u32 {
+    let low = source_words[byte / 4u];
+    let high = source_words[((byte + 3u) / 4u) & 0x3fffffffu];
+    let bits = byte % 4u * 8u;
+    return select((low >> bits) | (high << ((32u - bits) % 32u)), low, bits == 0u);
+}
+
+@compute @workgroup_size(workgroup_size)
+fn narrow_steps(own: Invocation) {
+    let invocation = invocation_number(own.group, own.groups, own.index);
+    let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
+    if (row >= copy.count) {
+        return;
+    }
+    let piece = invocation - row * copy.pieces;
+    let steps = find_steps(row);
+    let first_word = steps.target_start / 4u;
+    let stop = steps.target_start + (steps.count - 1u) * steps.target_step + steps.run;
+    let words = (stop + 3u) / 4u - first_word;
+    let first = select(piece, piece * each, contiguous);
+    let step = select(copy.pieces, 1u, contiguous);
+    for (var k = 0u; k < each && first + k * step < words; k++) {
+        let target_word = first_word + first + k * step;
+        target_words[target_word] = merge_runs(target_word, steps);
+    }
+}
