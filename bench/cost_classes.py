@@ -10,19 +10,19 @@ from statistics import median
 from time import perf_counter
 from typing import TypeAlias
 
+from bench.index_probes import IndexProbe
 from bench.probes import FAR_NBYTES, FAR_RUN, Probe, probes
 from bench.window_probes import WindowProbe
 from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.choose import seconds_of
+from wgslice.plans.choose import Dispatched, seconds_of
 from wgslice.plans.costs import CostClass, Costs, Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Span, dispatch_of
+from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
 from wgslice.plans.window_plans import claims_scratch
-from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 
@@ -86,7 +86,7 @@ class Bench:
         profile = replace(device.limits.profile, costs=known)
         self.limits = replace(device.limits, profile=profile, distrusted=frozenset())
         self.compiled: list[float] = []  # seconds
-        self.steps: dict[CostClass, list[Dispatch | WindowDispatch]] = {}  # of each class of work
+        self.steps: dict[CostClass, list[Dispatched]] = {}  # of each class of work
         self.turns: list[dict[Timed, float]] = []  # seconds
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
         # Of a source, every fourth element of which is read, or some of each of many pages.
@@ -137,7 +137,7 @@ class Bench:
         for name, (step, repeats) in steps.items():
             self.turns[-1][name, number] = self.seconds(step, repeats)
 
-    def time(self, probe: Probe | WindowProbe) -> None:
+    def time(self, probe: Probe | WindowProbe | IndexProbe) -> None:
         """Time the copies of a class of work."""
         if probe.work not in self.steps:
             self.steps[probe.work] = self.steps_of(probe)
@@ -145,7 +145,7 @@ class Bench:
         for number, step in enumerate(self.steps[probe.work]):
             self.turns[-1][probe.work, number] = self.seconds(step)
 
-    def steps_of(self, probe: Probe | WindowProbe) -> list[Dispatch | WindowDispatch]:
+    def steps_of(self, probe: Probe | WindowProbe | IndexProbe) -> list[Dispatched]:
         """The copies of a class of work; few bytes of one that is expected to be slow."""
         many, few = (probe.steps(nbytes, self.limits) for nbytes in (self.nbytes, self.nbytes // FEWER))
         return [pair[seconds_of(pair[:1], self.known) > LONG_S] for pair in zip(many, few, strict=True)]
@@ -174,7 +174,7 @@ class Bench:
         return Costs(origin, *fixed, works)
 
 
-def invocations_of(step: Dispatch | WindowDispatch) -> int:
+def invocations_of(step: Dispatched) -> int:
     """All of its grid."""
     return prod(step.share.workgroups) * step.share.workgroup_size
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bench.index_probes import IndexProbe, index_probes
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
 from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, CostClass, copy_class, pattern, step_of
@@ -97,10 +98,11 @@ class Probe(NamedTuple):
         return [rows(run, width, self.way, nbytes) for run in runs]
 
 
-def probes() -> Iterator[Probe | WindowProbe]:
+def probes() -> Iterator[Probe | WindowProbe | IndexProbe]:
     """All classes of work, those of copies first."""
     yield from copy_probes()
     yield from window_probes()
+    yield from index_probes()
 
 
 def copy_probes() -> Iterator[Probe]:

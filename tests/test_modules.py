@@ -9,6 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from clamped import check_clamped, clamp, clamped_module, storage_arrays, uses
+from reference.indexed import index_kernels
 from reference.plans import copy_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
@@ -18,7 +19,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import GPU, Limits
 from wgslice.shaders.modules import entry_point, kernel_module, shared_files
-from wgslice.shaders.uniforms import copy_dtype, override_constants, windows_dtype
+from wgslice.shaders.uniforms import copy_dtype, indexed_dtype, override_constants, windows_dtype
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -49,9 +50,9 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
     assert set(KERNELS) == {entry_point(kernel) for kernel in Kernel}
     assert not any("@compute" in text for text in SHARED.values())
     assert not set(KERNELS) & set(SHARED)
-    implementations = {**copy_kernels, **window_kernels}
+    implementations = {**copy_kernels, **window_kernels, **index_kernels}
     assert {function.__name__ for function in implementations.values()} == names
-    assert {*CONDITIONS, *window_kernels} == set(Kernel)
+    assert {*CONDITIONS, *window_kernels, *index_kernels} == set(Kernel)
     for kernel in Kernel:
         assert kernel.name == kernel.value.upper()
         assert entry_point(kernel) == ("unit_grid" if kernel in UNIT_GRIDS else kernel.value)
@@ -100,6 +101,10 @@ def bindings_of(kernel: Kernel) -> str:
     """The uniform block, source and target, tables of windows, and claims."""
     if kernel is Kernel.CLAIM_WINDOWS:
         return "0234"  # it reads nothing of the source
+    if kernel is Kernel.CLAIM_INDICES:
+        return "023"
+    if kernel.takes_indices:
+        return "0123" + "4" * kernel.scatters
     return "012" + "34" * kernel.takes_windows + "5" * kernel.reads_claims
 
 
@@ -142,6 +147,7 @@ TYPES = {  # bytes, alignment, NumPy's
     "u32": (4, 4, "u4", ()),
     "vec4<u32>": (16, 16, "u4", (4,)),
     "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
+    "array<vec4<u32>, 8>": (128, 16, "u4", (8, 4)),
     "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
 }
 
@@ -149,6 +155,8 @@ TYPES = {  # bytes, alignment, NumPy's
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
     name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
+    if kernel.takes_indices:
+        name, host = "Indexed", indexed_dtype
     found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
     assert found is not None
     offset, fields = 0, {}

@@ -118,6 +118,12 @@ FAULTS = {
             "write_bits(first + k, value, mask);",
             "atomicStore(&target_words[first + k], value);",
         ),
+        Fault(
+            Kernel.GATHER_WORDS,
+            "one index for a row",
+            "                    if (!by_rows) {",
+            "                    if (false) {",
+        ),
         Fault(Kernel.WINDOW_WORDS, "rows too long by one", "cursor.left > 1u", "cursor.left > 0u"),
     ],
     "elements": [
@@ -133,6 +139,25 @@ FAULTS = {
             "index - begin_of(d) < extent_of(d)",
             "index - begin_of(d) <= extent_of(d)",
         ),
+        Fault(
+            Kernel.GATHER,
+            "negative indices from the end of another dimension",
+            "low + select(0u, copy.wraps[t], negative)",
+            "low + select(0u, copy.wraps[t] + 1u, negative)",
+        ),
+        Fault(
+            Kernel.SCATTER,
+            "what is out of range is written",
+            "return element.is_one && element.inside;",
+            "return element.is_one;",
+        ),
+        Fault(
+            Kernel.SCATTER_NARROW,
+            "what is there is written",
+            "read_narrow(element.source_element)",
+            "read_narrow(element.target_element)",
+        ),
+        Fault(Kernel.CLAIM_INDICES, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(
             Kernel.INSERT_WINDOWS,
@@ -363,10 +388,14 @@ def test_trials_that_a_device_cannot_hold_are_left_out() -> None:
 
 
 def test_a_trial_dispatches_its_own_kernel_alone() -> None:
-    """So that a wrong kernel is named by its own trials; claims are read by `insert_windows`."""
+    """So that a wrong kernel is named by its own trials; claims are read by kernels that write."""
+    readers = {
+        Kernel.CLAIM_WINDOWS: {"insert_windows"},
+        Kernel.CLAIM_INDICES: {"scatter", "scatter_narrow"},
+    }
     for kernel, trials in trials_of(CPU).items():
         names = {step.name for trial in trials for step in trial.plan.steps}
-        assert names == {kernel.value} | ({"insert_windows"} if kernel is Kernel.CLAIM_WINDOWS else set())
+        assert names == {kernel.value} | readers.get(kernel, set())
 
 
 def test_no_case_writes_an_element_twice() -> None:
@@ -441,7 +470,7 @@ def test_a_device_without_any_kernel_refuses_by_name(device: wg.Device) -> None:
     x, picks = wg.asarray(array, device=alone), wg.asarray([[1, 2]], device=alone)
     copy, windows = (f"^no kernel is left for {what} of sizes " for what in ("a copy", "windows"))
     refused: dict[str, Callable[[], object]] = {
-        rf"{copy}\(10, 7\): claim_windows, extract_windows, ": x[::2, ::3].copy,
+        rf"{copy}\(10, 7\): claim_indices, claim_windows, extract_windows, ": x[::2, ::3].copy,
         rf"{copy}\(20, 10\): ": lambda: wg.slice1(x, [0, 0], [20, 20], [1, -2]),
         rf"{copy}": lambda: wg.take(x, picks, 1),
         rf"{windows}\(5, 5\): .* use another adapter": lambda: wg.extract_windows(x, [[1, 2]], (5, 5)),

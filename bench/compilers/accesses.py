@@ -8,12 +8,14 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.indexed import trace_indexed
 from reference.memory import Accesses, Trace
 from reference.plans import trace
 from reference.windows import trace_windows
 
 from bench.cases import Case
 from bench.compilers.planned import offsets_of, planned
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 
@@ -68,6 +70,8 @@ def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
     scale = prod(step.share.workgroups) / prod(some.share.workgroups)
     if isinstance(some, WindowDispatch):
         return trace_windows(some, source, target, offsets_of(case)), scale
+    if isinstance(some, IndexedDispatch):
+        return trace_indexed(some, source, target, None), scale
     assert isinstance(some, Dispatch)
     return trace(some, source, target), scale
 

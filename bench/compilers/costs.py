@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from reference.indexed import trace_indexed
 from reference.plans import trace
 from reference.windows import trace_windows
 
@@ -25,7 +26,9 @@ from bench.compilers.report import write_modules
 from bench.compilers.variants import Variant, variant_of
 from bench.cost_classes import work_of
 from bench.probes import probes
+from wgslice.plans.choose import Dispatched
 from wgslice.plans.costs import CostClass, Work
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows import WindowDispatch
 
@@ -39,7 +42,7 @@ PROBE_NBYTES = 2**22
 ONCE = ("while (element < stop)", "for (var word = ", "for (var left = edges.count")
 
 # Of each class of work its dispatches, each with the name that its cycles are known by.
-Steps: TypeAlias = Mapping[CostClass, Sequence[tuple[str, Dispatch | WindowDispatch]]]
+Steps: TypeAlias = Mapping[CostClass, Sequence[tuple[str, Dispatched]]]
 
 # Memory of 500 GB/s, read and written together, and time for 400 cycles of an invocation while it moves 16
 # bytes from one side to the other: between an H200, which has time for 200 instructions, and an integrated
@@ -48,12 +51,14 @@ MEMORY_BYTES_PER_S = 500e9
 CYCLE_S = 2 * 16 / MEMORY_BYTES_PER_S / 400
 
 
-def seconds(step: Dispatch | WindowDispatch, cycles: float) -> float:
+def seconds(step: Dispatched, cycles: float) -> float:
     """What an invocation of a dispatch takes."""
     some, source, target = sampled(step)
     if isinstance(some, WindowDispatch):
         assert some.windows.offsets is not None
         traced = trace_windows(some, source, target, some.windows.offsets.astype(np.int64))
+    elif isinstance(some, IndexedDispatch):
+        traced = trace_indexed(some, source, target, None)
     else:
         assert isinstance(some, Dispatch)
         traced = trace(some, source, target)
@@ -93,13 +98,13 @@ def main() -> int:
         print("bench: node and AMD's driver are needed", file=sys.stderr)
         return 1
     chosen: list[Variant] = []
-    steps: dict[CostClass, list[tuple[str, Dispatch | WindowDispatch]]] = {}
+    steps: dict[CostClass, list[tuple[str, Dispatched]]] = {}
     for probe in probes():
         dealt = []
         for step in probe.steps(PROBE_NBYTES, LIMITS):
             variant = variant_of(str(probe.work), step)
             dealt.append((f"{variant.entry_point}-{len(chosen)}", step))
-            is_of_windows = isinstance(step, WindowDispatch)
+            is_of_windows = isinstance(step, WindowDispatch | IndexedDispatch)
             chosen.append(replace(variant, text=once(variant.text)) if is_of_windows else variant)
         steps[probe.work] = dealt
     with tempfile.TemporaryDirectory() as folder:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from reference import block_kernels, elements, grids
+from reference.indexed import run_indexed
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.windows import run_windows
 
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
@@ -24,7 +26,7 @@ from wgslice.shaders.uniforms import copy_dtype, uniform_block
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
     """Run `plan` from the bytes of one buffer into those of another, in place, both from their bases on.
 
-    Of windows whose offsets the GPU has, `offsets` are these.
+    Of windows whose offsets, or copies whose indices the GPU has, `offsets` are these.
     """
     memories = {Memory.INPUT: source, Memory.OUTPUT: target, Memory.ZEROS: np.zeros(PATTERN_NBYTES, np.uint8)}
     memories |= {memory: np.zeros(-(-nbytes // 16) * 16, np.uint8) for memory, nbytes in plan.scratch}
@@ -40,6 +42,8 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
             known = step.windows.offsets if offsets is None else offsets
             assert known is not None
             run_windows(step, read, written, known, memories.get(Memory.CLAIMS))
+        elif isinstance(step, IndexedDispatch):
+            run_indexed(step, read, written, offsets, memories.get(Memory.CLAIMS))
         else:
             run_dispatch(step, read, written)
 
@@ -59,5 +63,5 @@ def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
 
 reference = vars(elements) | vars(block_kernels) | vars(grids)
 copy_kernels: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
-    kernel: reference[kernel.value] for kernel in Kernel if not kernel.takes_windows
+    kernel: reference[kernel.value] for kernel in Kernel if not (kernel.takes_windows or kernel.takes_indices)
 }

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from time import perf_counter
 
 from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.indexing import index_trials
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.errors import named
@@ -156,8 +157,8 @@ def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) 
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
         tests = {
             kernel: threads.submit(outcome, devices, with_few_pipelines(trials, most))
-            for all_trials in (window_trials(limits), copy_trials(limits))
-            for kernel, trials in by_kernel(all_trials, limits).items()
+            for trials_of in (window_trials, copy_trials, index_trials)
+            for kernel, trials in by_kernel(trials_of(limits), limits).items()
         }
         names = {test: kernel.value for kernel, test in tests.items()}
         for count, test in enumerate(as_completed(names), 1):

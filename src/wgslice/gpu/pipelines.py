@@ -22,19 +22,20 @@ from wgslice.gpu.protocols import (
     Pipeline,
     ShaderModule,
 )
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan, Step
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
-from wgslice.plans.windows import WindowDispatch, Windows
+from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
 
 __all__ = ["Bound", "Command", "Pipelines", "Place"]
 
-UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(
-    6
-)  # numbers of bindings; windows have the last three
+# Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
+UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)
+INDICES, WINNERS = 3, 4
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -80,6 +81,9 @@ class Pipelines:
         self.claimed_layout = bind_group_layout(
             wgpu_device, "uniform", "read-only-storage", "storage", *["read-only-storage"] * 3
         )
+        self.indexed_layout = bind_group_layout(
+            wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage"
+        )
         self.probe_layout = bind_group_layout(wgpu_device, "read-only-storage")
         self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
         self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
@@ -87,7 +91,7 @@ class Pipelines:
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
         )
         self.living: WeakValueDictionary[tuple[Kernel, Constants], Pipeline] = WeakValueDictionary()
-        self.tables: WeakKeyDictionary[Windows, dict[bytes, Buffer]] = WeakKeyDictionary()
+        self.tables: WeakKeyDictionary[object, dict[bytes, Buffer]] = WeakKeyDictionary()
         self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
 
     def prepare(self, plan: Plan) -> tuple[Command, ...]:
@@ -121,6 +125,8 @@ class Pipelines:
         brought = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
         if isinstance(step, WindowDispatch):
             self._add_tables(step, known, brought)
+        elif isinstance(step, IndexedDispatch):
+            self._add_indices(step, known, brought)
         return Bound(
             self.pipeline(step.kernel, tuple(override_constants(step).items())),
             self._layout(step.kernel),
@@ -153,16 +159,32 @@ class Pipelines:
             else:
                 brought[number] = brought[OFFSETS]
 
+    def _add_indices(
+        self, step: IndexedDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
+    ) -> None:
+        """Add what else a gather or a scatter binds."""
+        unused = [WINNERS] if step.kernel.scatters and step.winners is None else []  # but bound all the same
+        for number in (INDICES, *unused):
+            if step.table is not None:
+                brought[number] = step.table.memory, step.table.span
+            else:
+                assert step.copy.host is not None
+                known[number] = self._table(step.copy.host, step.copy.host.values)
+        if step.winners is not None:
+            brought[WINNERS] = Memory.CLAIMS, step.winners
+
     def _layout(self, kernel: Kernel) -> BindGroupLayout:
         """What a kernel binds."""
         if kernel.reads_claims:
             return self.claimed_layout
+        if kernel.takes_indices:
+            return self.windows_layout if kernel.scatters else self.indexed_layout
         return self.windows_layout if kernel.takes_windows else self.layout
 
-    def _table(self, windows: Windows, values: NDArray[Any]) -> Buffer:
-        """Values that the host knows of windows, once for all of their plans."""
+    def _table(self, owner: object, values: NDArray[Any]) -> Buffer:
+        """Values that the host knows of windows or indices, once for all of their plans."""
         data = np.ascontiguousarray(values)
-        kept = self.tables.setdefault(windows, {})
+        kept = self.tables.setdefault(owner, {})
         content = blake2b(data.data).digest()
         if content not in kept:
             kept[content] = make_buffer(self.wgpu_device, BufferUsage.STORAGE, data)

@@ -16,7 +16,6 @@ from wgslice.numpy_protocol import copies
 from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
 from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import Nested, Value, as_value
-from wgslice.plans.gather import indexed_windows
 from wgslice.rearrange import repeated_to, unsqueezed
 from wgslice.tensors.transfer import as_assigned
 
@@ -200,9 +199,7 @@ def selected(call: Call, key: tuple[Any, ...]) -> Value:
     assert isinstance(selection, AdvancedSelection)
     result = call.workspace.empty(selection.shape, x.dtype)
     if result.size:
-        found = indexed_windows(selection, x.layout, result.layout, reads=True)
-        assert found is not None  # the dimensions of a packed value merge
-        call.workspace.copy_windows(found, x, result)
+        call.workspace.copy_at(selection, x, result, reads=True)
     return result
 
 
@@ -230,12 +227,7 @@ def scatter_nd(call: Call) -> list[Value]:
     if updates.size:
         selection = any_index(result.shape, key)
         assert isinstance(selection, AdvancedSelection)
-        found = indexed_windows(selection, result.layout, updates.layout, reads=False)
-        if found is None:
-            updates = workspace.packed(updates)
-            found = indexed_windows(selection, result.layout, updates.layout, reads=False)
-        assert found is not None  # the dimensions of a packed value merge
-        workspace.copy_windows(found, updates, result)
+        workspace.copy_at(selection, result, updates, reads=False)
     return [result]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape
+from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -21,7 +22,8 @@ from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.gather import IndexedWindows
+from wgslice.plans.gather import WindowCopy, indexed_windows
+from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
 from wgslice.plans.staging import plan_anew, planned
@@ -270,9 +272,22 @@ class Workspace:
         assert (source.dtype, read.sizes) == (target.dtype, written.sizes)
         self.run(plan_copy, source.viewed(read), target.viewed(written))
 
-    def copy_windows(self, found: IndexedWindows, source: Value, target: Value) -> None:
-        """Collect copies of windows whose indices the host knows."""
-        for planner, read, written in found.copies(self.device.limits):
+    def copy_at(self, selection: AdvancedSelection, tensor: Value, other: Value, *, reads: bool) -> None:
+        """Collect copies between what a selection takes of a value and another of its shape."""
+        limits = self.device.limits
+        at_once = copy_at_once(
+            selection, tensor.layout, other.layout, tensor.dtype.itemsize, limits, reads=reads
+        )
+        copies: Iterable[WindowCopy] = [at_once] if at_once else []
+        if at_once is None:
+            found = indexed_windows(selection, tensor.layout, other.layout, reads=reads)
+            if found is None:
+                other = self.packed(other)
+                found = indexed_windows(selection, tensor.layout, other.layout, reads=reads)
+            assert found is not None  # the dimensions of a packed value merge
+            copies = found.copies(limits)
+        source, target = (tensor, other) if reads else (other, tensor)
+        for planner, read, written in copies:
             self.run(planner, source.viewed(read), target.viewed(written), plan_anew)
 
     def packed(self, x: Value) -> Value:

@@ -7,6 +7,7 @@ from math import inf, prod
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from wgslice.plans.costs import Costs
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
@@ -16,6 +17,7 @@ __all__ = [
     "OTHER",
     "WORTHWHILE",
     "Choice",
+    "Dispatched",
     "Estimate",
     "Reason",
     "Step",
@@ -26,7 +28,8 @@ __all__ = [
 ]
 
 
-Step: TypeAlias = Clear | BufferCopies | Dispatch | WindowDispatch
+Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch
+Step: TypeAlias = Clear | BufferCopies | Dispatched
 
 
 def seconds_of(steps: Iterable[Step], costs: Costs) -> float:

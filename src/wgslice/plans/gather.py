@@ -4,41 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, MAX_RANK
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, Indexed, Indices
+from wgslice.dialects.advanced import AdvancedSelection, Elsewhere
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
+from wgslice.plans.tables import MOST_SPARSE, Dimension, dimensions_of
 from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import DROPPED, Windows
 from wgslice.rearrange import reshaped
 
-__all__ = ["IndexedWindows", "WindowCopy", "indexed_windows"]
+__all__ = [
+    "IndexedWindows",
+    "WindowCopy",
+    "indexed_windows",
+]
 
 
 LEAST_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
-MOST_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last
-
-
-class Dimension(NamedTuple):
-    """A dimension that windows begin in, each at a place of its own."""
-
-    size: int
-    stride: int
-    places: Indices
-
-    @property
-    def known(self) -> NDArray[np.int64]:
-        """The places, which the host has."""
-        assert isinstance(self.places, np.ndarray)
-        return self.places
 
 
 class WindowCopy(NamedTuple):
@@ -185,18 +175,6 @@ def check_countable(sizes: Sequence[int]) -> None:
             f"a dimension of {max(sizes)} elements: arrays of indices take at most {I32_MAX} of them; index "
             "parts of it"
         )
-
-
-def dimensions_of(view: Layout, indexed: Indexed) -> Iterator[Dimension]:
-    """The dimensions of a view that an array indexes: one, where those of a mask lie as one would."""
-    own = slice(indexed.axes.start, indexed.axes.stop)
-    sizes, strides = view.sizes[own], view.strides[own]
-    merged = reshaped(Layout.of(sizes, strides), (prod(sizes),))
-    if isinstance(indexed.places, np.ndarray) and merged is None:
-        yield from map(Dimension, sizes, strides, np.unravel_index(indexed.places, sizes))
-    else:
-        stride = merged.strides[0] if merged else 0
-        yield Dimension(prod(sizes), stride, indexed.places)
 
 
 def folded(dimensions: list[Dimension]) -> tuple[list[Dimension], int]:

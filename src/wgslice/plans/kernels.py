@@ -36,6 +36,11 @@ class Kernel(Enum):
     INSERT_ROWS = "insert_rows"
     INSERT_WORDS = "insert_words"
     CLAIM_WINDOWS = "claim_windows"
+    GATHER = "gather"
+    GATHER_WORDS = "gather_words"
+    SCATTER = "scatter"
+    SCATTER_NARROW = "scatter_narrow"
+    CLAIM_INDICES = "claim_indices"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
 
@@ -48,6 +53,16 @@ class Kernel(Enum):
     def takes_windows(self) -> bool:
         """Whether it copies many windows, with a struct and bindings of its own."""
         return self in EXTRACTING or self in INSERTING
+
+    @property
+    def takes_indices(self) -> bool:
+        """Whether it gathers or scatters elements at indices, with a struct and bindings of its own."""
+        return self in INDEXING
+
+    @property
+    def scatters(self) -> bool:
+        """Whether it writes elements at indices, and binds claims on their places."""
+        return self in (Kernel.SCATTER, Kernel.SCATTER_NARROW)
 
     @property
     def inserts_windows(self) -> bool:
@@ -70,9 +85,14 @@ BY_ROWS = {
 }
 EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
 INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS}
+INDEXING = {
+    *(Kernel.GATHER, Kernel.GATHER_WORDS),
+    *(Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES),
+}
 IN_BLOCKS = Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS
 BY_WORDS = (
     *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS, Kernel.NARROW_STEPS),
     *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
+    *(Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES),
 )
 UNITS_NBYTES = {**dict.fromkeys(IN_BLOCKS, WIDEST_NBYTES), **dict.fromkeys(BY_WORDS, WORD_NBYTES)}

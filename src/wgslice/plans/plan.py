@@ -11,8 +11,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
 from wgslice.plans.costs import Costs
 from wgslice.plans.problem import Terms
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.windows import WindowDispatch
+from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
 
 __all__ = [
     "COPY_PER_ROW",
@@ -168,7 +167,7 @@ class Planner(Protocol):
 
 def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Clears, then dispatches, which share a compute pass, then buffer copies; each kind as given."""
-    kinds = (Clear, Dispatch | WindowDispatch, BufferCopies)
+    kinds = (Clear, OnGrid, BufferCopies)
     given = tuple(steps)
     return tuple(step for kind in kinds for step in given if isinstance(step, kind))
 

@@ -25,6 +25,7 @@ __all__ = [
     "Table",
     "Terms",
     "cut_end",
+    "in_units",
     "rebase",
     "room_of",
     "span_of",

@@ -13,6 +13,7 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
 from wgslice.plans.costs import windows_class
+from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, Step, in_order
@@ -79,7 +80,9 @@ def plan_windows(
 
 def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
     """The buffer of claims that some steps need, if they do, and its bytes."""
-    claims = [step.claims for step in steps if isinstance(step, WindowDispatch) and step.claims]
+    claims = [
+        step.claims for step in steps if isinstance(step, WindowDispatch | IndexedDispatch) and step.claims
+    ]
     return ((Memory.CLAIMS, max(each.span.nbytes for each in claims)),) if claims else ()
 
 

@@ -16,6 +16,7 @@ COPIES = ("common", "copy")
 WORDS = (*COPIES, "words")
 ROWS = (*COPIES, "pieces")
 WINDOWS = ("common", "windows")
+INDICES = ("common", "indexed", "pieces", "indexed_pieces")
 DIFFERENT = {
     Kernel.SLICE1: (),  # complete in itself, as the specification
     Kernel.ROWS: (*ROWS, "runs", "words"),
@@ -37,6 +38,11 @@ DIFFERENT = {
     Kernel.INSERT_ROWS: (*WINDOWS, "insertions", "pieces", "blocks", "window_blocks"),
     Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
     Kernel.CLAIM_WINDOWS: WINDOWS,
+    Kernel.GATHER: INDICES,
+    Kernel.GATHER_WORDS: ("common", "indexed", "words"),
+    Kernel.SCATTER: (*INDICES, "scattered"),
+    Kernel.SCATTER_NARROW: (*INDICES, "scattered", "words", "atomic_words"),
+    Kernel.CLAIM_INDICES: INDICES,
 }
 shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
 

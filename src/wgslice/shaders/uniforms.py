@@ -10,13 +10,21 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
+from wgslice.plans.indexed import MOST_TABLES, IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import constants_of, shared_text
 
-__all__ = ["copy_dtype", "divider", "override_constants", "uniform_block", "windows_dtype"]
+__all__ = [
+    "copy_dtype",
+    "divider",
+    "indexed_dtype",
+    "override_constants",
+    "uniform_block",
+    "windows_dtype",
+]
 
 MOST_MASKS = 16  # channels, one a byte of a block
 
@@ -25,6 +33,7 @@ TYPES = {
     "u32": ("<u4", ()),
     "vec4<u32>": ("<u4", (4,)),
     "array<vec4<u32>, 2>": ("<u4", (MAX_RANK,)),
+    "array<vec4<u32>, 8>": ("<u4", (MOST_TABLES * 2, 4)),
     "array<vec4<u32>, 16>": ("<u4", (MOST_MASKS, 4)),
 }
 
@@ -36,13 +45,15 @@ def struct_dtype(file: str) -> np.dtype[np.void]:
     return np.dtype([(name, *TYPES[type_]) for name, type_ in fields])
 
 
-copy_dtype, windows_dtype = struct_dtype("copy"), struct_dtype("windows")
+copy_dtype, windows_dtype, indexed_dtype = map(struct_dtype, ("copy", "windows", "indexed"))
 
 
 def uniform_block(step: OnGrid) -> bytes:
     """The bytes that the kernel of `step` reads as its uniform block."""
     if isinstance(step, WindowDispatch):
         return window_block(step)
+    if isinstance(step, IndexedDispatch):
+        return indexed_block(step)
     assert isinstance(step, Dispatch)
     return copy_block(step)
 
@@ -106,6 +117,35 @@ def window_block(step: WindowDispatch) -> bytes:
     return block.tobytes()
 
 
+def indexed_block(step: IndexedDispatch) -> bytes:
+    """The struct `Indexed` of a dispatch."""
+    block, copy = np.zeros((), indexed_dtype), step.copy
+    rank = len(copy.sizes)
+    block["sizes"][:rank] = copy.sizes
+    dividers = [divider(size) for size in copy.sizes]
+    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["shifts"][:rank] = [shift for _, shift in dividers]
+    block["source_strides"][:rank] = wrapped_strides(copy.source)
+    block["target_strides"][:rank] = wrapped_strides(copy.target)
+    strides = block["table_strides"].reshape(MOST_TABLES, MAX_RANK)
+    for number, table in enumerate(copy.tables):
+        strides[number, :rank] = table.strides
+        block["table_offsets"][number], block["extents"][number] = table.offset, table.extent
+        block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
+        block["claim_steps"][number] = table.claim_step
+    if copy.claims is not None:
+        block["claim_strides"][:rank], block["number_strides"][:rank] = (
+            copy.claims.strides,
+            copy.claims.numbers,
+        )
+    block["source_offset"], block["target_offset"] = copy.source.offset % 2**32, copy.target.offset % 2**32
+    block["rank"], block["count"], block["elements"] = rank, step.share.count, prod(copy.sizes)
+    block["pieces"], block["each"] = step.share.pieces, step.share.each
+    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    block["rows_multiplier"], block["rows_shift"] = divider(step.share.count)
+    return block.tobytes()
+
+
 def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
     """For each channel the bytes of a block that belong to it, where the block begins with the first one."""
     channel = np.arange(WIDEST_NBYTES) // element_nbytes % channels
@@ -117,6 +157,8 @@ def override_constants(step: OnGrid) -> dict[str, int]:
     """The constants that the kernel of `step` is compiled with."""
     if isinstance(step, WindowDispatch):
         values = window_constants(step)
+    elif isinstance(step, IndexedDispatch):
+        values = indexed_constants(step)
     else:
         assert isinstance(step, Dispatch)
         values = copy_constants(step)
@@ -168,6 +210,22 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
     }
     of_rows = ("channels", "mirrored", "ragged", "clipped", "ends")
     return values | {name: getattr(step, name) for name in of_rows if hasattr(step, name)}
+
+
+def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
+    """The constants of kernels that gather or scatter, by their names."""
+    return {
+        "workgroup_size": step.share.workgroup_size,
+        "tables": len(step.copy.tables),
+        "index_bytes": step.index_nbytes,
+        "index_signed": step.copy.signed,
+        "by_rows": step.copy.by_rows,
+        "element_bytes": step.width_nbytes,
+        "each": step.share.each,
+        "contiguous": step.share.contiguous,
+        "down": step.down,
+        "contested": step.winners is not None,
+    }
 
 
 def wrapped_strides(layout: Layout) -> list[int]:

@@ -15,10 +15,11 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, record, run_copy
+from wgslice.gpu.recording import BoundLayout, record, run, run_copy
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
+from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.staging import plan_anew
 from wgslice.rearrange import broadcast, reshaped, without_leading_ones
 from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, uploaded
@@ -62,9 +63,43 @@ def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
     """Copy what a selection takes of a tensor into a new and packed one, without waiting for the GPU."""
     if result.size == 0:
         return
+    target = result.bound_layout._replace(fresh=True)
+    if moved_at_once(x, selection, target, reads=True):
+        return
     found = indexed_windows(selection, x.layout, result.layout, reads=True)
     assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, x.bound_layout, result.bound_layout._replace(fresh=True))
+
+
+def moved_at_once(
+    x: Placed, selection: AdvancedSelection, other: BoundLayout, *, reads: bool, disjoint: bool = False
+) -> bool:
+    """Gather into, or scatter from, another layout by kernels that take indices; whether they do."""
+    holders = held_together(selection)
+    if holders is None:
+        return False
+    dtype = holders[0].dtype if holders else None
+    sides = x.layout, other.layout, x.itemsize, x.device.limits
+    copy = copy_at_once(selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
+    if copy is None:
+        return False
+    source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
+    bound = source._replace(layout=copy.read), target._replace(layout=copy.written)
+    offsets = holders[0].bound_layout if holders else None
+    run(x.device, copy.planner, *bound, offsets, planning=plan_anew)
+    return True
+
+
+def held_together(selection: AdvancedSelection) -> list[Placed] | None:
+    """The tensors that indices are, if one binding of one dtype has them all; else None."""
+    holders = [each.places.holder for each in selection.indexed if isinstance(each.places, Elsewhere)]
+    bound = {
+        (holder.dtype, holder.layout.offset, holder.layout.size, holder.layout.is_packed)
+        for holder in holders
+    }
+    buffers = {id(holder.buffer) for holder in holders}
+    together = len(holders) <= 1 or (len(bound) == len(buffers) == 1 and holders[0].layout.is_packed)
+    return holders if together else None
 
 
 def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, target: BoundLayout) -> None:
@@ -165,10 +200,13 @@ def bytes_of(tensor: Placed) -> BoundLayout:
     return BoundLayout(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
 
 
-def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any]) -> None:
+def scatter(
+    x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], *, disjoint: bool = False
+) -> None:
     """Broadcast a tensor or an array of the tensor's dtype to what a selection takes of it, as NumPy assigns.
 
-    Of elements for the same place the last one is written. No wait for the GPU.
+    Of elements for the same place the last one is written, unless these are promised to be `disjoint`. No
+    wait for the GPU.
     """
     check_destination(x)
     check_same_dtype(value.dtype, x.dtype)
@@ -179,8 +217,12 @@ def scatter(x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any
         return
     source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
     source = source._replace(layout=layout)
-    found = indexed_windows(selection, x.layout, layout, reads=False)
-    if found is None or source.buffer is x.buffer:
+    if source.buffer is x.buffer:
+        source = packed(x, source)
+    if moved_at_once(x, selection, source, reads=False, disjoint=disjoint):
+        return
+    found = indexed_windows(selection, x.layout, source.layout, reads=False)
+    if found is None:
         source = packed(x, source)
         found = indexed_windows(selection, x.layout, source.layout, reads=False)
         assert found is not None  # the dimensions of a packed tensor merge

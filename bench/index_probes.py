@@ -1,0 +1,65 @@
+"""What is timed to learn what gathers and scatters cost: rows of elements at indices in no order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.layout import Layout
+from wgslice.plans.costs import CostClass
+from wgslice.plans.indexed import Host, IndexedDispatch
+from wgslice.plans.indexing import plan_indexing
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.problem import Terms
+from wgslice.plans.profiles import Limits
+from wgslice.plans.tables import indexed_copy
+
+__all__ = ["IndexProbe", "index_probes"]
+
+COLUMNS = 2048  # of a row, in no order
+
+
+class IndexProbe(NamedTuple):
+    """A cost class of gathers or scatters, and copies that consist of it."""
+
+    kernel: Kernel
+    width_nbytes: int  # an element
+
+    @property
+    def work(self) -> CostClass:
+        """The cost class."""
+        return CostClass(self.kernel, self.width_nbytes)
+
+    def steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
+        """The dispatch that copies the columns of rows of about so many bytes."""
+        claims = self.kernel is Kernel.CLAIM_INDICES
+        rows = max(nbytes // (COLUMNS * self.width_nbytes), 2)
+        matrix = Layout.packed((rows, COLUMNS))
+        shape = matrix.sizes if claims else matrix.sizes[1:]
+        columns = np.random.default_rng(0).permuted(np.broadcast_to(np.arange(COLUMNS), shape), axis=-1)
+        item = Elsewhere(shape, None) if claims else columns
+        key = (np.arange(rows)[:, None], item) if claims else (slice(None), item)
+        selection = any_index(matrix.sizes, key)
+        assert isinstance(selection, AdvancedSelection)
+        reads = self.kernel in (Kernel.GATHER, Kernel.GATHER_WORDS)
+        copy = indexed_copy(selection, matrix, matrix, reads=reads)
+        assert copy is not None
+        if claims:
+            copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))
+        plan = plan_indexing(copy, lambda: None, matrix, matrix, self.width_nbytes, Terms(limits))
+        return [step for step in plan.steps if isinstance(step, IndexedDispatch) and step.work == self.work]
+
+
+def index_probes() -> Iterator[IndexProbe]:
+    """All cost classes of gathers and scatters."""
+    for width in (1, 2):
+        yield IndexProbe(Kernel.GATHER_WORDS, width)
+        yield IndexProbe(Kernel.SCATTER_NARROW, width)
+    for width in (4, 8, 16):
+        yield IndexProbe(Kernel.GATHER, width)
+        yield IndexProbe(Kernel.SCATTER, width)
+    yield IndexProbe(Kernel.CLAIM_INDICES, WORD_NBYTES)

@@ -1,0 +1,242 @@
+"""Copies of which tables of indices move one side, and the dispatches that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wgslice.arguments import I32_MAX
+from wgslice.layout import Layout
+from wgslice.plans.costs import CostClass
+from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.problem import Table, in_units
+from wgslice.plans.steps import Memory, OnGrid, Span, way
+
+__all__ = [
+    "INDEX_NBYTES",
+    "MOST_TABLES",
+    "Host",
+    "Index",
+    "IndexedCopy",
+    "IndexedDispatch",
+]
+
+
+MOST_TABLES = 4  # that kernels take
+SHORT_RUN, MOST_FLATTENED = 16, 8  # elements, and times that each index must then serve
+CLAIM_NBYTES = 4
+INDEX_NBYTES = 4  # of an index that the host knows
+
+
+class Index(NamedTuple):
+    """The indices of one dimension: how a copy steps through their table, and what each of them adds."""
+
+    strides: tuple[int, ...]  # indices of the table, along each dimension of the copy
+    offset: int  # indices of the table before its first
+    extent: int  # of the dimension: indices that are in range
+    wrap: int  # added to negative indices
+    step: int  # elements of the indexed side from one index to the next
+    claim_step: int = 0  # claims from one index to the next, where there are some
+
+    def reach(self, sizes: Sequence[int]) -> int:
+        """Indices from the first one that a copy of some sizes reads to the last one."""
+        return sum((size - 1) * stride for size, stride in zip(sizes, self.strides, strict=True))
+
+
+class Claims(NamedTuple):
+    """Which index is the last that names a place, where several may: how a copy steps through the places."""
+
+    strides: tuple[int, ...]  # claims along each dimension of the copy, without what tables add
+    numbers: tuple[int, ...]  # indices before one of them, along each dimension
+    places: int
+
+    @property
+    def span(self) -> Span:
+        """The binding that holds them."""
+        return Span(0, self.places * CLAIM_NBYTES)
+
+
+@dataclass(frozen=True, eq=False)
+class Host:
+    """Tables that the host knows, one behind the other; -1 for what is not written."""
+
+    values: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class IndexedCopy:
+    """A copy between two layouts of equal sizes, one of which tables of indices move further.
+
+    Dimensions are coalesced over both sides and all tables; the last one is the row of a kernel. Layouts
+    count from the offsets of the views on both sides.
+    """
+
+    indexed: Layout
+    other: Layout
+    tables: tuple[Index, ...]
+    reads: bool  # whether the indexed side is copied from, not to
+    host: Host | None = None  # None where the GPU has the tables, all in one
+    signed: bool = False  # whether indices that the GPU has may be negative
+    claims: Claims | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
+        return self.indexed.sizes
+
+    @property
+    def source(self) -> Layout:
+        """The side that is read."""
+        return self.indexed if self.reads else self.other
+
+    @property
+    def target(self) -> Layout:
+        """The side that is written."""
+        return self.other if self.reads else self.indexed
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether an index is the same for all elements of a row."""
+        return all(table.strides[-1] == 0 for table in self.tables)
+
+    def shifted(self, indexed: int, other: int) -> IndexedCopy:
+        """The same copy, both sides so many elements further along."""
+        return replace(self, indexed=self.indexed.shifted(indexed), other=self.other.shifted(other))
+
+    def coalesced(self) -> IndexedCopy:
+        """The same copy over as few dimensions as say the same, one at least.
+
+        Neighbours i, i + 1 are merged if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both
+        sides, in all tables and in the claims.
+        """
+        claims = self.claims
+        columns = [self.indexed.strides, self.other.strides, *(table.strides for table in self.tables)]
+        columns += [claims.strides, claims.numbers] if claims else []
+        rows: list[list[int]] = []
+        for size, *strides in zip(self.sizes, *columns, strict=True):
+            if size == 1:
+                continue
+            if rows and rows[-1][1:] == [size * stride for stride in strides]:
+                size *= rows.pop()[0]
+            rows.append([size, *strides])
+        sizes, indexed, other, *rest = zip(*(rows or [[1] + [0] * len(columns)]), strict=True)
+        return replace(
+            self,
+            indexed=Layout.of(sizes, indexed, self.indexed.offset),
+            other=Layout.of(sizes, other, self.other.offset),
+            tables=tuple(table._replace(strides=rest.pop(0)) for table in self.tables),
+            claims=claims._replace(strides=rest[0], numbers=rest[1]) if claims else None,
+        )
+
+    def claiming(self) -> IndexedCopy:
+        """The same indices, each once, without what lies beside each other at them."""
+        assert self.claims is not None
+        items = [
+            range(size if number else 1) for size, number in zip(self.sizes, self.claims.numbers, strict=True)
+        ]
+        copy = replace(self, indexed=self.indexed.select(items), other=self.other.select(items))
+        return copy.coalesced()
+
+    def flattened(self) -> IndexedCopy:
+        """The same copy with short runs at each index as indices of their own, where few indices serve many.
+
+        Kernels then take longer rows.
+        """
+        host, short = self.host, self.sizes[-1]
+        if host is None or len(self.tables) != 1 or len(self.sizes) < 2 or short > SHORT_RUN:
+            return self
+        (table,) = self.tables
+        merges = self.other.strides[-2] == short * self.other.strides[-1]
+        few = MOST_FLATTENED * host.values.size * short <= self.other.size
+        if not (self.by_rows and table.strides[-2] and self.indexed.strides[-2] == 0 and merges and few):
+            return self
+        along = self.indexed.strides[-1]
+        step = gcd(table.step, along)
+        lowest = min(0, (short - 1) * along // step)
+        values = host.values.astype(np.int64)[:, None] * (table.step // step) - lowest
+        values = np.where(host.values[:, None] < 0, -1, values + np.arange(short) * (along // step))
+        extent = int(values.max()) + 1
+        if extent > I32_MAX or table.step // step < 0:
+            return self
+        strides = *(stride * short for stride in table.strides[:-1]), 1
+        return replace(
+            self,
+            indexed=Layout.of(
+                self.sizes, [*self.indexed.strides[:-1], 0], self.indexed.offset + lowest * step
+            ),
+            tables=(Index(strides, table.offset * short, extent, 0, step),),
+            host=Host(values.astype(np.int32).reshape(-1)),
+        ).coalesced()
+
+    def widened(self, itemsize: int, offsets: Iterable[int]) -> tuple[IndexedCopy, int]:
+        """The same copy in the widest elements that divide its runs and all that leads to them.
+
+        `offsets` are those of the views that both sides count from.
+        """
+        sides = self.indexed, self.other
+        if not self.by_rows or any(side.strides[-1] != 1 for side in sides):
+            return self, itemsize
+        factor = gcd(
+            WIDEST_NBYTES // itemsize,
+            self.sizes[-1],
+            *offsets,
+            *(side.offset for side in sides),
+            *(stride for side in sides for stride in side.strides[:-1]),
+            *(table.step for table in self.tables),
+        )
+        if factor == 1:
+            return self, itemsize
+        indexed, other = (in_units(side, factor) for side in sides)
+        tables = tuple(table._replace(step=table.step // factor) for table in self.tables)
+        return replace(self, indexed=indexed, other=other, tables=tables).coalesced(), itemsize * factor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IndexedDispatch(OnGrid):
+    """One dispatch of a kernel that gathers or scatters; the copy counts from the start of the bindings."""
+
+    copy: IndexedCopy
+    width_nbytes: int  # of an element
+    table: Table | None  # the indices, where the GPU has them
+    down: bool  # whether invocations go through a piece of all rows first
+
+    @property
+    def memories(self) -> set[Memory]:
+        """What it binds."""
+        return super().memories | ({self.table.memory} if self.table else set())
+
+    @property
+    def claims(self) -> Claims | None:
+        """Where the last of several indices that name one place is found."""
+        return self.copy.claims
+
+    @property
+    def winners(self) -> Span | None:
+        """The claims that it reads, where several indices may name one place."""
+        return self.copy.claims.span if self.copy.claims and self.kernel is not Kernel.CLAIM_INDICES else None
+
+    @property
+    def index_nbytes(self) -> int:
+        """Bytes of an index."""
+        return self.table.itemsize if self.table else INDEX_NBYTES
+
+    @property
+    def work(self) -> CostClass:
+        """Its cost class."""
+        return CostClass(self.kernel, self.width_nbytes)
+
+    @property
+    def invocation_nbytes(self) -> float:
+        """Bytes that an invocation writes at most."""
+        return self.share.each * self.kernel.unit_nbytes(self.width_nbytes)
+
+    def __str__(self) -> str:
+        of = "on the GPU" if self.table else "on the host"
+        count = f"{len(self.copy.tables)} tables" if len(self.copy.tables) > 1 else "indices"
+        sides = way(self.reads, self.writes)
+        return f"{self.name} on {self.copy.sizes} by {count} {of}{sides}, {self.grid}: {self.reason}"

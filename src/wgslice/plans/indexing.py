@@ -1,0 +1,304 @@
+"""The plan of a gather or a scatter: the strategies for a copy of which tables of indices move one side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import inf, prod
+from typing import cast
+
+from wgslice.arguments import U32_MAX
+from wgslice.dialects.advanced import AdvancedSelection
+from wgslice.dtypes import DType
+from wgslice.errors import NoKernelError
+from wgslice.layout import Layout
+from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.costs import CostClass
+from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
+from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
+from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.launch import Share, fold, words_spanned
+from wgslice.plans.plan import Plan, Planner, in_order
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
+from wgslice.plans.profiles import BLOCKS_EACH, FAILED, Limits, untrusted
+from wgslice.plans.steps import Memory, Span
+from wgslice.plans.tables import indexed_copy
+from wgslice.plans.window_plans import WINDOWS, claims_scratch
+from wgslice.plans.window_problem import MOST_INVOCATIONS, WindowProblem
+from wgslice.plans.window_steps import words_each
+
+__all__ = ["copy_at_once", "plan_indexing"]
+
+
+READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
+WRITING = {Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES}
+CACHE_LINE_NBYTES = 64
+LEAST_WINDOW_NBYTES = 64  # of what lies beside each other at an index, from which on it may go as a window
+
+
+def copy_at_once(
+    selection: AdvancedSelection,
+    tensor: Layout,
+    other: Layout,
+    itemsize: int,
+    limits: Limits,
+    *,
+    reads: bool,
+    index_dtype: DType | None = None,
+    disjoint: bool = False,
+) -> WindowCopy | None:
+    """The one copy between what a selection takes of a tensor and a layout of its shape.
+
+    `index_dtype` is that of indices that the GPU has, all in one binding. None where kernels that take
+    indices do not hold it, or failed the self-test.
+    """
+    view = tensor.select(selection.items)
+    signed = index_dtype is not None and index_dtype.kind == "i"
+    copy = indexed_copy(selection, view, other, reads=reads, signed=signed, disjoint=disjoint)
+    if copy is None or (index_dtype is not None and goes_as_windows(copy, view, other, itemsize)):
+        return None
+    indexed, planner = view, cast(Planner, plan_copy)
+    if not copy.tables:
+        indexed, other = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
+    else:
+        index_nbytes = index_dtype.itemsize if index_dtype else INDEX_NBYTES
+        kernels = READING if reads else WRITING
+        if kernels & limits.distrusted or not is_held(copy, (view, other), itemsize, index_nbytes, limits):
+            return None
+        origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
+        windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
+        planner = partial(plan_indexing, copy, windows)
+    return WindowCopy(planner, *((indexed, other) if reads else (other, indexed)))
+
+
+def goes_as_windows(copy: IndexedCopy, view: Layout, other: Layout, itemsize: int) -> bool:
+    """Whether long rows of elements of 1 and 2 bytes begin anywhere, which blocks of windows take."""
+    wide, width_nbytes = copy.widened(itemsize, (view.offset, other.offset))
+    return (
+        wide.by_rows and width_nbytes < WORD_NBYTES and wide.sizes[-1] * width_nbytes >= LEAST_WINDOW_NBYTES
+    )
+
+
+def is_held(
+    copy: IndexedCopy, sides: Sequence[Layout], itemsize: int, index_nbytes: int, limits: Limits
+) -> bool:
+    """Whether bindings hold both sides, indices and claims, wherever they begin, and a grid the elements."""
+    most = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
+    bound = [(side.stop - side.lowest) * itemsize for side in sides]
+    bound += [copy.claims.span.nbytes] if copy.claims else []
+    if copy.host is None:
+        bound += [(1 + table.reach(copy.sizes)) * index_nbytes for table in copy.tables]
+    else:
+        bound.append(copy.host.values.nbytes)
+    invocations = min(MOST_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)
+    return max(bound) <= most and prod(copy.sizes) <= invocations
+
+
+def plan_indexing(
+    copy: IndexedCopy,
+    windows: Callable[[], IndexedWindows | None] | None,
+    source: Layout,
+    target: Layout,
+    itemsize: int,
+    terms: Terms,
+) -> Plan:
+    """Gather what indices take of a view, or scatter to it, in the way that is estimated to be quickest.
+
+    `windows` gives the same as windows, where the host knows the indices.
+    """
+    size = (target if copy.reads else source).size
+    if size > U32_MAX:
+        raise ValueError(f"{size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
+    problem = Indexing(copy, windows, source, target, itemsize, terms)
+    choice = choose(problem, INDEXING)
+    if choice is None:
+        what = "gather" if copy.reads else "scatter"
+        raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", terms.limits))
+    return Plan(
+        size * itemsize,
+        itemsize,
+        problem.wide[1],
+        source,
+        target,
+        in_order(choice.steps),
+        claims_scratch(choice.steps),
+        costs=terms.limits.profile.costs,
+        choice=choice,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Indexing:
+    """A gather or a scatter to plan, in elements of `itemsize` from the bases of both buffers."""
+
+    copy: IndexedCopy
+    windows: Callable[[], IndexedWindows | None] | None
+    source: Layout  # of a gather the view that is indexed
+    target: Layout  # of a scatter the view that is indexed
+    itemsize: int
+    terms: Terms
+
+    @property
+    def limits(self) -> Limits:
+        """The device's."""
+        return self.terms.limits
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are written."""
+        return prod(self.copy.sizes) * self.itemsize
+
+    @property
+    def sides(self) -> tuple[Layout, Layout]:
+        """The view that is indexed, and the other side."""
+        return (self.source, self.target) if self.copy.reads else (self.target, self.source)
+
+    @cached_property
+    def wide(self) -> tuple[IndexedCopy, int]:
+        """The copy in the widest elements, and their bytes."""
+        copy, width_nbytes = self.copy.widened(self.itemsize, (self.source.offset, self.target.offset))
+        return copy.flattened(), width_nbytes
+
+    @cached_property
+    def as_windows(self) -> WindowProblem | None:
+        """The same as windows; None where runs are short, or one table does not say all."""
+        copy, width_nbytes = self.wide
+        run_nbytes = copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
+        if self.windows is None or run_nbytes < LEAST_WINDOW_NBYTES:
+            return None
+        found = self.windows()
+        if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
+            return None
+        indexed, other = self.sides
+        numbers = range(found.count)
+        windows = found.windows(numbers, found.offsets())
+        tensor = found.tensor.shifted(indexed.offset)
+        batch = found.elements_of(numbers).shifted(other.offset)
+        inserts = not self.copy.reads
+        given = found.insertion(windows).numbers if inserts else windows.numbers
+        return WindowProblem(windows, tensor, batch, self.itemsize, self.terms, inserts, given)
+
+
+def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
+    """What copies elements of a width."""
+    if copy.reads:
+        return Kernel.GATHER_WORDS if width_nbytes < WORD_NBYTES else Kernel.GATHER
+    return Kernel.SCATTER_NARROW if width_nbytes < WORD_NBYTES else Kernel.SCATTER
+
+
+def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
+    """Why a kernel does not copy."""
+    if kernel_of(*problem.wide) is not kernel:
+        return OTHER
+    needed = {kernel, *([Kernel.CLAIM_INDICES] if problem.copy.claims else [])}
+    return FAILED if needed & problem.limits.distrusted else None
+
+
+def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
+    """Estimated seconds that a dispatch takes at least for its bytes."""
+    costs = problem.limits.profile.costs
+    work = costs.works.get(CostClass(kernel, problem.wide[1]))
+    return costs.dispatch_s + problem.nbytes / work.bytes_per_s if work else inf
+
+
+def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
+    """The dispatch of a kernel, after the claims of its indices where several may name one place."""
+    copy, width_nbytes = problem.wide
+    spans = [span_of(side, problem.itemsize, problem.limits) for side in (problem.source, problem.target)]
+    indexed, other = (
+        (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
+        for side, span in zip(problem.sides, spans if copy.reads else spans[::-1], strict=True)
+    )
+    how = "an index for each row" if copy.by_rows else "an index for each element"
+    copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
+    if copy.claims is None:
+        return [copying]
+    claiming = copy.claiming()
+    reason = "several indices may name one place, of which the last one stays"
+    claims = [Span(0, WORD_NBYTES), copy.claims.span]
+    first = dispatch_of(problem, Kernel.CLAIM_INDICES, claiming, WORD_NBYTES, claims, reason)
+    return [replace(first, writes=Memory.CLAIMS), copying]
+
+
+def dispatch_of(
+    problem: Indexing,
+    kernel: Kernel,
+    copy: IndexedCopy,
+    width_nbytes: int,
+    spans: Sequence[Span],
+    reason: str,
+) -> IndexedDispatch:
+    """A dispatch of a kernel; the copy counts from the start of the bindings."""
+    return IndexedDispatch(
+        kernel=kernel,
+        copy=copy,
+        width_nbytes=width_nbytes,
+        table=problem.terms.table,
+        down=kernel in (Kernel.GATHER, Kernel.SCATTER) and goes_down(copy, width_nbytes, problem.limits),
+        source_binding=spans[0],
+        target_binding=spans[1],
+        share=share_of(kernel, copy, width_nbytes, problem.limits),
+        reason=reason,
+    )
+
+
+def goes_down(copy: IndexedCopy, width_nbytes: int, limits: Limits) -> bool:
+    """Whether neighbours in a row are in lines far from each other, and those below it in the same lines."""
+    beside = abs(copy.indexed.strides[-1]) * width_nbytes < CACHE_LINE_NBYTES
+    far = any(
+        table.strides[-1] and abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in copy.tables
+    )
+    return limits.profile.contiguous and len(copy.sizes) > 1 and beside and far
+
+
+def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limits) -> Share:
+    """How elements are distributed over invocations."""
+    profile = limits.profile
+    *outer, size = copy.sizes
+    rows = prod(outer)
+    if kernel is Kernel.GATHER_WORDS:
+        pieces, each = 1, words_each(size * width_nbytes, profile)
+        words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
+        invocations = -(-words // each)
+    else:
+        most = max(profile.words_each) * WORD_NBYTES // max(width_nbytes, WORD_NBYTES)
+        each = max(count for count in BLOCKS_EACH if count <= max(min(size, most), 1))
+        pieces = -(-size // each)
+        invocations = rows * pieces
+    # bits that two invocations flip at once are as before
+    contiguous = profile.contiguous and kernel is not Kernel.SCATTER_NARROW
+    grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
+    return Share(rows, False, pieces, each, contiguous, profile.workgroup_size, grid)
+
+
+def by_kernel(kernel: Kernel) -> Strategy[Indexing]:
+    """The row of a kernel."""
+    return Strategy(
+        kernel.value,
+        partial(against_kernel, kernel),
+        partial(kernel_seconds, kernel),
+        partial(dispatches, kernel),
+    )
+
+
+def by_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
+    """A row of windows as one of a gather or a scatter."""
+
+    def windows_of(problem: Indexing) -> WindowProblem:
+        assert problem.as_windows is not None
+        return problem.as_windows
+
+    return Strategy(
+        row.name,
+        lambda problem: row.applies(problem.as_windows) if problem.as_windows else OTHER,
+        lambda problem: row.lower_bound(windows_of(problem)),
+        lambda problem: row.build(windows_of(problem)),
+    )
+
+
+INDEXING: tuple[Strategy[Indexing], ...] = (
+    *map(by_kernel, (Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_NARROW)),
+    *map(by_windows, WINDOWS),
+)

@@ -1,0 +1,225 @@
+"""Reference implementations of the kernels that gather and scatter at indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
+from reference.memory import Bytes, Flags, Observed, Trace, Words, Writes, bound, store
+from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, taken
+
+from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.kernels import Kernel
+from wgslice.shaders.uniforms import indexed_dtype, uniform_block
+
+Indices = NDArray[np.generic]
+
+
+def run_indexed(
+    step: IndexedDispatch,
+    source: Bytes,
+    target: Bytes,
+    indices: Indices | None,
+    claims: Bytes | None = None,
+) -> None:
+    """One kernel on its two bindings, the indices where the GPU has them, and claims where there are some."""
+    writes = trace_indexed(step, source, target, indices, claims).writes
+    store(step.kernel, bound(target, step.target_binding), writes)
+
+
+def trace_indexed(
+    step: IndexedDispatch,
+    source: Bytes,
+    target: Bytes,
+    indices: Indices | None,
+    claims: Bytes | None = None,
+) -> Trace:
+    """Map the invocations of one kernel to what they load and store; nothing is written."""
+    block = np.frombuffer(uniform_block(step), indexed_dtype)[0]
+    known = indices if step.copy.host is None else step.copy.host.values
+    assert known is not None
+    read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
+    tables = Tables(known.ravel(), None if claims is None else claims.view(np.uint32))
+    writes = index_kernels[step.kernel](block, step, read, kept, tables)
+    return Trace(writes, read.loads, kept.loads)
+
+
+class Tables(NamedTuple):
+    """What kernels bind beside source and target."""
+
+    indices: Indices
+    claims: Words | None  # on places, where several indices may name one
+
+
+class Rows(NamedTuple):
+    """The first elements of rows."""
+
+    source: Words  # elements, without what tables add, modulo 2^32
+    target: Words  # elements, without what tables add, modulo 2^32
+    claim: Words  # claims, without what tables add
+    number: Words  # indices before theirs
+    numbers: list[Words]  # of each table's index
+
+
+def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
+    """Rows by their numbers."""
+    strides = block["table_strides"].reshape(-1, 8)
+    source, target = (np.full_like(number, block[side]) for side in ("source_offset", "target_offset"))
+    claim, before = np.zeros_like(number), np.zeros_like(number)
+    numbers = [np.full_like(number, block["table_offsets"][t]) for t in range(len(step.copy.tables))]
+    rest = number
+    for d in reversed(range(int(block["rank"]) - 1)):
+        c = rest
+        if d:
+            rest = divide(rest, block["multipliers"][d], block["shifts"][d])
+            c = c - rest * block["sizes"][d]
+        source = source + c * block["source_strides"][d]
+        target = target + c * block["target_strides"][d]
+        claim = claim + c * block["claim_strides"][d]
+        before = before + c * block["number_strides"][d]
+        numbers = [first + c * strides[t, d] for t, first in enumerate(numbers)]
+    return Rows(source, target, claim, before, numbers)
+
+
+class Reached(NamedTuple):
+    """What tables say of elements."""
+
+    elements: Words  # of the indexed side, further on
+    claims: Words  # further on
+    inside: Flags  # whether all indices were in range
+
+
+def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Rows, c: Words) -> Reached:
+    """What the tables say of the c-th elements of rows."""
+    strides = block["table_strides"].reshape(-1, 8)
+    elements, claims, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
+    for t, table in enumerate(step.copy.tables):
+        number = rows.numbers[t] + c * strides[t, int(block["rank"]) - 1]
+        given = tables.indices[np.minimum(number, np.uint32(tables.indices.size - 1))].astype(object)
+        value = np.where(given < 0, given + table.wrap, given)
+        nearest = np.clip(value, 0, table.extent - 1)
+        inside &= (value == nearest).astype(bool)
+        elements = elements + nearest.astype(np.uint32) * block["steps"][t]
+        claims = claims + nearest.astype(np.uint32) * block["claim_steps"][t]
+    return Reached(elements, claims, inside)
+
+
+class Taken(NamedTuple):
+    """The elements of rows that invocations take."""
+
+    owner: Words  # the invocation
+    c: Words  # elements of the row before it
+    rows: Rows
+    reached: Reached
+
+
+def find_taken(block: np.void, step: IndexedDispatch, tables: Tables) -> Taken:
+    """The elements of all pieces."""
+    pieces = pieces_of(block, step)
+    nowhere = np.zeros_like(pieces.row)
+    stop = nowhere + block["sizes"][int(block["rank"]) - 1]
+    owner, c = taken(step.share, pieces, nowhere, stop)
+    of_pieces = find_rows(block, step, pieces.row)
+    numbers = [number[owner] for number in of_pieces.numbers]
+    source, target, claim, number = (place[owner] for place in of_pieces[:4])
+    rows = Rows(source, target, claim, number, numbers)
+    return Taken(owner, c, rows, find_reached(block, step, tables, rows, c))
+
+
+def pieces_of(block: np.void, step: IndexedDispatch) -> Pieces:
+    """The pieces of all invocations that have one."""
+    if not step.down:
+        return find_pieces(block, step.share, int(block["count"]))
+    invocation = invocation_numbers(step.share)
+    number = divide(invocation, block["rows_multiplier"], block["rows_shift"])
+    return Pieces(invocation - number * block["count"], np.minimum(number, block["pieces"] - np.uint32(1)))
+
+
+def gather(
+    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/gather.wgsl`."""
+    last = int(block["rank"]) - 1
+    owner, c, rows, reached = find_taken(block, step, tables)
+    read = rows.source + c * block["source_strides"][last] + reached.elements
+    written = rows.target + c * block["target_strides"][last]
+    return write_elements(source, Copied(read, written, owner), step.width_nbytes, WORD_NBYTES)
+
+
+def gather_words(
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/gather_words.wgsl`; words of several rows are listed once."""
+    lanes, last = np.uint32(WORD_NBYTES // step.width_nbytes), int(block["rank"]) - 1
+    start = block["target_offset"]
+    invocation = invocation_numbers(step.share)
+    number = invocation[:, None] * block["each"] + np.arange(block["each"], dtype=np.uint32)
+    mine = (number + start // lanes) * lanes < start + block["elements"]
+    own = np.broadcast_to(invocation[:, None], number.shape)[mine]
+    word = number[mine] + start // lanes
+    element = elements_of(word, int(lanes)) - start
+    inside = element < block["elements"]
+    row = divide(element[inside], block["multipliers"][last], block["shifts"][last])
+    c = element[inside] - row * block["sizes"][last]
+    rows = find_rows(block, step, row)
+    reached = find_reached(block, step, tables, rows, c)
+    values = target.elements(elements_of(word, int(lanes)), step.width_nbytes, own[:, None])
+    by = np.broadcast_to(own[:, None], inside.shape)[inside]
+    read = rows.source + c * block["source_strides"][last] + reached.elements
+    values[inside] = source.elements(read, step.width_nbytes, by)
+    return Writes(WORD_NBYTES, word, values, own)
+
+
+def scatter(
+    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/scatter.wgsl`."""
+    last = int(block["rank"]) - 1
+    owner, c, rows, reached = find_taken(block, step, tables)
+    stays = reached.inside
+    if step.winners is not None:
+        assert tables.claims is not None
+        claim = rows.claim + c * block["claim_strides"][last] + reached.claims
+        number = rows.number + c * block["number_strides"][last]
+        stays = stays & (tables.claims[claim] == number + np.uint32(1))
+    read = (rows.source + c * block["source_strides"][last])[stays]
+    written = (rows.target + c * block["target_strides"][last] + reached.elements)[stays]
+    copied = Copied(read, written, owner[stays])
+    return write_elements(source, copied, step.width_nbytes, min(step.width_nbytes, WORD_NBYTES))
+
+
+def scatter_narrow(
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/scatter_narrow.wgsl`; of the words that elements share it lists the elements."""
+    return scatter(block, step, source, target, tables)
+
+
+def claim_indices(
+    block: np.void, step: IndexedDispatch, _source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/claim_indices.wgsl`; of all claims on a place only the greatest is listed."""
+    last = int(block["rank"]) - 1
+    owner, c, rows, reached = find_taken(block, step, tables)
+    inside = reached.inside
+    place = (rows.claim + c * block["claim_strides"][last] + reached.claims)[inside]
+    claim = (rows.number + c * block["number_strides"][last] + np.uint32(1))[inside]
+    order = np.lexsort((claim, place))
+    greatest = order[np.diff(place[order], append=np.uint32(0xFFFFFFFF)) != 0]
+    by = owner[inside][greatest]
+    before = target.elements(place[greatest], WORD_NBYTES, by).view(np.uint32)
+    return Writes(WORD_NBYTES, place[greatest], np.maximum(before, claim[greatest]), by)
+
+
+Implementation = Callable[[np.void, IndexedDispatch, Observed, Observed, Tables], Writes]
+
+index_kernels: dict[Kernel, Implementation] = {
+    Kernel.GATHER: gather,
+    Kernel.GATHER_WORDS: gather_words,
+    Kernel.SCATTER: scatter,
+    Kernel.SCATTER_NARROW: scatter_narrow,
+    Kernel.CLAIM_INDICES: claim_indices,
+}

@@ -1,0 +1,69 @@
+"""Kernels that gather and scatter at indices: reference implementations, and adapters against these."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import Bytes, check_bytes, random_bytes
+from numbered import numbered_module
+from reference.indexed import index_kernels, trace_indexed
+from reference.memory import Writes
+from reference.plans import run_plan
+from test_mapping import check_mapping
+
+import wgslice as wg
+from wgslice.doctor.indexing import IndexCase, index_cases
+from wgslice.doctor.trials import Trial
+from wgslice.gpu.pipelines import Pipelines
+from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+
+PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
+
+
+def given(case: IndexCase) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
+    """The indices that the GPU has."""
+    return case.indices.astype(case.index_dtype) if case.index_dtype else None
+
+
+@PROFILES
+@pytest.mark.parametrize("kernel", index_kernels, ids=lambda kernel: kernel.value)
+def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile: Profile) -> None:
+    limits, seen = Limits(2**27, 32, 65535, profile), 0
+    for case in index_cases():
+        for trial in case.trials(limits):
+            if trial.kernel is kernel:
+                source, before = random_bytes(trial.source_nbytes, 1), random_bytes(trial.target_nbytes, 2)
+                after = before.copy()
+                run_plan(trial.plan, source, after, given(case))
+                check_bytes(after, case.expected(source, before))
+                seen += 1
+    assert seen >= 50
+
+
+@PROFILES
+@pytest.mark.parametrize(
+    "kernel", [Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER], ids=lambda kernel: kernel.value
+)
+def test_invocations_write_what_the_reference_writes(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
+) -> None:
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    limits = replace(device.limits, profile=profile)
+    trials = {
+        replace(trial, table=np.zeros(4, np.uint8) if trial.table is None else trial.table): case
+        for case in index_cases()
+        for trial in case.trials(limits)
+        if trial.kernel is kernel
+    }
+
+    def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
+        step = trial.step
+        assert isinstance(step, IndexedDispatch)
+        return trace_indexed(step, source, target, given(trials[trial])).writes
+
+    check_mapping(device, list(trials), written)

@@ -1,0 +1,122 @@
+// indexed: the parameters of one dispatch that gathers or scatters, and the indices that it reads.
+//
+//   element c, an index of `sizes`  ->  source_offset + dot(c, source_strides), and likewise of the target
+//   table t                         ->  i, its number table_offsets[t] + dot(c, table_strides[t])
+//
+// Each table moves the side that it indexes, the source of a gather and the target of a scatter, i * steps[t] elements
+// further. A negative index counts from the end of its dimension, once.
+
+struct Indexed {
+    sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
+    multipliers: array<vec4<u32>, 2>,    // of the divisors `sizes`
+    shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
+    source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
+    target_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
+    claim_strides: array<vec4<u32>, 2>,  // claims, where an element may be written twice
+    number_strides: array<vec4<u32>, 2>, // indices before one of them, likewise
+    table_strides: array<vec4<u32>, 8>,  // indices; dimension d of table t is table_strides[2 * t + d / 4][d % 4]
+    table_offsets: vec4<u32>,            // indices, from the start of the binding
+    extents: vec4<u32>,                  // indices that a table's dimension has
+    wraps: vec4<u32>,                    // added to negative indices: the extent, or 0 where they are out of range
+    steps: vec4<u32>,                    // elements from one index to the next, modulo 2^32
+    claim_steps: vec4<u32>,              // claims from one index to the next
+    source_offset: u32,                  // elements, from the start of the binding, modulo 2^32
+    target_offset: u32,                  // elements, from the start of the binding, modulo 2^32
+    rank: u32,                           // dimensions in use, one at least
+    count: u32,                          // rows: indices of all dimensions but the last
+    pieces: u32,                         // invocations a row
+    pieces_multiplier: u32,              // of the divisor `pieces`
+    pieces_shift: u32,                   // bits, for the same divisor
+    rows_multiplier: u32,                // of the divisor `count`
+    rows_shift: u32,                     // bits, for the same divisor
+    elements: u32,                       // of all rows
+    each: u32,                           // words that an invocation puts together
+    unused: u32,                       // fills the last 16 bytes
+}
+
+override tables: u32 = 1u;           // of indices, four at most
+override index_bytes: u32 = 4u;      // bytes an index: 1, 2, 4 or 8
+override index_signed: bool = false; // whether indices may be negative
+override by_rows: bool = false;      // whether an index is the same for all elements of a row
+
+@group(0) @binding(0) var<uniform> copy: Indexed;
+@group(0) @binding(3) var<storage, read> index_words: array<u32>;
+
+fn source_step_of(d: u32) -> u32 { return copy.source_strides[d / 4u][d % 4u]; }
+fn target_step_of(d: u32) -> u32 { return copy.target_strides[d / 4u][d % 4u]; }
+fn claim_step_of(d: u32) -> u32 { return copy.claim_strides[d / 4u][d % 4u]; }
+fn number_step_of(d: u32) -> u32 { return copy.number_strides[d / 4u][d % 4u]; }
+fn table_step_of(t: u32, d: u32) -> u32 { return copy.table_strides[2u * t + d / 4u][d % 4u]; }
+
+struct Index {
+    value: u32,   // counted from 0 on, the nearest in range
+    inside: bool, // whether it was in range
+}
+
+// An index by its number, of the dimension of table t.
+fn find_in_table(t: u32, number: u32) -> Index {
+    let words = max(index_bytes / 4u, 1u);
+    let per_word = max(4u / index_bytes, 1u);
+    let bits = 8u * min(index_bytes, 4u);
+    var low = index_words[number / per_word * words];
+    if (bits < 32u) {
+        let shift = number % per_word * bits;
+        let value = bitcast<u32>(extractBits(bitcast<i32>(low), shift, bits));
+        low = select(extractBits(low, shift, bits), value, index_signed);
+    }
+    var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
+    if (words == 2u) {
+        high = index_words[number * 2u + 1u];
+    }
+    let negative = index_signed && high >= 0x80000000u;
+    let value = low + select(0u, copy.wraps[t], negative);
+    let inside = high == select(0u, 0xffffffffu, negative) && value < select(copy.extents[t], copy.wraps[t], negative);
+    return Index(select(select(copy.extents[t] - 1u, 0u, negative), value, inside), inside);
+}
+
+// The first element of a row.
+struct IndexedRow {
+    source_element: u32, // elements, without what tables add, modulo 2^32
+    target_element: u32, // elements, without what tables add, modulo 2^32
+    claim: u32,          // claims, without what tables add
+    number: u32,         // indices before its own
+    numbers: vec4<u32>,  // of each table's index
+}
+
+fn find_indexed_row(number: u32) -> IndexedRow {
+    var row = IndexedRow(copy.source_offset, copy.target_offset, 0u, 0u, copy.table_offsets);
+    var rest = number;
+    for (var d = copy.rank - 1u; d > 0u; d--) {
+        var c = rest;
+        if (d > 1u) {
+            rest = divide_by(rest, d - 1u);
+            c -= rest * size_of(d - 1u);
+        }
+        row.source_element += c * source_step_of(d - 1u);
+        row.target_element += c * target_step_of(d - 1u);
+        row.claim += c * claim_step_of(d - 1u);
+        row.number += c * number_step_of(d - 1u);
+        for (var t = 0u; t < tables; t++) {
+            row.numbers[t] += c * table_step_of(t, d - 1u);
+        }
+    }
+    return row;
+}
+
+// What the tables say of the c-th element of a row.
+struct Reached {
+    elements: u32, // of the indexed side, further on, modulo 2^32
+    places: u32,   // claims, further on
+    inside: bool,  // whether all indices were in range
+}
+
+fn find_reached(row: IndexedRow, c: u32) -> Reached {
+    var reached = Reached(0u, 0u, true);
+    for (var t = 0u; t < tables; t++) {
+        let index = find_in_table(t, row.numbers[t] + c * table_step_of(t, copy.rank - 1u));
+        reached.elements += index.value * copy.steps[t];
+        reached.places += index.value * copy.claim_steps[t];
+        reached.inside = reached.inside && index.inside;
+    }
+    return reached;
+}
