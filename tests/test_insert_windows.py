@@ -418,7 +418,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         'outside = "refuse": offsets in a tensor are not read back; give outside="clamp" or outside="drop"',
     ),
     ({"outside": "wrap"}, ValueError, "outside = 'wrap': must be one of 'refuse', 'clamp', 'drop'"),
-    ({"overlap": "first"}, ValueError, "overlap = 'first': must be 'refuse', or 'last'"),
+    (
+        {"overlap": "first"},
+        ValueError,
+        "overlap = 'first': must be 'refuse', 'last', where the later window wins, or 'disjoint'",
+    ),
     ({"offsets": [[0.5, 0], [1, 2]]}, TypeError, "offsets have dtype float64: must be integers"),
     ({"offsets": [[0, 0, 0], [1, 2, 3]]}, ValueError, r"offsets have shape \(2, 3\): must be \(windows, 2\)"),
     ({"offsets": [[0, 0]]}, ValueError, r"windows have sizes \(2, 2, 3\): must be \(1, \.\.\.\)"),

@@ -13,7 +13,7 @@ from mutate import Mutant
 
 PARTS = [
     *("kernels", "uniforms", "coalescing", "widening", "splitting", "bounds of windows", "alignment"),
-    *("overlap", "advanced indexing", "recording", "streaming", "ONNX rules"),
+    *("overlap", "advanced indexing", "recording", "streaming", "ONNX rules", "indices"),
 ]
 VERSION = Mutant(
     name="version",

@@ -61,6 +61,7 @@ NAMES = [
         "moveaxis",
         "pad",
         "permute",
+        "put",
         "repeat",
         "reshape",
         "reverse",

@@ -177,14 +177,6 @@ REMEDIES: list[tuple[str, dict[str, Any]]] = [  # a name of NumPy's, and its par
         ("put", {"x": grid(*shape), "indices": [0, -2, 3], "values": [7, 8]})
         for shape in ((5,), (2, 3), (2, 2, 2))
     ),
-    *(
-        (
-            "put_along_axis",
-            {"x": grid(2, 3, 4), "indices": grid(2, 3, 4)[part] % 2, "values": -9, "axis": axis},
-        )
-        for part, axis in (((slice(1),), 0), ((slice(None), slice(1)), 1), ((..., slice(1)), -1))
-    ),
-    ("put_along_axis", {"x": grid(5), "indices": np.array([3, 0]), "values": [7, 8], "axis": 0}),
     *(("putmask", {"x": grid(2, 3), "mask": mask, "values": [7, 8, 9, 6]}) for mask in MASKS),
     *(("resize", {"x": grid(2, 3), "shape": shape}) for shape in ((2, 2), (3, 5), (0,), ())),
     *(

@@ -18,6 +18,7 @@ from wgslice.gpu.device import Device, calibrations, default_device
 from wgslice.numpy_protocol.filling import full, ones
 from wgslice.numpy_protocol.joining import concat, split, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
+from wgslice.numpy_protocol.putting import put
 from wgslice.numpy_protocol.taking import take
 from wgslice.numpy_protocol.tile_offsets import tile_offsets
 from wgslice.operators.compiled import CompiledOperator
@@ -124,6 +125,7 @@ __all__ = [
     "ones",
     "pad",
     "permute",
+    "put",
     "repeat",
     "reshape",
     "reverse",

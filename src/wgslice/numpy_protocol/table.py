@@ -20,6 +20,7 @@ from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.numpy_protocol import joining, moving
 from wgslice.numpy_protocol.filling import full, like, ones
+from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, transfer, views
 from wgslice.tensors.creation import empty, zeros
@@ -237,6 +238,7 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
         **like("a", a, dtype, device, shape, order)
     ),
     "pad": pad,
+    "put_along_axis": lambda arr, indices, values, axis=-1: put_along_axis(arr, indices, values, axis),
     "ravel": ravel,
     "repeat": lambda a, repeats, axis=None: moving.repeat(a, repeats, axis),
     "reshape": reshape,

@@ -50,7 +50,7 @@ class InsertWindows(Descriptor):
         operator runs.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0, as in `ExtractWindows`; 1 by default.
-    overlap : {"refuse", "last"}, optional
+    overlap : {"refuse", "last", "disjoint"}, optional
         What overlapping windows get, as in `insert_windows`.
     outside : {"refuse", "clamp", "drop"}, optional
         What an out-of-bounds window gets, as in `insert_windows`.
@@ -157,9 +157,11 @@ def insert_windows(
         Step within the windows in elements, not 0, so that a window of `size` reaches over
         `(size - 1) * abs(stride) + 1`. A negative one begins at the window's end: it mirrors. Windows may
         differ in its sign, not in its magnitude. 1 by default.
-    overlap : {"refuse", "last"}, optional
+    overlap : {"refuse", "last", "disjoint"}, optional
         What windows get that have elements of `x` in common: "refuse" raises WindowError, and with "last" the
-        window with the greater number wins. Offsets in a tensor are not read back, so that they need "last".
+        window with the greater number wins. "disjoint" promises that there are none, which saves what finds
+        that out; where it does not hold, elements that windows have in common have bits of any of them, and
+        all others are right. Offsets in a tensor are not read back, so that they need "last" or "disjoint".
     outside : {"refuse", "clamp", "drop"}, optional
         What a window that is not inside of `x` gets: "refuse" raises WindowError, "clamp" moves it inside by
         the least amount, dimension by dimension, as StableHLO's dynamic_update_slice does, and "drop" writes

@@ -15,7 +15,7 @@ from wgslice.plans.windows import Windows
 
 __all__ = ["Insertion", "Overlap", "insertion_of", "layers_of", "overlapping"]
 
-Overlap: TypeAlias = Literal["refuse", "last"]
+Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
 Integers: TypeAlias = NDArray[np.int64]
 
 MOST_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
@@ -33,25 +33,31 @@ class Insertion:
 def check_overlap(overlap: str) -> None:
     """Refuse what is no way to treat windows that overlap."""
     if overlap not in get_args(Overlap):
-        raise ValueError(f"overlap = {overlap!r}: must be 'refuse', or 'last', where the later window wins")
+        raise ValueError(
+            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
+            "which promises that none overlap"
+        )
 
 
 def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
     """What writes something of windows.
 
     Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
-    overlapping windows is to win.
+    overlapping windows is to win, or they are promised to be disjoint.
     """
     check_overlap(overlap)
     if windows.offsets is None:
         if overlap == "refuse" and windows.count > 1:
             raise WindowError(
                 "offsets lie on the GPU, so that nobody can tell whether windows overlap: let the later "
-                'window win by overlap="last", or give offsets as an array'
+                'window win by overlap="last", promise that there is none by overlap="disjoint", or give '
+                "offsets as an array"
             )
-        return Insertion(windows, windows.numbers, windows.count > 1)
+        return Insertion(windows, windows.numbers, windows.count > 1 and overlap == "last")
     places = windows.offsets.astype(np.int64)
     numbers = windows.numbers[reaching(windows, places, tensor_sizes)]
+    if overlap == "disjoint":
+        return Insertion(windows, numbers, contested=False)
     if overlap == "last":
         numbers = last_of_equal(places, numbers)
     pair = overlapping(places[numbers], windows.extents, windows.steps)

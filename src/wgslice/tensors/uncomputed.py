@@ -88,9 +88,6 @@ INSTEAD = {
     "put": (
         "x[np.unravel_index(np.arange(x.size)[indices], x.shape)] = np.resize(values, np.shape(indices))"
     ),
-    "put_along_axis": (
-        "i = list(np.ogrid[tuple(map(slice, x.shape))]); i[axis] = indices; x[tuple(i)] = values"
-    ),
     "putmask": "x[mask] = np.resize(values, x.shape)[mask]",
     "repeat": "wg.repeat(x, repeats, axis)",
     "require": "wg.asarray(array, dtype=dtype)",

@@ -1,0 +1,131 @@
+"""Elements written by their indices along a dimension."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wgslice.arguments import distinct_axes
+from wgslice.dialects.basic import Selection
+from wgslice.errors import named
+from wgslice.numpy_protocol.taking import along_axis, as_indices, check_indices
+from wgslice.rearrange import reshaped
+from wgslice.tensors.indexing import scatter, selected
+from wgslice.tensors.placed import check_tensor, check_writeable, viewed
+from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.transfer import as_assigned
+from wgslice.tensors.transfer import write as copy_into
+
+__all__ = ["Repeated", "put", "put_along_axis"]
+
+Repeated: TypeAlias = Literal["last", "refuse", "disjoint"]
+
+
+def put(
+    x: Tensor,
+    indices: Tensor | ArrayLike,
+    values: Tensor | ArrayLike,
+    axis: SupportsIndex = 0,
+    *,
+    overlap: Repeated = "last",
+) -> None:
+    """Write elements by their indices along a dimension: `x[..., indices, ...] = values`, as `take` reads.
+
+    Parameters
+    ----------
+    x : Tensor
+        Written in place; of rank 1 at least.
+    indices : array_like of int, or Tensor of integers
+        Of any shape; negative ones count from the end. A tensor is not read back: what is for an index that
+        is out of range is dropped.
+    values : Tensor or array_like
+        Broadcast to the shape that `take(x, indices, axis)` has. A tensor has `x`'s dtype; an array is cast
+        where NumPy's rule `same_kind` allows it.
+    axis : int, optional
+        The dimension; a negative one counts from the last.
+    overlap : {"last", "refuse", "disjoint"}, optional
+        What equal indices get: "last" lets the one that comes last win. "refuse" raises ValueError, for
+        indices in an array. "disjoint" promises that there are none, which saves the pass that finds the
+        last of indices in a tensor. Where that does not hold, the elements that several indices name have
+        bits of any of their values, and all others are right.
+
+    Returns
+    -------
+    None
+        The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `x` is no tensor, `indices` are no integers, or dtypes differ.
+    IndexError
+        An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1.
+    ValueError
+        Indices are equal, or in a tensor, and `overlap` is "refuse"; `axis` is out of range
+        (`numpy.exceptions.AxisError`), shapes do not go together, `x` is read-only, or its buffer is
+        destroyed or mapped.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for indices and values, or is gone.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.zeros((2, 4), np.int32)
+    >>> wg.put(x, [3, -4, 3], [1, 2, 5], axis=1)
+    >>> x.numpy()
+    array([[2, 0, 0, 5],
+           [2, 0, 0, 5]], dtype=int32)
+    """
+    with named("put"):
+        check_tensor("x", x)
+        along = distinct_axes("axis", axis, x.ndim)[0]
+        places = as_indices(indices)
+        if overlap not in get_args(Repeated):
+            raise ValueError(f"overlap = {overlap!r}: must be 'last', 'refuse' or 'disjoint'")
+        if isinstance(places, np.ndarray):
+            check_indices(places, x.shape[along], along)
+        if overlap == "refuse":
+            check_distinct(places, x.shape[along])
+        write(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")
+
+
+def put_along_axis(
+    x: Tensor, indices: Tensor | ArrayLike, values: Tensor | ArrayLike, axis: SupportsIndex | None
+) -> None:
+    """Write an element for each index along a dimension, as `numpy.put_along_axis`."""
+    with named("put_along_axis"):
+        check_tensor("x", x)
+        layout = x.layout if axis is not None else reshaped(x.layout, (x.size,))
+        if layout is None:
+            raise ValueError(f"shape {x.shape} with strides {x.strides} has no flat view: give an axis")
+        flat = viewed(x, layout)
+        write(flat, along_axis(flat, indices, 0 if axis is None else axis), values)
+
+
+def write(x: Tensor, key: tuple[Any, ...], values: Tensor | ArrayLike, *, disjoint: bool = False) -> None:
+    """Assign, with the promise that no two indices are equal, where it is made."""
+    check_writeable(x)
+    selection = selected(x, key)
+    given = values if isinstance(values, Tensor) else as_assigned(values, x.dtype)
+    if isinstance(selection, Selection):
+        copy_into(viewed(x, x.layout.select(selection.items)), given)
+    else:
+        scatter(x, selection, given, disjoint=disjoint)
+
+
+def check_distinct(indices: Tensor | NDArray[np.int64], size: int) -> None:
+    """Refuse equal indices, and those that only the GPU knows."""
+    if isinstance(indices, Tensor):
+        raise ValueError(
+            "indices lie on the GPU, so that equal ones cannot be refused: let the last one win by "
+            'overlap="last", promise that there are none by overlap="disjoint", or give an array'
+        )
+    found, counts = np.unique(np.where(indices < 0, indices + size, indices), return_counts=True)
+    if (counts > 1).any():
+        twice = int(found[counts > 1][0])
+        raise ValueError(
+            f"indices name element {twice} {int(counts.max())} times: give each once, or let the last one "
+            'win by overlap="last"'
+        )

@@ -1,0 +1,200 @@
+"""`wg.put` and `np.put_along_axis`: what NumPy does to every byte; what is refused; the plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import DTYPES, check_bytes, on_one_adapter, random_bytes, read_buffer
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from index_keys import INTEGERS, placed, recorded_plans
+from strategies import nested_strides
+
+import wgslice as wg
+from wgslice.layout import Layout
+
+
+def random_values(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Elements of any bits."""
+    return random_bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize, 5).view(dtype).reshape(shape)
+
+
+@pytest.mark.every_adapter
+@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
+def test_put_writes_what_assignment_does(
+    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    layout = Layout.of(sizes, data.draw(nested_strides(sizes, broadcast=False)), data.draw(st.integers(0, 5)))
+    dtype = DTYPES[data.draw(st.sampled_from([1, 2, 4, 8, 16]))]
+    both = placed(device, layout, dtype)
+    axis = data.draw(st.integers(-len(sizes), len(sizes) - 1))
+    size, own = sizes[axis], data.draw(st.sampled_from(INTEGERS))
+    shape = data.draw(array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=12))
+    indices = data.draw(arrays(own, shape, elements=st.integers(-size if own[0] == "i" else 0, size - 1)))
+    key = (*[slice(None)] * (axis % len(sizes)), indices)
+    values = random_values(both.array[key].shape, dtype)
+    overlap: Any = "last"
+    if len(np.unique(indices % size if own[0] == "i" else indices)) == indices.size:
+        overlap = data.draw(st.sampled_from(["last", "refuse", "disjoint"]))
+    on_gpu = data.draw(st.booleans())
+    held = wg.asarray(indices, device=device) if on_gpu and overlap != "refuse" else indices
+    both.array[key] = values
+    wg.put(both.tensor, held, wg.asarray(values, device=device), axis, overlap=overlap)
+    check_bytes(read_buffer(both.buffer), both.content)
+
+
+@pytest.mark.every_adapter
+@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=9))
+def test_put_along_axis_writes_what_numpy_does(
+    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    dtype = DTYPES[data.draw(st.sampled_from([1, 2, 4, 8, 16]))]
+    both = placed(device, Layout.packed(sizes, data.draw(st.integers(0, 3))), dtype)
+    axis = data.draw(st.sampled_from([None, *range(-len(sizes), len(sizes))]))
+    shape = (both.array.size,) if axis is None else sizes
+    count = data.draw(st.integers(1, 12))
+    along = 0 if axis is None else axis % len(sizes)
+    own = (*shape[:along], count, *shape[along + 1 :])
+    indices = data.draw(arrays(np.int64, own, elements=st.integers(-shape[along], shape[along] - 1)))
+    values = random_values(own, dtype)
+    np.put_along_axis(both.array, indices, values, axis)
+    held: Any = wg.asarray(indices, device=device) if data.draw(st.booleans()) else indices
+    np.put_along_axis(both.tensor, held, wg.asarray(values, device=device), axis)  # type: ignore[arg-type]
+    check_bytes(read_buffer(both.buffer), both.content)
+
+
+def test_a_promise_saves_the_last_writer_pass(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each row that an index names, not for each element; one index needs none."""
+    rows = wg.asarray(np.arange(2400, dtype=np.float32).reshape(40, 60), device=device)
+    x = wg.zeros((50, 60), np.float32, device=device)
+    indices = wg.asarray(np.random.default_rng(0).permutation(50)[:40], device=device)
+    plans = recorded_plans(monkeypatch)
+    wg.put(x, indices, rows)
+    wg.put(x, indices, rows, overlap="disjoint")
+    wg.put(x, indices[:1], rows[:1])
+    assert [[step.name for step in plan.steps] for plan in plans] == [
+        ["claim_indices", "scatter"],
+        ["scatter"],
+        ["scatter"],
+    ]
+    claiming = plans[0].steps[0]
+    assert claiming.copy.sizes == (40,)
+    expected = np.zeros((50, 60), np.float32)
+    expected[indices.numpy()] = rows.numpy()
+    check_bytes(x.numpy().view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "complex128"])
+def test_a_broken_promise_changes_nothing_elsewhere(device: wg.Device, dtype: str) -> None:
+    """Of 4 bytes and more an element's words are those of either value."""
+    both = placed(device, Layout.packed((40, 5), 3), dtype)
+    indices = np.array([3, 9, 3, 17, -37, 9])
+    values = random_values((6, 5), dtype)
+    wg.put(
+        both.tensor, wg.asarray(indices, device=device), wg.asarray(values, device=device), overlap="disjoint"
+    )
+    both.array[17] = values[3]
+    expected = both.array.copy()
+    after = np.frombuffer(read_buffer(both.buffer), np.uint8)
+    found = np.ndarray((40, 5), dtype, after.data, 3 * np.dtype(dtype).itemsize)
+    others = [number for number in range(40) if number not in (3, 9)]
+    check_bytes(found[others].view(np.uint8), expected[others].view(np.uint8))
+    if np.dtype(dtype).itemsize == 4:
+        for row in (3, 9):
+            of_row = values[np.flatnonzero(indices % 40 == row)]
+            assert (found[row].view(np.uint32) == of_row.view(np.uint32)).any(axis=0).all()
+
+
+@on_one_adapter
+def test_put_refuses_in_words(device: wg.Device) -> None:
+    x = wg.zeros((4, 5), np.int32, device=device)
+    held = wg.asarray([1, 2], device=device)
+    refused: dict[str, Any] = {
+        r"^put: indices name element 3 3 times: give each once": lambda: wg.put(
+            x, [3, -1, 3], 7, overlap="refuse"
+        ),
+        r"^put: indices lie on the GPU, so that equal ones cannot be refused": lambda: wg.put(
+            x, held, 7, overlap="refuse"
+        ),
+        r"^put: overlap = 'first': must be 'last', 'refuse' or 'disjoint'": lambda: wg.put(
+            x,
+            [1],
+            7,
+            overlap="first",  # type: ignore[arg-type]
+        ),
+        r"^put: shape mismatch: value array of shape \(3,\)": lambda: wg.put(x, [1, 2], [1, 2, 3]),
+    }
+    for match, refuse in refused.items():
+        with pytest.raises(ValueError, match=match):
+            refuse()
+    with pytest.raises(IndexError, match=r"index 4 is out of bounds for axis 0 with size 4$"):
+        wg.put(x, [1, 4], 7)
+    with pytest.raises(TypeError, match=r"^put: indices have dtype float64: must be integers"):
+        wg.put(x, [0.5], 7)
+    assert not x.numpy().any()
+
+
+@on_one_adapter
+def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of reads and writes; equal steps are views, and windows stay where they are cheaper."""
+    x = wg.zeros((64, 128), np.float32, device=device)
+    pixels = wg.zeros((64, 128, 3), np.uint8, device=device)
+    order = np.random.default_rng(0).permutation(128)
+    held = wg.asarray(order, device=device)
+    plans = recorded_plans(monkeypatch)
+    x[:, order]
+    x[:, held]
+    x[order[:9, None] % 64, order]
+    pixels[:, order]
+    x[:, [1, 3, 5]]
+    x[:, order] = x.copy()
+    x[held[:64]] = x.copy()
+    pixels[:, held] = 1
+    found = [[str(step).partition(", grid")[0] for step in plan.steps] for plan in plans]
+    written = [steps for steps in found if not any("scratch" in step for step in steps)]
+    assert written == [
+        ["gather on (64, 128) by indices on the host"],
+        ["gather on (64, 128) by indices on the GPU"],
+        ["gather on (9, 128) by 2 tables on the host"],
+        ["gather_words on (64, 384) by indices on the host"],
+        ["rows on (64, 3)"],
+        ["a buffer copy of 32768 bytes: contiguous words on both sides"],
+        ["scatter on (64, 128) by indices on the host"],
+        ["a buffer copy of 32768 bytes: contiguous words on both sides"],
+        [
+            "claim_indices on (64,) by indices on the GPU to the claims",
+            "scatter on (64, 32) by indices on the GPU",
+        ],
+        [
+            "claim_indices on (128,) by indices on the GPU to the claims",
+            "scatter_narrow on (64, 128, 3) by indices on the GPU",
+        ],
+    ]
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_what_a_binding_does_not_hold_goes_as_windows(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """At both sides of the largest binding, for reads and writes by indices of the host and of the GPU."""
+    alignment = device.limits.binding_alignment_nbytes
+    nbytes = 64 * max(alignment, 32)
+    both = placed(device, Layout.packed((nbytes // 32, 8)), "float32")
+    limits = replace(device.limits, binding_nbytes=nbytes + alignment - 16 * (1 - room))
+    monkeypatch.setattr(device, "limits", limits)
+    order = np.random.default_rng(3).permutation(len(both.array))[:30]
+    values = random_values((30, 8), "float32")
+    plans = recorded_plans(monkeypatch)
+    for indices in (order, wg.asarray(order, device=device)):
+        assert np.array_equal(both.tensor[indices].numpy().view(np.uint8), both.array[order].view(np.uint8))
+        both.tensor[indices] = values
+        both.array[order] = values
+        check_bytes(read_buffer(both.buffer), both.content)
+    names = {step.name for plan in plans for step in plan.steps}
+    kernels = {"gather", "scatter", "claim_indices"}
+    assert kernels <= names if room else not kernels & names
