@@ -169,7 +169,7 @@ class Pipelines:
                 brought[number] = step.table.memory, step.table.span
             else:
                 assert step.copy.host is not None
-                known[number] = self._table(step.copy.host, step.copy.host.values)
+                known[number] = self._table(step.copy.host, step.copy.host.values, only=True)
         if step.winners is not None:
             brought[WINNERS] = Memory.CLAIMS, step.winners
 
@@ -181,11 +181,11 @@ class Pipelines:
             return self.windows_layout if kernel.scatters else self.indexed_layout
         return self.windows_layout if kernel.takes_windows else self.layout
 
-    def _table(self, owner: object, values: NDArray[Any]) -> Buffer:
-        """Values that the host knows of windows or indices, once for all of their plans."""
+    def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
+        """Values of windows or indices, once for all plans; maybe the only ones that their owner has."""
         data = np.ascontiguousarray(values)
         kept = self.tables.setdefault(owner, {})
-        content = blake2b(data.data).digest()
+        content = b"" if only else blake2b(data.data).digest()
         if content not in kept:
             kept[content] = make_buffer(self.wgpu_device, BufferUsage.STORAGE, data)
         return kept[content]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from math import gcd, prod
 from typing import NamedTuple
 
@@ -180,8 +181,12 @@ def folded_tables(
     values: list[NDArray[np.int32]] = []
     for axes, dimensions in groups:
         step = gcd(*(dimension.stride for dimension in dimensions)) or 1
-        summed = sum(dimension.known * (dimension.stride // step) for dimension in dimensions)
-        places = np.asarray(summed, np.int64).reshape(-1)
+        factors = [dimension.stride // step for dimension in dimensions]
+        scaled = [
+            dimension.known if factor == 1 else dimension.known * factor
+            for dimension, factor in zip(dimensions, factors, strict=True)
+        ]
+        places = reduce(np.add, scaled).reshape(-1)
         lowest = int(places.min())
         if lowest < 0:
             base += lowest * step
