@@ -78,6 +78,27 @@ def test_any_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
         check_same_index(sizes, key)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.s_[:, [0, 1], :, [2, 3]],
+        np.s_[:, 0, :, [2, 3]],
+        np.s_[:, [0, 1], ..., 3],
+        np.s_[[0, 1], :, [2, 3]],
+        np.s_[0, :, [2, 3]],
+        np.s_[[0, 1], ..., 3],
+        np.s_[:, [0, 1], [2, 3]],
+        np.s_[:, 1, [2, 3]],
+        np.s_[[0, 1], [2, 3], :],
+        np.s_[[0, 1], None, [2, 3]],
+        np.s_[..., [0, 1], 2],
+    ],
+    ids=repr,
+)
+def test_the_dimensions_of_indices_are_first_where_a_slice_stands_between_arrays(key: Any) -> None:
+    check_same_index((3, 4, 5, 6), key)
+
+
 def id_of(key: Any) -> str:
     """What a test of a key is called, the same in every process."""
     return re.sub(r" at 0x\w+", "", repr(key))

@@ -369,8 +369,9 @@ def test_overlaps_are_refused_where_they_are_inside() -> None:
         ([[-3], [-2]], (2,), (9,), (1,)),  # in common they have what lies outside
         ([[-2], [-1]], (2,), (9,), (2,)),
         ([[9], [10]], (3,), (9,), (1,)),
+        ([[0], [4], [7]], (3,), (12,), (1,)),  # the last two touch away from the first one's multiples
     ]:
-        windows = inserted_windows(offsets, (2, *sizes), shape, steps, "drop")
+        windows = inserted_windows(offsets, (len(offsets), *sizes), shape, steps, "drop")
         assert not insertion_of(windows, shape, "refuse").contested
 
 
