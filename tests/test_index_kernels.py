@@ -14,8 +14,8 @@ from reference.plans import run_plan
 from test_mapping import check_mapping
 
 import wgslice as wg
-from wgslice.doctor.indexing import IndexCase, index_cases
-from wgslice.doctor.trials import Trial
+from wgslice.doctor.indexing import IndexCase, index_cases, index_trials
+from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
@@ -67,3 +67,23 @@ def test_invocations_write_what_the_reference_writes(
         return trace_indexed(step, source, target, given(trials[trial])).writes
 
     check_mapping(device, list(trials), written)
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("kernel", index_kernels, ids=lambda kernel: kernel.value)
+def test_kernels_write_what_numpy_does(device: wg.Device, kernel: Kernel) -> None:
+    trials = [trial for trial in index_trials(device.limits) if trial.kernel is kernel]
+    assert [verdict for verdict in run_trials(device, with_few_pipelines(trials, 12)) if verdict] == []
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "int64"])
+def test_rows_a_few_elements_apart_are_not_widened_past_them(device: wg.Device, dtype: str) -> None:
+    array = np.arange(40 * 6).reshape(40, 6).astype(dtype)
+    x = wg.asarray(array, device=device)
+    order = np.random.default_rng(4).permutation(40)
+    for width in (2, 4):
+        assert np.array_equal(x[:, :width][order].numpy(), array[:, :width][order])
+        array[:, :width][order] = array[:, 2 : 2 + width].copy()
+        x[:, :width][order] = x[:, 2 : 2 + width].copy()
+        assert np.array_equal(x.numpy(), array)

@@ -198,3 +198,34 @@ def test_what_a_binding_does_not_hold_goes_as_windows(
     names = {step.name for plan in plans for step in plan.steps}
     kernels = {"gather", "scatter", "claim_indices"}
     assert kernels <= names if room else not kernels & names
+
+
+@pytest.mark.every_adapter
+@pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_windows_promised_disjoint_need_no_last_writer_pass(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, on_gpu: bool
+) -> None:
+    """And where two of them overlap after all, no element elsewhere changes."""
+    both = placed(device, Layout.packed((20, 30), 3), dtype)
+    windows = random_values((3, 4, 7), dtype)
+    apart, meeting = np.array([[0, 1], [5, 20], [9, 3]]), np.array([[0, 1], [2, 4], [15, 3]])
+    plans = recorded_plans(monkeypatch)
+    for offsets in (apart, meeting):
+        held: Any = wg.asarray(offsets, device=device) if on_gpu else offsets
+        wg.insert_windows(both.tensor, held, windows, overlap="disjoint")
+    steps = [step.name for plan in plans for step in plan.steps]
+    assert steps
+    assert "claim_windows" not in steps
+    touched = np.zeros((20, 30), int)
+    for offsets in (apart, meeting):
+        for (row, column), window in zip(offsets.tolist(), windows, strict=True):
+            both.array[row : row + 4, column : column + 7] = window
+    for row, column in meeting.tolist():
+        touched[row : row + 4, column : column + 7] += 1
+    after = np.frombuffer(read_buffer(both.buffer), np.uint8)
+    found = np.ndarray((20, 30), dtype, after.data, 3 * np.dtype(dtype).itemsize)
+    assert (touched > 1).any()
+    check_bytes(found[touched < 2].view(np.uint8), both.array[touched < 2].view(np.uint8))
+    guards = slice(0, 3 * np.dtype(dtype).itemsize)
+    check_bytes(after[guards], both.content[guards])
