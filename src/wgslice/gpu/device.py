@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeVar, cast
 from weakref import WeakSet
 
-from wgslice.errors import DeviceLostError
+from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
@@ -25,8 +25,9 @@ from wgslice.gpu.adapter import (
 )
 from wgslice.gpu.capture import Submission, active_capture, capturing
 from wgslice.gpu.limits import check_limits
-from wgslice.gpu.native import LOST, Placeholder, check_valid, translated_errors
+from wgslice.gpu.native import LOST, Placeholder, check_valid, leased, translated_errors
 from wgslice.gpu.pipelines import Pipelines
+from wgslice.gpu.pool import LEAST_REUSED_NBYTES, BufferPool, most_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.gpu.waiting import wait_done
 from wgslice.plans.costs import shipped_for
@@ -87,6 +88,7 @@ class Device:
         )
         self.limits_lock = Lock()
         self.staging: list[Buffer] = []  # unmapped buffers that readback goes through, kept to be used again
+        self.pool = BufferPool(most_reused_nbytes())
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
@@ -219,9 +221,41 @@ class Device:
             )
         if active_capture() is not None:
             return self.placeholder(nbytes)
-        with translated_errors:
-            buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=TENSOR_USAGES)
-        return buffer
+        return self.new_buffer(size, TENSOR_USAGES)
+
+    def new_buffer(self, size: int, usage: int) -> Buffer:
+        """Make a zeroed buffer of any usage; without memory for it buffers kept for reuse are freed first."""
+        while True:
+            try:
+                with translated_errors:
+                    buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=usage)
+                return buffer
+            except OutOfDeviceMemory:
+                if not self.pool.clear():
+                    raise
+                self.synchronize()  # until then submitted work holds them
+
+    def reused_buffer(self, nbytes: int, *, zeroed: bool = False) -> Buffer:
+        """Make a buffer for a tensor, of any content unless `zeroed`, with zeros behind the `nbytes`.
+
+        Its memory is that of a released one where there is one of this size, and is reused in turn when the
+        last reference is dropped, unless it has been `exposed`. So what is recorded in it must be submitted
+        by then: the queue orders submissions and uploads before those of the next tensor.
+        """
+        size = buffer_nbytes(nbytes)
+        if not LEAST_REUSED_NBYTES <= size <= self.pool.most_nbytes or active_capture() is not None:
+            return self.create_buffer(nbytes)
+        self.check_not_lost()
+        buffer = self.pool.take(size)
+        if buffer is None:
+            buffer = self.create_buffer(nbytes)
+        elif zeroed:
+            encoder = self.create_encoder()
+            encoder.clear_buffer(buffer, 0, size)
+            self.submit(encoder)
+        elif nbytes < size:
+            self.queue.write_buffer(buffer, size - 16, bytes(16))
+        return leased(buffer, self.pool.give)
 
     def placeholder(self, nbytes: int) -> Buffer:
         """Stand for a buffer that `create_buffer` makes, without memory, and so of any size."""

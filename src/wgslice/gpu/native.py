@@ -6,9 +6,10 @@ wgpu-py for which it has no public ones, and its errors as Python's own, told ap
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from threading import Event
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise
@@ -17,6 +18,8 @@ __all__ = [
     "LOST",
     "Placeholder",
     "check_valid",
+    "exposed",
+    "leased",
     "mapping_event",
     "native_version",
     "owner_of",
@@ -107,6 +110,39 @@ class Placeholder:
     def _internal(self) -> NoReturn:
         """What wgpu asks a buffer for before it uses it."""
         raise ValueError("the tensor is of a call that was explained, not run: it has no elements")
+
+
+@cache
+def lease_class() -> Callable[[Buffer, Callable[[Buffer], None]], Buffer]:
+    """Make the class of leases, of wgpu's own for buffers; only then is wgpu imported."""
+    from wgpu.backends.wgpu_native import GPUBuffer
+
+    class LeasedBuffer(GPUBuffer):  # type: ignore[misc]  # of Any
+        """A second handle of a buffer: when it is dropped, the first one is handed back."""
+
+        def __init__(self, buffer: Buffer, give_back: Callable[[Buffer], None]) -> None:
+            self.__dict__.update(buffer.__dict__)
+            self._leased = buffer
+            self._give_back: Callable[[Buffer], None] | None = give_back
+
+        def __del__(self) -> None:  # wgpu's would free the memory, which is the first handle's
+            if self._give_back is not None:
+                self._give_back(self._leased)
+
+    return LeasedBuffer
+
+
+def leased(buffer: Buffer, give_back: Callable[[Buffer], None]) -> Buffer:
+    """Another handle of a buffer, which hands the buffer back when nothing refers to it, unless `exposed`."""
+    return lease_class()(buffer, give_back)
+
+
+def exposed(buffer: Buffer) -> Buffer:
+    """Return a buffer that somebody else may use from now on in ways unknown: it is not handed back."""
+    held = cast("Any", buffer)
+    if getattr(held, "_give_back", None) is not None:
+        held._give_back = None
+    return buffer
 
 
 class TranslatedErrors:

@@ -49,9 +49,9 @@ class BoundLayout(NamedTuple):
 
     @classmethod
     def packed(cls, device: Device, sizes: Sequence[int], itemsize: int) -> BoundLayout:
-        """A packed layout in a new buffer."""
+        """A packed layout in a buffer of its own, of any content."""
         layout = Layout.packed(sizes)
-        return cls(device.create_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
+        return cls(device.reused_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
 
 
 class Recorder:

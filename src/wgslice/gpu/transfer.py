@@ -84,7 +84,7 @@ def take_staging(device: Device) -> Buffer:
         return device.staging.pop()  # a list's pop is one step: threads need no lock
     except IndexError:
         usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
-        buffer: Buffer = device.wgpu_device.create_buffer(size=STAGING_NBYTES, usage=usage)
+        buffer: Buffer = device.new_buffer(STAGING_NBYTES, usage)
         return buffer
 
 
@@ -103,7 +103,7 @@ class Readback:
         self.mapping: MapPromise | None = None
         usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
         with translated_errors:
-            self.staging: Buffer = device.wgpu_device.create_buffer(size=whole_words(nbytes), usage=usage)
+            self.staging: Buffer = device.new_buffer(whole_words(nbytes), usage)
 
     def begin(self, buffer: Buffer, nbytes: int) -> None:
         """Submit a copy of a buffer's first bytes; another thread may read it."""

@@ -45,10 +45,10 @@ V = TypeVar("V", bound=Shaped)
 class Sink(Protocol[V]):
     """Makes values, and collects copies between them."""
 
-    new_is_zero: bool  # whether new values are zero where nothing is copied to
+    makes_zeros: bool  # whether new values are zero where that is asked for
 
-    def empty(self, sizes: Sequence[int], dtype: DType) -> V:
-        """Make a packed value."""
+    def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> V:
+        """Make a packed value, of any content; if `zeroed`, and the sink can, of zeros."""
 
     def constant(self, element: NDArray[Any], count: int) -> V:
         """Make a value of at least `count` times one element, in one dimension."""
@@ -60,7 +60,7 @@ class Sink(Protocol[V]):
 class Copies:
     """Copies from tensors, on the device of the first, submitted at once where the block ends."""
 
-    new_is_zero = True
+    makes_zeros = True
 
     def __init__(self, sources: Mapping[str, Tensor]) -> None:
         self.sources = sources  # by what errors call them
@@ -77,9 +77,9 @@ class Copies:
             if self.bound_layouts:
                 run_copies(self.device, self.bound_layouts)
 
-    def empty(self, sizes: Sequence[int], dtype: DType) -> Tensor:
-        """Make a packed tensor of zeros."""
-        return allocate(sizes, dtype, self.device)
+    def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
+        """Make a packed tensor, of zeros or of any content."""
+        return allocate(sizes, dtype, self.device, zeroed=zeroed)
 
     def constant(self, element: NDArray[Any], count: int) -> Tensor:
         """Upload an element repeated `count` times."""
@@ -96,8 +96,8 @@ class Copies:
 def check_readable(device: Device, x: Tensor, name: str) -> None:
     """Refuse a tensor of another device, and one whose buffer is destroyed or mapped."""
     with named(name):
-        check_usable(device, x.buffer)
-        check_alive(device, x.buffer)
+        check_usable(device, x.memory)
+        check_alive(device, x.memory)
 
 
 def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
@@ -149,7 +149,8 @@ def with_border(
     sink: Sink[V], x: V, layout: Layout, sizes: Sequence[int], inner: Sequence[range], constants: NDArray[Any]
 ) -> V:
     """Copy a layout of a value into a box of a result, with constants `(rank, 2)` around it."""
-    result = sink.empty(sizes, x.dtype)
+    zeroed = any(not any(constant.tobytes()) for constant in constants.flat)
+    result = sink.empty(sizes, x.dtype, zeroed=zeroed)
     sink.copy(x, layout, result, result.layout.select(inner))
     filling: dict[bytes, list[Layout]] = {}  # parts of the border by the bits of their constant
     for borders, sides in zip(border_parts(sizes, inner), constants, strict=True):
@@ -162,7 +163,7 @@ def with_border(
 
 def triangle(sink: Sink[V], x: V, layout: Layout, k: int, *, upper: bool) -> V:
     """Copy the upper or lower triangle of matrices up to the diagonal `k`, with zeros in the other."""
-    result = sink.empty(layout.sizes, x.dtype)
+    result = sink.empty(layout.sizes, x.dtype, zeroed=True)
     fill(sink, result, [result.layout], np.zeros(1, x.dtype))
     source, target, last = layout, result.layout, k
     if upper:  # the upper triangle is the transpose's lower
@@ -176,7 +177,7 @@ def triangle(sink: Sink[V], x: V, layout: Layout, k: int, *, upper: bool) -> V:
 
 def fill(sink: Sink[V], result: V, unwritten: Iterable[Layout], element: NDArray[Any]) -> None:
     """Write one element to parts of a result that nothing has been copied to."""
-    if sink.new_is_zero and not any(element.tobytes()):
+    if sink.makes_zeros and not any(element.tobytes()):
         return
     copies = [copy for part in unwritten if part.size for copy in fills(part, result.dtype.itemsize)]
     if copies:

@@ -191,7 +191,7 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
 
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     """Whether both are tensors in one buffer whose bounds overlap."""
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.buffer is not b.buffer:
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.memory is not b.memory:
         return False
     (low_a, stop_a), (low_b, stop_b) = (
         (x.layout.lowest * x.dtype.itemsize, x.layout.stop * x.dtype.itemsize) for x in (a, b)

@@ -191,7 +191,7 @@ class Workspace:
     before the other is used at all.
     """
 
-    new_is_zero = False  # since buffers are used again
+    makes_zeros = False  # since buffers are used again
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -230,8 +230,14 @@ class Workspace:
             submissions=self.submissions,
         )
 
-    def empty(self, sizes: Iterable[int], dtype: DType) -> Value:
-        """A packed value of any content."""
+    def empty(
+        self,
+        sizes: Iterable[int],
+        dtype: DType,
+        *,
+        zeroed: bool = False,  # noqa: ARG002 -- the protocol's, for sinks that make zeros
+    ) -> Value:
+        """A packed value of any content, also where zeros are asked for."""
         layout = Layout.packed(checked_shape(sizes))
         return Value(self._reserved(Slot(layout.size * dtype.itemsize, self.label)), dtype, layout)
 

@@ -103,7 +103,7 @@ class BindingSlot:
                 check_described(self.desc, binding, self.side)
                 if self.side == "output":
                     check_writeable(binding)
-                buffer, start = binding.buffer, binding.layout.offset
+                buffer, start = binding.memory, binding.layout.offset
             else:
                 buffer, start = checked_pair(binding, self.itemsize)
                 if whole_words((start + self.stop) * self.itemsize) > buffer.size:
@@ -137,14 +137,20 @@ def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
 
 
 def output_for(
-    x: Tensor, sizes: Sequence[int], out: Tensor | None, before: str = "", behind: str = ""
+    x: Tensor,
+    sizes: Sequence[int],
+    out: Tensor | None,
+    before: str = "",
+    behind: str = "",
+    *,
+    zeroed: bool = True,
 ) -> Tensor:
     """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them.
 
     The words stand before and behind the sizes where they are refused.
     """
     if out is None:
-        return allocate(sizes, x.dtype, x.device)
+        return allocate(sizes, x.dtype, x.device, zeroed=zeroed)
     check_tensor("out", out)
     check_same_dtype(x.dtype, out.dtype)
     check_destination(out)

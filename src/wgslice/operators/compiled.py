@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
+from wgslice.gpu.native import exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import check_bindable, place, record
 from wgslice.operators.binding import Binding, PlannedOperator, Problem
@@ -124,7 +125,8 @@ class CompiledOperator:
             fresh = out is None
             if out is None:
                 self._check_unpadded()
-                buffer = self.device.create_buffer(self.output.nbytes)
+                zeroed = self._planned.planner_on_zeros is not None or not self.output.layout.is_packed
+                buffer = self.device.reused_buffer(self.output.nbytes, zeroed=zeroed)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
             encoder = self.device.create_encoder()
@@ -174,6 +176,9 @@ class CompiledOperator:
         """
         with named(self.name):
             check_encoder(self.device, encoder)
+            for binding in (input, output, offsets):
+                if isinstance(binding, Tensor):
+                    exposed(binding.memory)  # what the caller submits later is in no order with a reuse
             self._record(encoder, (input, output, offsets), False, check_still_alive)
 
     def __repr__(self) -> str:
@@ -200,7 +205,7 @@ class CompiledOperator:
         """Record what runs on bindings, of which a `fresh` output was made a moment ago."""
         source, target, offsets = self._planned.bind(*bindings)
         planner = self._planned.planner
-        if fresh and self._planned.planner_on_zeros is not None:  # a new buffer is zero
+        if fresh and self._planned.planner_on_zeros is not None:  # it was made of zeros
             planner = self._planned.planner_on_zeros
         record(
             self.device,

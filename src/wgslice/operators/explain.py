@@ -218,7 +218,7 @@ def explained_view(x: Tensor, device: Device | str | None = None) -> Plan:
         target = BoundLayout(buffer, Layout.packed(x.shape), x.itemsize, fresh=True)
         _, steps = captured(run_copy, x.device, x.bound_layout, target)
     (plan,) = Explanation("copy", steps).plans
-    is_whole = x.is_packed and x.offset == 0 and x.buffer.size == buffer.size
+    is_whole = x.is_packed and x.offset == 0 and x.memory.size == buffer.size
     return replace(plan, note=NOT_A_VIEW) if is_whole else plan
 
 

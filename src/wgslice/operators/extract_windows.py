@@ -192,7 +192,7 @@ def extract_windows(
         windows = extracted_windows(table, x.shape, sizes, strides, filled, outside)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
         expected = windows.count, *windows.sizes[: x.ndim]
-        output = output_for(x, expected, out, behind=", windows first")
+        output = output_for(x, expected, out, behind=", windows first", zeroed=False)
         source, target = (x, output) if x.ndim else (x[None], output[:, None])
         written = target.bound_layout._replace(fresh=out is None)
         planner = extract_windows_planner(windows)

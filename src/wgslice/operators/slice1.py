@@ -286,7 +286,7 @@ def windowed(
 
 def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor:
     """Copy a part of `x` to `out` or to a new tensor; `remedy` is what to do where `out` has other sizes."""
-    target = output_for(x, part.sizes, out, behind=remedy)
-    source = BoundLayout(x.buffer, part, x.dtype.itemsize)
+    target = output_for(x, part.sizes, out, behind=remedy, zeroed=False)
+    source = BoundLayout(x.memory, part, x.dtype.itemsize)
     run_copy(x.device, source, target.bound_layout._replace(fresh=out is None))
     return target

@@ -187,7 +187,8 @@ def empty(
     True
     """
     with named("empty"):
-        return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
+        chosen = checked_device(device)
+        return allocate(checked_shape(shape), default_element(dtype), chosen, zeroed=False)
 
 
 def zeros(

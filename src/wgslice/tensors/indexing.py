@@ -54,8 +54,8 @@ def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
             f"tensors used as indices must be of integer (or boolean) type, this one has dtype {item.dtype}"
         )
     with named("indices"):
-        check_usable(x.device, item.buffer)
-        check_alive(x.device, item.buffer)
+        check_usable(x.device, item.memory)
+        check_alive(x.device, item.memory)
     return Elsewhere(item.shape, item, clipped)
 
 
@@ -184,7 +184,7 @@ def as_int64(indices: Placed) -> Placed:
     whole = [range(size) for size in indices.shape]
     low = range(dtype.itemsize - 1)
     given, made = bytes_of(indices), bytes_of(result)
-    highest = Placed(device, indices.buffer, UINT8, given.layout.select([*whole, dtype.itemsize - 1]))
+    highest = Placed(device, indices.memory, UINT8, given.layout.select([*whole, dtype.itemsize - 1]))
     selection = any_index((256,), Elsewhere(highest.shape, highest))
     assert isinstance(selection, AdvancedSelection)
     gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
@@ -197,7 +197,7 @@ def bytes_of(tensor: Placed) -> BoundLayout:
     """The bytes of each element, in a dimension of their own, the last."""
     layout, width = tensor.layout, tensor.dtype.itemsize
     strides = [*(stride * width for stride in layout.strides), 1]
-    return BoundLayout(tensor.buffer, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
+    return BoundLayout(tensor.memory, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
 
 
 def scatter(
@@ -217,7 +217,7 @@ def scatter(
         return
     source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
     source = source._replace(layout=layout)
-    if source.buffer is x.buffer:
+    if source.buffer is x.memory:
         source = packed(x, source)
     if moved_at_once(x, selection, source, reads=False, disjoint=disjoint):
         return

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
+from wgslice.gpu.native import exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.transfer import upload
@@ -93,7 +94,7 @@ class Placed(Shaped):
     """Elements in a buffer: all that a copy needs to know of a tensor."""
 
     device: Device
-    buffer: Buffer
+    memory: Buffer  # which others may reuse once no tensor refers to it
     dtype: DType
     layout: Layout
     flags: Flags = WRITEABLE
@@ -102,9 +103,14 @@ class Placed(Shaped):
         """Do nothing: Dask meets tensors only, and they do more."""
 
     @property
+    def buffer(self) -> Buffer:
+        """The memory, for any use: it stays this tensor's and its views'."""
+        return exposed(self.memory)
+
+    @property
     def bound_layout(self) -> BoundLayout:
         """This tensor as a side of a copy."""
-        return BoundLayout(self.buffer, self.layout, self.dtype.itemsize)
+        return BoundLayout(self.memory, self.layout, self.dtype.itemsize)
 
 
 SomePlaced = TypeVar("SomePlaced", bound=Placed)
@@ -113,7 +119,7 @@ SomePlaced = TypeVar("SomePlaced", bound=Placed)
 def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
     """An array in a buffer of its own on a device."""
     data = np.ascontiguousarray(array)
-    buffer = device.create_buffer(data.nbytes)
+    buffer = device.reused_buffer(data.nbytes)
     if data.size:
         upload(device, buffer, data.reshape(-1).view(np.uint8))
     return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
@@ -121,12 +127,12 @@ def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
 
 def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
     """Another view of a tensor's buffer, read-only if the tensor is."""
-    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout, tensor.flags)
+    return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, tensor.flags)
 
 
 def read_only(tensor: SomePlaced, layout: Layout) -> SomePlaced:
     """Another view of a tensor's buffer, which refuses to be written."""
-    return type(tensor)(tensor.device, tensor.buffer, tensor.dtype, layout, READ_ONLY)
+    return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, READ_ONLY)
 
 
 def check_writeable(tensor: Placed) -> None:

@@ -56,7 +56,8 @@ class Tensor(Uncomputed, Placed):
     device : Device
         Where it lives.
     buffer : wgpu.GPUBuffer
-        The memory, shared by all views on it.
+        The memory, shared by all views on it; once asked for, it is not reused for other tensors when the
+        last view is dropped.
     layout : Layout
         Sizes, strides and offset in elements; what the attributes below say.
     flags : Flags
@@ -93,7 +94,7 @@ class Tensor(Uncomputed, Placed):
             selection = self._selected(key)
             if isinstance(selection, Selection):
                 return viewed(self, self.layout.select(selection.items))
-            result = allocate(selection.shape, self.dtype, self.device)
+            result = allocate(selection.shape, self.dtype, self.device, zeroed=False)
             gather(self, selection, result)
             return result
 
@@ -360,7 +361,7 @@ class Tensor(Uncomputed, Placed):
                 raise ValueError(
                     f"dtype {element}: must have the width of {self.dtype}, {self.dtype.itemsize} bytes"
                 )
-            return Tensor(self.device, self.buffer, element, self.layout, self.flags)
+            return Tensor(self.device, self.memory, element, self.layout, self.flags)
 
     def numpy(self) -> NDArray[Any]:
         """Read back.
@@ -566,7 +567,7 @@ class Tensor(Uncomputed, Placed):
 
 def packed_copy(tensor: Tensor) -> Tensor:
     """A tensor's elements, copied on the GPU into a buffer of their own."""
-    copied = allocate(tensor.shape, tensor.dtype, tensor.device)
+    copied = allocate(tensor.shape, tensor.dtype, tensor.device, zeroed=False)
     run_copy(tensor.device, tensor.bound_layout, copied.bound_layout._replace(fresh=True))
     return copied
 
@@ -575,17 +576,18 @@ def packed_copy(tensor: Tensor) -> Tensor:
 packed_layout = lru_cache(maxsize=MOST_PLANS)(Layout.packed)
 
 
-def allocate(sizes: Sequence[int], dtype: DType, device: Device) -> Tensor:
-    """Make a packed tensor of zeros in a buffer of its own: WebGPU's new buffers are zero."""
+def allocate(sizes: Sequence[int], dtype: DType, device: Device, *, zeroed: bool = True) -> Tensor:
+    """Make a packed tensor in a buffer of its own, of zeros or, for what writes all of it, of any content."""
     layout = packed_layout(tuple(sizes))
-    return Tensor(device, device.create_buffer(layout.size * dtype.itemsize), dtype, layout)
+    memory = device.reused_buffer(layout.size * dtype.itemsize, zeroed=zeroed)
+    return Tensor(device, memory, dtype, layout)
 
 
 def from_host(array: NDArray[Any], device: Device) -> Tensor:
     """Upload a contiguous array in native byte order."""
-    tensor = allocate(checked_shape(array.shape), array.dtype, device)
+    tensor = allocate(checked_shape(array.shape), array.dtype, device, zeroed=False)
     if array.size:
-        upload(device, tensor.buffer, array.reshape(-1).view(np.uint8))
+        upload(device, tensor.memory, array.reshape(-1).view(np.uint8))
     return tensor
 
 

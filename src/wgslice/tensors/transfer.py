@@ -24,10 +24,10 @@ __all__ = ["as_assigned", "as_copied", "check_sides", "copyto", "read_into", "wr
 def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
     """Read back; a view that is not packed is copied on the GPU first, in the same submission."""
     device = tensor.device
-    if tensor.is_packed and tensor.buffer.usage & BufferUsage.COPY_SRC:
-        check_usable(device, tensor.buffer)
-        check_alive(device, tensor.buffer)
-        download(device, tensor.buffer, tensor.offset, data)
+    if tensor.is_packed and tensor.memory.usage & BufferUsage.COPY_SRC:
+        check_usable(device, tensor.memory)
+        check_alive(device, tensor.memory)
+        download(device, tensor.memory, tensor.offset, data)
         return
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     encoder = device.create_encoder()
@@ -116,11 +116,11 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
 def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
     """Refuse buffers that cannot be written and read, where no recording does so."""
     with named("output"):
-        check_usable(target.device, target.buffer)
-        check_alive(target.device, target.buffer)
+        check_usable(target.device, target.memory)
+        check_alive(target.device, target.memory)
     if isinstance(value, Placed):
         with named("input"):
-            check_usable(target.device, value.buffer)
+            check_usable(target.device, value.memory)
 
 
 def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
@@ -128,9 +128,9 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
     straight = array.size == target.size and target.is_packed
     whole = target.offset % 4 == 0 and array.nbytes % 4 == 0
     data = array.reshape(-1).view(np.uint8)
-    if straight and whole and target.buffer.usage & BufferUsage.COPY_DST:
+    if straight and whole and target.memory.usage & BufferUsage.COPY_DST:
         check_sides(target, array)
-        upload(target.device, target.buffer, data, target.offset)
+        upload(target.device, target.memory, data, target.offset)
         return
     run_copy(target.device, uploaded(target.device, array)._replace(layout=source), target.bound_layout)
 
