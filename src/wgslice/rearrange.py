@@ -69,10 +69,9 @@ def unsqueezed(layout: Layout, axes: Sequence[int]) -> Layout:
 
 def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
     """Parts of `layout` with so many elements each, which lie one behind the other along a dimension."""
-    before = [range(size) for size in layout.sizes[:axis]]
-    behind = [range(size) for size in layout.sizes[axis + 1 :]]
+    before, stride, behind = layout.sizes[:axis], layout.strides[axis], layout.sizes[axis + 1 :]
     return [
-        layout.select([*before, range(end - size, end), *behind])
+        Layout.of((*before, size, *behind), layout.strides, layout.offset + (end - size) * stride)
         for size, end in zip(sizes, accumulate(sizes), strict=True)
     ]
 

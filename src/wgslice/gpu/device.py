@@ -25,7 +25,7 @@ from wgslice.gpu.adapter import (
 )
 from wgslice.gpu.capture import Submission, active_capture, capturing
 from wgslice.gpu.limits import check_limits
-from wgslice.gpu.native import LOST, Placeholder, check_valid, leased, translated_errors
+from wgslice.gpu.native import LOST, Placeholder, check_valid, hidden, leased, translated_errors
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.pool import LEAST_REUSED_NBYTES, BufferPool, most_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
@@ -244,7 +244,7 @@ class Device:
         """
         size = buffer_nbytes(nbytes)
         if not LEAST_REUSED_NBYTES <= size <= self.pool.most_nbytes or active_capture() is not None:
-            return self.create_buffer(nbytes)
+            return hidden(self.create_buffer(nbytes))
         self.check_not_lost()
         buffer = self.pool.take(size)
         if buffer is None:
@@ -255,7 +255,7 @@ class Device:
             self.submit(encoder)
         elif nbytes < size:
             self.queue.write_buffer(buffer, size - 16, bytes(16))
-        return leased(buffer, self.pool.give)
+        return hidden(leased(buffer, self.pool.give))
 
     def placeholder(self, nbytes: int) -> Buffer:
         """Stand for a buffer that `create_buffer` makes, without memory, and so of any size."""

@@ -19,6 +19,8 @@ __all__ = [
     "Placeholder",
     "check_valid",
     "exposed",
+    "hidden",
+    "is_exposed",
     "leased",
     "mapping_event",
     "native_version",
@@ -123,10 +125,10 @@ def lease_class() -> Callable[[Buffer, Callable[[Buffer], None]], Buffer]:
         def __init__(self, buffer: Buffer, give_back: Callable[[Buffer], None]) -> None:
             self.__dict__.update(buffer.__dict__)
             self._leased = buffer
-            self._give_back: Callable[[Buffer], None] | None = give_back
+            self._give_back = give_back
 
         def __del__(self) -> None:  # wgpu's would free the memory, which is the first handle's
-            if self._give_back is not None:
+            if not is_exposed(self):
                 self._give_back(self._leased)
 
     return LeasedBuffer
@@ -137,12 +139,23 @@ def leased(buffer: Buffer, give_back: Callable[[Buffer], None]) -> Buffer:
     return lease_class()(buffer, give_back)
 
 
-def exposed(buffer: Buffer) -> Buffer:
-    """Return a buffer that somebody else may use from now on in ways unknown: it is not handed back."""
+def hidden(buffer: Buffer) -> Buffer:
+    """Return a buffer that only this package refers to, until it is `exposed`."""
     held = cast("Any", buffer)
-    if getattr(held, "_give_back", None) is not None:
-        held._give_back = None
+    held._exposed = False
     return buffer
+
+
+def exposed(buffer: Buffer) -> Buffer:
+    """Return a buffer that somebody else may use from now on in ways unknown, and may destroy."""
+    held = cast("Any", buffer)
+    held._exposed = True
+    return buffer
+
+
+def is_exposed(buffer: Buffer) -> bool:
+    """Whether somebody else may refer to a buffer."""
+    return getattr(buffer, "_exposed", True)
 
 
 class TranslatedErrors:

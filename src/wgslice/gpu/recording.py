@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 from wgslice.errors import named
 from wgslice.gpu.capture import active_capture
@@ -16,7 +17,7 @@ from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import Table, Terms, rebase
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Clear, Memory
 
@@ -78,10 +79,10 @@ class Recorder:
         with translated_errors:
             brought = self._with_own(plan, places)
             bind = self.device.pipelines.bind
-            bound = [bind(command, brought) if isinstance(command, Bound) else None for command in commands]
-            for command, bind_group in zip(commands, bound, strict=True):
+            bound = iter([bind(command, brought) for command in commands if isinstance(command, Bound)])
+            for command in commands:
                 if isinstance(command, Bound):
-                    self._dispatch(command, bind_group)
+                    self._dispatch(command, next(bound))
                 else:
                     self.end()
                     self._copy(command, brought)
@@ -104,8 +105,7 @@ class Recorder:
         unused = places[Memory.OUTPUT]
         return [own.get(memory, unused) for memory in Memory]
 
-    def _dispatch(self, command: Bound, bind_group: BindGroup | None) -> None:
-        assert bind_group is not None
+    def _dispatch(self, command: Bound, bind_group: BindGroup) -> None:
         if self.compute_pass is None:
             self.compute_pass = self.encoder.begin_compute_pass()
         self.compute_pass.set_pipeline(command.pipeline)
@@ -119,10 +119,9 @@ class Recorder:
             self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)
             return
         (source, source_base), (target, target_base) = places[command.reads], places[command.writes]
+        copy, nbytes = self.encoder.copy_buffer_to_buffer, command.nbytes
         for source_place, target_place in zip(command.source.places(), command.target.places(), strict=True):
-            self.encoder.copy_buffer_to_buffer(
-                source, source_base + source_place, target, target_base + target_place, command.nbytes
-            )
+            copy(source, source_base + source_place, target, target_base + target_place, nbytes)
 
 
 def run_copy(device: Device, source: BoundLayout, target: BoundLayout) -> None:
@@ -208,11 +207,16 @@ def place(
     planning: Planning = planned,
 ) -> tuple[Plan, list[Place]]:
     """The plan for buffers, and where in them it counts from."""
-    itemsize = source.itemsize
-    read, written = rebase(source.layout, itemsize, limits), rebase(target.layout, itemsize, limits)
-    bases = source.offset_nbytes + read.base, target.offset_nbytes + written.base
-    places = [Place(source.buffer, bases[0]), Place(target.buffer, bases[1])]
-    table = None
+    read, written = source.buffer, target.buffer
+    sides = (
+        *(source.layout, source.offset_nbytes, read.size, read.usage),
+        *(target.layout, target.offset_nbytes, written.size, written.usage),
+    )
+    if offsets is None and planning is planned:
+        plan, base, target_base = planned_between(planner, limits, source.itemsize, read is written, *sides)
+        return plan, [Place(read, base), Place(written, target_base)]
+    layouts, terms, bases = problem_between(limits, source.itemsize, read is written, *sides)
+    places = [Place(read, bases[0]), Place(written, bases[1])]
     if offsets is not None:
         held = rebase(offsets.layout, offsets.itemsize, limits)
         places.append(Place(offsets.buffer, offsets.offset_nbytes + held.base))
@@ -223,13 +227,44 @@ def place(
             held.capacity_nbytes(offsets.buffer.size - offsets.offset_nbytes),
             offsets.buffer is target.buffer,
         )
+        terms = terms._replace(table=table)
+    return planning(planner, *layouts, source.itemsize, terms), places
+
+
+def problem_between(
+    limits: Limits,
+    itemsize: int,
+    shared: bool,
+    source: Layout,
+    source_offset_nbytes: int,
+    source_nbytes: int,
+    source_usage: int,
+    target: Layout,
+    target_offset_nbytes: int,
+    target_nbytes: int,
+    target_usage: int,
+) -> tuple[tuple[Layout, Layout], Terms, tuple[int, int]]:
+    """What is planned for two layouts in buffers of these bytes and usages, and the bases it counts from."""
+    read, written = rebase(source, itemsize, limits), rebase(target, itemsize, limits)
     terms = Terms(
         limits,
-        bool(source.buffer.usage & BufferUsage.COPY_SRC),
-        bool(target.buffer.usage & BufferUsage.COPY_DST),
-        read.capacity_nbytes(source.buffer.size - source.offset_nbytes),
-        written.capacity_nbytes(target.buffer.size - target.offset_nbytes),
-        source.buffer is target.buffer,
-        table,
+        bool(source_usage & BufferUsage.COPY_SRC),
+        bool(target_usage & BufferUsage.COPY_DST),
+        read.capacity_nbytes(source_nbytes - source_offset_nbytes),
+        written.capacity_nbytes(target_nbytes - target_offset_nbytes),
+        shared,
     )
-    return planning(planner, read.layout, written.layout, itemsize, terms), places
+    bases = source_offset_nbytes + read.base, target_offset_nbytes + written.base
+    return (read.layout, written.layout), terms, bases
+
+
+def plan_between(
+    planner: Planner, limits: Limits, itemsize: int, shared: bool, *sides: Any
+) -> tuple[Plan, int, int]:
+    """The plan that equal copies at other places share, and the bases it counts from at these."""
+    layouts, terms, bases = problem_between(limits, itemsize, shared, *sides)
+    planning: Planning = planned
+    return planning(planner, *layouts, itemsize, terms), *bases
+
+
+planned_between: Callable[..., tuple[Plan, int, int]] = lru_cache(maxsize=MOST_PLANS)(plan_between)

@@ -17,6 +17,8 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.native import is_exposed
+from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
 from wgslice.layout_rules import Stage, border_parts, lower_triangle, padded, stages, tiled
@@ -72,10 +74,18 @@ class Copies:
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
-            for name, source in self.sources.items():
-                check_readable(self.device, source, name)
+            self._check_sources()
             if self.bound_layouts:
                 run_copies(self.device, self.bound_layouts)
+
+    def _check_sources(self) -> None:
+        """Refuse sources that cannot be read: nobody but this package can have destroyed a hidden buffer."""
+        checked: set[Buffer] = set()
+        for name, source in self.sources.items():
+            hidden = source.device is self.device and not is_exposed(source.memory)
+            if not (checked and hidden) and source.memory not in checked:
+                check_readable(self.device, source, name)  # the first one's also tells of a lost device
+                checked.add(source.memory)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor, of zeros or of any content."""
@@ -89,7 +99,10 @@ class Copies:
         """Collect a copy, unless it has no elements."""
         if written.size:
             self.bound_layouts.append(
-                (source.bound_layout._replace(layout=read), target.bound_layout._replace(layout=written))
+                (
+                    BoundLayout(source.memory, read, source.dtype.itemsize),
+                    BoundLayout(target.memory, written, target.dtype.itemsize),
+                )
             )
 
 
