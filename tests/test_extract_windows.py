@@ -1006,3 +1006,37 @@ def test_buffer_copies_of_windows_need_words_on_both_sides(
     y = wg.asarray(np.zeros((4, 64), np.uint8), device=device)
     wg.insert_windows(y, [[3, 0], [1, 0]], out)
     assert np.array_equal(y.numpy()[[3, 1]], array.reshape(4, 64)[[3, 1]])
+
+
+def test_equal_small_offsets_are_prepared_and_uploaded_once(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their values: an array that a program has changed is another one."""
+    x = np.arange(40, dtype=np.int32).reshape(5, 8)
+    tensor = wg.asarray(x, device=device)
+    offsets = np.array([[0, 1], [2, 5], [1, 0]])
+
+    def check() -> None:
+        expected = np.stack([x[row : row + 3, column : column + 2] for row, column in offsets])
+        cut = wg.extract_windows(tensor, offsets, (3, 2))
+        check_same(cut.numpy(), expected)
+        target = wg.zeros(x.shape, x.dtype, device=device)
+        wg.insert_windows(target, offsets, cut, overlap="last")
+        again = np.zeros_like(x)
+        for (row, column), window in zip(offsets, expected, strict=True):
+            again[row : row + 3, column : column + 2] = window
+        check_same(target.numpy(), again)
+
+    check()
+    with monkeypatch.context() as patch:
+        patch.setattr(device.wgpu_device, "create_buffer_with_data", None)
+        check()
+        offsets = offsets.copy()
+        check()
+    offsets[1] = 0, 4
+    check()
+    offsets = offsets.astype(np.int16).reshape(3, 2)
+    check()
+    offsets[0, 0] = 3
+    with pytest.raises(wg.WindowError, match=r"offsets\[0\]\[0\] = 3: a window of size 3"):
+        wg.extract_windows(tensor, offsets, (3, 2))

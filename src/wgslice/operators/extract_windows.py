@@ -17,8 +17,14 @@ from wgslice.layout import check_disjoint
 from wgslice.operators.binding import PlannedOperator, output_for
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.windows_arguments import OnGpu, extracted_windows, repeated_bytes
-from wgslice.plans.staging import plan_anew
+from wgslice.operators.windows_arguments import (
+    OnGpu,
+    Outside,
+    Prepared,
+    cached_by_value,
+    extracted_windows,
+    repeated_bytes,
+)
 from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
@@ -189,12 +195,25 @@ def extract_windows(
         check_tensor("x", x)
         filled = None if fill is None else repeated_bytes(fill, x.dtype)
         table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-        windows = extracted_windows(table, x.shape, sizes, strides, filled, outside)
+        windows, planner, planning = prepared_extraction(table, x.shape, sizes, strides, filled, outside)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and windows.offsets is None else None
         expected = windows.count, *windows.sizes[: x.ndim]
         output = output_for(x, expected, out, behind=", windows first", zeroed=False)
         source, target = (x, output) if x.ndim else (x[None], output[:, None])
         written = target.bound_layout._replace(fresh=out is None)
-        planner = extract_windows_planner(windows)
-        run(x.device, planner, source.bound_layout, written, on_gpu, planning=plan_anew)
+        run(x.device, planner, source.bound_layout, written, on_gpu, planning=planning)
         return output
+
+
+@cached_by_value
+def prepared_extraction(
+    offsets: ArrayLike | OnGpu,
+    input_sizes: tuple[int, ...],
+    sizes: Iterable[SupportsIndex],
+    strides: ArrayLike | None,
+    fill: bytes | None,
+    outside: Outside | None,
+) -> Prepared:
+    """Windows to be extracted from a tensor, checked."""
+    windows = extracted_windows(offsets, input_sizes, sizes, strides, fill, outside)
+    return Prepared.of(windows, extract_windows_planner(windows))

@@ -18,9 +18,8 @@ from wgslice.layout import check_disjoint
 from wgslice.operators.binding import PlannedOperator
 from wgslice.operators.descriptor import Descriptor
 from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.operators.windows_arguments import OnGpu, Outside, inserted_windows
+from wgslice.operators.windows_arguments import OnGpu, Outside, Prepared, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
-from wgslice.plans.staging import plan_anew
 from wgslice.plans.window_plans import insert_windows_planner
 from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
@@ -212,12 +211,25 @@ def insert_windows(
         check_same_dtype(given.dtype, x.dtype)
         check_destination(x)
         table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-        boxes = inserted_windows(table, given.shape, x.shape, strides, outside)
+        boxes, planner, planning = prepared_insertion(table, given.shape, x.shape, strides, outside, overlap)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
         batch, target = (given, x) if x.ndim else (given[:, None], x[None])
         source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
-        planner = insert_windows_planner(insertion_of(boxes, x.shape, overlap))
-        run(x.device, planner, source, target.bound_layout, on_gpu, planning=plan_anew)
+        run(x.device, planner, source, target.bound_layout, on_gpu, planning=planning)
+
+
+@cached_by_value
+def prepared_insertion(
+    offsets: ArrayLike | OnGpu,
+    batch_sizes: tuple[int, ...],
+    tensor_sizes: tuple[int, ...],
+    strides: ArrayLike | None,
+    outside: Outside | None,
+    overlap: Overlap,
+) -> Prepared:
+    """Windows to be inserted into a tensor, checked."""
+    boxes = inserted_windows(offsets, batch_sizes, tensor_sizes, strides, outside)
+    return Prepared.of(boxes, insert_windows_planner(insertion_of(boxes, tensor_sizes, overlap)))
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:
