@@ -148,8 +148,9 @@ def hidden(buffer: Buffer) -> Buffer:
 
 def exposed(buffer: Buffer) -> Buffer:
     """Return a buffer that somebody else may use from now on in ways unknown, and may destroy."""
-    held = cast("Any", buffer)
-    held._exposed = True
+    if not is_exposed(buffer):
+        held = cast("Any", buffer)
+        held._exposed = True
     return buffer
 
 

@@ -97,7 +97,7 @@ def held_together(selection: AdvancedSelection) -> list[Placed] | None:
         (holder.dtype, holder.layout.offset, holder.layout.size, holder.layout.is_packed)
         for holder in holders
     }
-    buffers = {id(holder.buffer) for holder in holders}
+    buffers = {id(holder.memory) for holder in holders}
     together = len(holders) <= 1 or (len(bound) == len(buffers) == 1 and holders[0].layout.is_packed)
     return holders if together else None
 
