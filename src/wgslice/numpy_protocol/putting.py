@@ -101,7 +101,7 @@ def put_along_axis(
         if layout is None:
             raise ValueError(f"shape {x.shape} with strides {x.strides} has no flat view: give an axis")
         flat = viewed(x, layout)
-        write(flat, along_axis(flat, indices, 0 if axis is None else axis), values)
+        write(flat, along_axis(flat.shape, indices, 0 if axis is None else axis), values)
 
 
 def write(x: Tensor, key: tuple[Any, ...], values: Tensor | ArrayLike, *, disjoint: bool = False) -> None:
