@@ -25,9 +25,9 @@ from bench.schedule import Schedule
 from wgslice.dialects.basic import basic_index
 from wgslice.gpu.recording import BoundLayout
 from wgslice.streaming.limits import limit_nbytes, shares
-from wgslice.streaming.ring import Place, Ring, Turn
 from wgslice.streaming.sinks import Sink
 from wgslice.streaming.sources import Block, Source
+from wgslice.streaming.stream import Place, Ring, Turn
 from wgslice.streaming.walk import Tile
 
 __all__ = ["STAGES", "STREAMS", "Stream", "measure_stream", "run_stream"]

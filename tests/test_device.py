@@ -16,7 +16,7 @@ from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
-from wgslice.gpu import protocols, waiting
+from wgslice.gpu import native, protocols
 from wgslice.gpu.adapter import choose_adapter, install_advice
 from wgslice.gpu.device import named_device
 from wgslice.gpu.limits import LEAST_LIMITS
@@ -311,7 +311,7 @@ class Polls:
     def __init__(self, device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answers: list[bool] = []
         self.waited_in: list[str] = []
-        monkeypatch.setattr(waiting, "queue_is_empty", lambda _: self.answers.pop(0))
+        monkeypatch.setattr(native, "queue_is_empty", lambda _: self.answers.pop(0))
         monkeypatch.setattr(
             device.wgpu_device,
             "_poll_wait",
@@ -326,7 +326,7 @@ def test_a_short_wait_ends_by_polls_without_a_thread(
 ) -> None:
     """One poll ends the wait for an idle device."""
     made = Polls(device, monkeypatch)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(native, "POLL_SECONDS", 60.0)
     made.answers += [False] * (polls - 1) + [True]
     device.synchronize()
     assert not made.answers
@@ -335,7 +335,7 @@ def test_a_short_wait_ends_by_polls_without_a_thread(
 
 def test_a_long_wait_goes_on_in_a_thread(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Polls(device, monkeypatch)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", -1.0)
+    monkeypatch.setattr(native, "POLL_SECONDS", -1.0)
     made.answers += [False, True]
     device.synchronize()
     assert made.waited_in == ["wgslice-wait"]

@@ -136,7 +136,6 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},
-        "onnx.known": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
         "zarr": {"zarr"},

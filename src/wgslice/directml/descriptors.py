@@ -14,9 +14,8 @@ from wgslice.arguments import integer, integers
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.handles import is_buffer
-from wgslice.operators.slice1 import Slice, Slice1
-from wgslice.operators.slice_grad import SliceGrad
-from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.operators.binding import TensorDesc
+from wgslice.operators.slice1 import Slice, Slice1, SliceGrad
 
 if TYPE_CHECKING:
     from wgslice.gpu.protocols import Buffer

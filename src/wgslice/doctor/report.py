@@ -21,8 +21,8 @@ from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.native import native_version
 from wgslice.operators.explain import explain
 from wgslice.tensors.creation import empty
+from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import copyto
 from wgslice.tensors.views import permute
 from wgslice.version import VERSION
 

@@ -25,10 +25,9 @@ from wgslice.gpu.adapter import (
 )
 from wgslice.gpu.capture import Submission, active_capture, capturing
 from wgslice.gpu.limits import check_limits
-from wgslice.gpu.native import LOST, Placeholder, check_valid, translated_errors
+from wgslice.gpu.native import LOST, Placeholder, check_valid, translated_errors, wait_done
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
-from wgslice.gpu.waiting import wait_done
 from wgslice.plans.costs import shipped_for
 from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from wgslice.arguments import whole_words
 from wgslice.gpu.capture import Upload, active_capture, refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import translated_errors
+from wgslice.gpu.native import begin_mapping, translated_errors, wait_for_mapping
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
-from wgslice.gpu.waiting import begin_mapping, wait_for_mapping
 from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 __all__ = ["Readback", "download", "upload"]

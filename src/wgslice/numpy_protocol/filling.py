@@ -13,9 +13,8 @@ from wgslice.dtypes import element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.tensors.creation import default_element, empty
-from wgslice.tensors.placed import check_no_sequence, check_tensor
+from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, write
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import as_assigned, write
 
 __all__ = ["full", "like", "ones"]
 

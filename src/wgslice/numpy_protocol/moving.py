@@ -17,9 +17,8 @@ from wgslice.layout_rules import MODES, Stage, rolled, stages
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
 from wgslice.rearrange import repeated, reshaped, unsqueezed
-from wgslice.tensors.placed import check_no_sequence, check_of_numbers, check_tensor
+from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
-from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["pad", "repeat", "roll", "tile", "tril", "triu"]
 

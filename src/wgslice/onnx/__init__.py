@@ -22,8 +22,7 @@ from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
 from wgslice.gpu.device import Device, default_device, named_device
-from wgslice.onnx.graph import Input, read_graph, read_model
-from wgslice.onnx.known import UnsupportedOperatorError, origins_given, trace
+from wgslice.onnx.graph import Input, UnsupportedOperatorError, origins_given, read_graph, read_model, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.capture import active_capture
 from wgslice.gpu.device import Device
-from wgslice.onnx.graph import Graph, Input, Node
-from wgslice.onnx.known import FROM_SHAPES, fits_host
+from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
 from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
 from wgslice.tensors.creation import asarray

@@ -17,7 +17,7 @@ from wgslice.numpy_protocol.copies import extended, joined, triangle, with_borde
 from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import Nested, Value, as_value
 from wgslice.rearrange import repeated_to, unsqueezed
-from wgslice.tensors.transfer import as_assigned
+from wgslice.tensors.placed import as_assigned
 
 __all__ = ["RULES", "Rule"]
 

@@ -13,8 +13,7 @@ from wgslice.gpu.capture import Capture, Step, Submission, Upload, capturing
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.compiled import CompiledOperator
-from wgslice.operators.descriptor import Descriptor
+from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.plans.plan import Plan, duration
 from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor

@@ -14,9 +14,8 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator, output_for
-from wgslice.operators.descriptor import Descriptor
-from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs, output_for
+from wgslice.operators.compiled import Descriptor
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, repeated_bytes
 from wgslice.plans.staging import plan_anew
 from wgslice.plans.window_plans import extract_windows_planner

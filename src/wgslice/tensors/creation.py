@@ -14,8 +14,7 @@ from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
 from wgslice.layout import Layout
-from wgslice.tensors.interchange import imported
-from wgslice.tensors.placed import check_no_sequence
+from wgslice.tensors.placed import check_no_sequence, imported
 from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
 
 if TYPE_CHECKING:

@@ -24,9 +24,17 @@ from wgslice.layout import Layout
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.rearrange import permuted, reshaped, squeezed
 from wgslice.tensors.indexing import gather, scatter, selected
-from wgslice.tensors.interchange import CPU_DEVICE, exported, upper_module
-from wgslice.tensors.placed import Placed, check_writeable, viewed
-from wgslice.tensors.transfer import as_assigned, read_into, write
+from wgslice.tensors.placed import (
+    CPU_DEVICE,
+    Placed,
+    as_assigned,
+    check_writeable,
+    exported,
+    read_into,
+    upper_module,
+    viewed,
+    write,
+)
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
 __all__ = ["Tensor", "allocate", "from_host", "packed_copy", "viewed"]
