@@ -193,6 +193,23 @@ def test_an_import_loads_numpy_and_little_else() -> None:
     assert "wgpu" in loaded_by("import wgslice as wg\nwg.adapters()")
 
 
+WALK = """
+import sys, numpy, wgslice as wg
+x, files = wg.asarray(numpy.arange(60).reshape(5, 12)), set()
+sys.settrace(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+found = x[1:3, ::-2].numpy()
+sys.settrace(None)
+assert (found == numpy.arange(60).reshape(5, 12)[1:3, ::-2]).all()
+print(*(file for file in files if file.startswith(wg.__path__[0])), sep="\\n")
+"""
+
+
+def test_the_first_slice_that_is_read_passes_through_few_files() -> None:
+    program = [sys.executable, "-c", WALK]
+    shown = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert len(shown.stdout.splitlines()) <= 24, shown.stdout
+
+
 @pytest.mark.parametrize("name", ["onnx", "pygfx", "zarr"])
 def test_a_missing_extra_is_named(name: str) -> None:
     program = f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}"

@@ -15,7 +15,6 @@ from wgslice.errors import (
 )
 from wgslice.gpu.adapter import Adapter, adapters
 from wgslice.gpu.device import Device, calibrations, default_device
-from wgslice.numpy_protocol.filling import full, ones
 from wgslice.numpy_protocol.joining import concat, split, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.putting import put
@@ -28,7 +27,7 @@ from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad, slice, slice1, slice_grad
 from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
-from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, zeros
+from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros
 from wgslice.tensors.placed import copyto, register
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, flip, moveaxis, permute, reshape, reverse, squeeze

@@ -9,7 +9,7 @@ from itertools import accumulate
 from math import gcd, prod
 from operator import mul
 
-__all__ = ["Layout", "check_disjoint", "coalesce"]
+__all__ = ["Layout", "check_disjoint", "coalesce", "whole_words"]
 
 MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
@@ -146,6 +146,11 @@ class Layout:
             (abs(stride), size - 1) for size, stride in zip(self.sizes, self.strides, strict=True) if size > 1
         ]
         return meets(sorted(steps, reverse=True))
+
+
+def whole_words(nbytes: int) -> int:
+    """`nbytes` rounded up to the 4 bytes of a word, the unit of bindings and buffer copies."""
+    return -(-nbytes // 4) * 4
 
 
 def check_disjoint(layout: Layout) -> None:

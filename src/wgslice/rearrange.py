@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 from typing import SupportsIndex
 
-from wgslice.arguments import MAX_RANK, checked_shape, distinct_axes, integer
+from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, distinct_axes, integer
 from wgslice.layout import Layout
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def flipped(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Layout:
+def flipped(layout: Layout, axes: OneOrMore | None = None) -> Layout:
     """`layout` with `axes`, or all, from the last index to the first."""
     chosen = range(layout.rank) if axes is None else distinct_axes("axes", axes, layout.rank)
     return layout.select(
@@ -32,7 +32,7 @@ def flipped(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex] | None
     )
 
 
-def permuted(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex]) -> Layout:
+def permuted(layout: Layout, axes: OneOrMore) -> Layout:
     """`layout` with its dimensions in the order of `axes`, each of them once."""
     order = distinct_axes("axes", axes, layout.rank)
     if len(order) != layout.rank:
@@ -40,7 +40,7 @@ def permuted(layout: Layout, axes: SupportsIndex | Iterable[SupportsIndex]) -> L
     return layout.permuted(order)
 
 
-def squeezed(layout: Layout, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Layout:
+def squeezed(layout: Layout, axis: OneOrMore | None = None) -> Layout:
     """`layout` without dimensions of size 1: those of `axis`, or all.
 
     Without dimensions the axes 0 and -1 drop nothing, as in NumPy.
@@ -77,7 +77,7 @@ def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
     ]
 
 
-def repeated_to(layout: Layout, shape: SupportsIndex | Iterable[SupportsIndex]) -> Layout:
+def repeated_to(layout: Layout, shape: OneOrMore) -> Layout:
     """`layout` repeated to a tensor's `shape`, to which it must broadcast."""
     return repeated(layout, checked_shape(shape))
 

@@ -7,11 +7,11 @@ pointer is returned. Structures and enumerators, of `structs`, are this module's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import wgslice.directml.structs as structs
-from wgslice.arguments import integer
+from wgslice.arguments import Integers, integer
 from wgslice.directml.descriptors import (
     Bindings,
     CheckedOperator,
@@ -29,7 +29,7 @@ from wgslice.directml.structs import *  # noqa: F403 -- this module's names too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.protocols import CommandEncoder
+from wgslice.gpu.protocols import CommandEncoder, GPUDevice
 from wgslice.gpu.recording import BoundLayout, record
 from wgslice.layout import Layout
 from wgslice.operators.slice1 import slice1
@@ -37,13 +37,23 @@ from wgslice.plans.copy import plan_copy
 from wgslice.tensors.tensor import Tensor
 
 __all__ = [
+    "DMLCalcBufferTensorSize",
+    "DMLCreateDevice",
     "IDMLBindingTable",
     "IDMLCommandRecorder",
     "IDMLCompiledOperator",
+    "IDMLDevice",
     "IDMLDispatchable",
     "IDMLOperator",
     "IDMLOperatorInitializer",
+    "slice",
 ]
+__all__ += structs.__all__
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Stand for the enumerators, which `structs` makes of the enumerations."""
 
 
 class IDMLOperator:
@@ -211,33 +221,11 @@ class IDMLCommandRecorder:
             dispatchable._record(commandList, bindings)
 
 
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import GPUDevice
-
-    def __getattr__(name: str) -> Any:
-        """Stand for the enumerators, which `structs` makes of the enumerations."""
-
-
-__all__ = [
-    "DMLCalcBufferTensorSize",
-    "DMLCreateDevice",
-    "IDMLBindingTable",
-    "IDMLCommandRecorder",
-    "IDMLCompiledOperator",
-    "IDMLDevice",
-    "IDMLDispatchable",
-    "IDMLOperator",
-    "IDMLOperatorInitializer",
-    "slice",
-]
-__all__ += structs.__all__
-
-
 def slice(
     input: Tensor,
-    input_window_offsets: Iterable[SupportsIndex],
-    input_window_sizes: Iterable[SupportsIndex],
-    input_window_strides: Iterable[SupportsIndex],
+    input_window_offsets: Integers,
+    input_window_sizes: Integers,
+    input_window_strides: Integers,
 ) -> Tensor:
     """`wgslice.slice1` with the signature of PyDirectML's `slice`.
 

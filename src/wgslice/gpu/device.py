@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, NoReturn, Protocol, TypeVar, cast
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
-    check_process,
     choose_adapter,
     describe_adapter,
     devices_in_use,
@@ -23,9 +22,9 @@ from wgslice.gpu.adapter import (
     process_lock,
     redirected,
 )
-from wgslice.gpu.capture import Submission, active_capture, capturing
+from wgslice.gpu.capture import Submission, active, capturing
 from wgslice.gpu.limits import check_limits
-from wgslice.gpu.native import LOST, Placeholder, check_valid, translated_errors, wait_done
+from wgslice.gpu.native import LOST, Placeholder, check_process, check_valid, translated_errors, wait_done
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.plans.costs import shipped_for
@@ -33,6 +32,7 @@ from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
 
 __all__ = [
     "WRAPPED",
+    "AnyDevice",
     "Device",
     "calibrations",
     "checked_device",
@@ -216,7 +216,7 @@ class Device:
                 f"a buffer of {size} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
                 "use smaller tensors"
             )
-        if active_capture() is not None:
+        if active.capture is not None:
             return self.placeholder(nbytes)
         with translated_errors:
             buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=TENSOR_USAGES)
@@ -228,14 +228,14 @@ class Device:
 
     def create_encoder(self) -> CommandEncoder:
         """Begin to record."""
-        if active_capture() is not None:
+        if active.capture is not None:
             return cast("CommandEncoder", Submission())
         encoder: CommandEncoder = self.wgpu_device.create_command_encoder()
         return encoder
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Let the GPU begin with what an encoder has recorded."""
-        capture = active_capture()
+        capture = active.capture
         if capture is not None:
             capture.submit(encoder)
             return
@@ -277,6 +277,8 @@ def buffer_nbytes(nbytes: int) -> int:
     return max(-(-nbytes // 16) * 16, 16)
 
 
+AnyDevice: TypeAlias = Device | str | None  # what `checked_device` takes
+
 default_devices: list[Device] = []  # the one, once it is made
 shared_devices: list[Device] = []  # one an adapter at most
 
@@ -315,7 +317,7 @@ def is_on(device: Device, adapter: Adapter) -> bool:
     return device.adapter.handle is adapter.handle
 
 
-def checked_device(device: Device | str | None) -> Device:
+def checked_device(device: AnyDevice) -> Device:
     """The device that is given, or the shared one of a name, or the default one for None."""
     if device is None:
         return default_device()

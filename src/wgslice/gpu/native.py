@@ -2,7 +2,8 @@
 
 Calls of wgpu-native whose result wgpu-py drops, or that it makes several times slower, private names of
 wgpu-py for which it has no public ones, and its errors as Python's own, told apart by their texts. A test
-names the version that has them. Waits end with an interrupt, and with the loss of the device.
+names the version that has them. No forked child may use them. Waits end with an interrupt, and with the
+loss of the device.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from queue import SimpleQueue
-from threading import Event
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,11 +26,10 @@ __all__ = [
     "LOST",
     "Placeholder",
     "begin_mapping",
+    "check_process",
     "check_valid",
-    "mapping_event",
     "native_version",
     "owner_of",
-    "poll_wait",
     "queue_is_empty",
     "refusals",
     "translated_errors",
@@ -39,6 +38,9 @@ __all__ = [
 ]
 
 LOST = "the device is lost: request a new one and upload again"
+
+
+gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
 
 
 class Native(NamedTuple):
@@ -73,6 +75,18 @@ def check_valid(wgpu_device: GPUDevice) -> None:
     library.wgpuBindGroupLayoutRelease(layout)
 
 
+def check_process() -> None:
+    """Refuse GPU work in a forked child, where drivers hang: their threads stayed in the parent."""
+    if not gpu_process_ids:
+        gpu_process_ids.append(os.getpid())
+    elif gpu_process_ids[0] != os.getpid():
+        raise RuntimeError(
+            "a GPU cannot be used in a forked child of a process that has used one: start the child with "
+            "multiprocessing.set_start_method('spawn') or 'forkserver'; in Dask's configuration these are "
+            "multiprocessing.context and distributed.worker.multiprocessing-method"
+        )
+
+
 def native_version() -> str:
     """The version of wgpu-native, the library underneath wgpu."""
     from wgpu.backends import wgpu_native
@@ -83,18 +97,6 @@ def native_version() -> str:
 def pointer(wgpu_device: Any) -> Any:
     """wgpu-native's pointer to a device."""
     return wgpu_device._internal
-
-
-def poll_wait(wgpu_device: Any) -> None:
-    """Wait until all that is submitted is done; the public wait, mapping a buffer, takes 0.1 ms more."""
-    wgpu_device._poll_wait()
-
-
-def mapping_event(mapping: MapPromise) -> Event:
-    """What is set once a mapping is done, or has failed."""
-    promise: Any = mapping
-    event: Event = promise._thread_event
-    return event
 
 
 def owner_of(handle: Buffer | CommandEncoder) -> GPUDevice:
@@ -217,7 +219,8 @@ def wait_done(wgpu_device: GPUDevice, is_lost: Callable[[], bool]) -> None:
     """Wait until all submitted work is done: first by polls without a thread, which end most waits."""
     if is_soon_done(wgpu_device):
         return
-    wait = Wait(partial(poll_wait, wgpu_device))
+    handle: Any = wgpu_device
+    wait = Wait(handle._poll_wait)  # the public wait, mapping a buffer, takes 0.1 ms more
     try:
         waiter = idle.pop()
     except IndexError:
@@ -251,8 +254,9 @@ def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> 
 
 def wait_for_mapping(mapping: MapPromise, is_lost: Callable[[], bool]) -> None:
     """Wait until the CPU can read what was asked for."""
+    promise: Any = mapping
     with telling_of_loss(is_lost):
-        if not outlived(mapping_event(mapping).wait, is_lost):
+        if not outlived(promise._thread_event.wait, is_lost):  # set once it is done, or has failed
             raise DeviceLostError(LOST)
         mapping.sync_wait()
 

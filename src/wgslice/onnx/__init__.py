@@ -7,7 +7,7 @@ are views, the others copies, recorded together and submitted once.
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 try:
     import onnx
@@ -22,11 +22,9 @@ from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
 from wgslice.gpu.device import Device, default_device, named_device
+from wgslice.gpu.protocols import GPUDevice
 from wgslice.onnx.graph import Input, UnsupportedOperatorError, origins_given, read_graph, read_model, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
-
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import GPUDevice
 
 __all__ = [
     "Backend",
@@ -122,18 +120,10 @@ class Backend(onnx.backend.base.Backend):
 
         Parameters
         ----------
-        model : onnx.ModelProto, str, os.PathLike or bytes
-            As for `prepare`.
-        inputs : sequence or mapping from names
-            As for `PreparedModel.run`.
-        device : str, Device or wgpu.GPUDevice
-            As for `prepare`.
+        model, inputs, device : onnx.ModelProto and the like, sequence or mapping, str or Device
+            As for `prepare` and `PreparedModel.run`, and so are result and errors.
         **kwargs
             None is accepted.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
         """
         return cls.prepare(model, device, **kwargs).run(inputs)
 

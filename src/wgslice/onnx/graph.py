@@ -1,4 +1,4 @@
-"""An ONNX graph in plain records: whether it runs here, and which values the host knows before the GPU runs."""
+"""An ONNX graph in plain records: which run here, and which values the host knows before the GPU runs."""
 
 from __future__ import annotations
 

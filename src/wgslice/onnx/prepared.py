@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.capture import active_capture
+from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
 from wgslice.onnx.views import Call
@@ -153,7 +153,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
         except IndexError:
             kept = Workspace(self.device)
         workspace, memory = kept, self.memory
-        if active_capture() is not None:
+        if active.capture is not None:
             workspace = kept.duplicate()
         try:
             yield workspace

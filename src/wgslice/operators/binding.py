@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, SupportsIndex, TypeAlias
 
 from numpy.typing import DTypeLike
 
-from wgslice.arguments import MAX_RANK, U32_MAX, check_within, checked_offset, integers, whole_words
+from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked_offset, integers
 from wgslice.dtypes import DType, check_same_dtype, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_buffer_type, check_fits
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
-from wgslice.layout import Layout
+from wgslice.layout import Layout, whole_words
 from wgslice.plans.plan import Planner
 from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLACES, Limits
@@ -61,12 +61,7 @@ class TensorDesc:
     dtype: DType
     layout: Layout
 
-    def __init__(
-        self,
-        dtype: DTypeLike,
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
-    ) -> None:
+    def __init__(self, dtype: DTypeLike, sizes: Integers, strides: Integers | None = None) -> None:
         with named("TensorDesc"):
             if isinstance(sizes, str):
                 raise TypeError(f"sizes {sizes!r}: must be integers; the dtype comes before them")
@@ -99,7 +94,7 @@ def check_descs(**sides: object) -> None:
             raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
 
 
-def described_layout(sizes: Iterable[SupportsIndex], strides: Iterable[SupportsIndex] | None) -> Layout:
+def described_layout(sizes: Integers, strides: Integers | None) -> Layout:
     """The layout that a descriptor's sizes and strides say, by its rules."""
     extents = integers("sizes", sizes)
     if not 1 <= len(extents) <= MAX_RANK:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from wgslice.dialects.window import Window, Windowed
+from wgslice.dialects.window import Window
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -251,12 +251,27 @@ class Descriptor(ABC):
 
 
 @dataclass(frozen=True, init=False)
-class WindowDescriptor(Descriptor, Windowed):
+class WindowDescriptor(Descriptor):
     """Two tensors, and a window of the one that the other fills."""
 
     input: TensorDesc
     output: TensorDesc
     window: Window
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First element of the window."""
+        return self.window.offsets
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extent of the window in elements."""
+        return self.window.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step within the window in elements."""
+        return self.window.strides
 
     def _hold(
         self, input: TensorDesc, output: TensorDesc, window: Window, *, filled: Literal["input", "output"]

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from wgslice.errors import named
 from wgslice.gpu.capture import Capture, Step, Submission, Upload, capturing
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
@@ -114,7 +114,7 @@ def seconds_of(submission: Submission) -> float:
 
 
 @overload
-def explain(what: Tensor | Descriptor, /, device: Device | str | None = None) -> Plan: ...
+def explain(what: Tensor | Descriptor, /, device: AnyDevice = None) -> Plan: ...
 
 
 @overload
@@ -208,7 +208,7 @@ def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, 
     return result, tuple(capture.steps)
 
 
-def explained_view(x: Tensor, device: Device | str | None = None) -> Plan:
+def explained_view(x: Tensor, device: AnyDevice = None) -> Plan:
     """The plan of a tensor's copy, with a note where it is no view."""
     with named("explain"):
         if device is not None and checked_device(device) is not x.device:
@@ -221,7 +221,7 @@ def explained_view(x: Tensor, device: Device | str | None = None) -> Plan:
     return replace(plan, note=NOT_A_VIEW) if is_whole else plan
 
 
-def explained_descriptor(descriptor: Descriptor, device: Device | str | None = None) -> Plan:
+def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Plan:
     """The plan of what a descriptor would compile to."""
     with named("explain"):
         chosen = checked_device(device)

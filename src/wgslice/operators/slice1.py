@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import SupportsIndex
 
-from wgslice.arguments import checked_shape, integers
+from wgslice.arguments import Integers, OneOrMore, checked_shape, integers
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
@@ -34,7 +32,7 @@ class Sliced(WindowDescriptor):
 
 @dataclass(frozen=True, init=False)
 class Slice1(Sliced):
-    """Descriptor of DirectML's Slice1: copy a strided window of `input` to `output`.
+    """Descriptor of DirectML's Slice1, to compile: copy a strided window of `input` to `output`.
 
     In every dimension `output[c] = input[start + strides * c]`, where `start` is `offsets` for a positive
     stride and `offsets + sizes - 1`, the end of the window, for a negative one.
@@ -42,25 +40,14 @@ class Slice1(Sliced):
     Parameters
     ----------
     input, output : TensorDesc
-        Of one dtype and one rank, 1 to 8. The output's sizes are at least 1 and at most
-        `1 + (sizes - 1) // abs(strides)`; smaller ones take the first elements.
-    offsets : sequence of int
-        First element of the window, u32; `offsets + sizes` is at most the input's size.
-    sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
-    strides : sequence of int, optional
-        Step within the window in elements, i32, not 0; 1 by default.
+        Of one dtype and one rank, 1 to 8. The output's sizes are the `output_sizes` of `slice1`.
+    offsets, sizes, strides : sequence of int
+        The window, as of `slice1`; strides are 1 by default.
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError, ValueError
-        The dtypes differ, or the output's layout places two elements on the same bytes.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE1_OPERATOR_DESC`; its formula for the most elements uses the stride's magnitude.
+    WindowError, TypeError, ValueError
+        One of `slice1`'s rules is broken.
 
     Examples
     --------
@@ -79,9 +66,9 @@ class Slice1(Sliced):
         self,
         input: TensorDesc,
         output: TensorDesc,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
     ) -> None:
         with named("Slice1"):
             check_descs(input=input, output=output)
@@ -92,7 +79,7 @@ class Slice1(Sliced):
 
 @dataclass(frozen=True, init=False)
 class Slice(Sliced):
-    """Descriptor of DirectML's Slice: copy `sizes` elements of `input`, `strides` apart, to `output`.
+    """Descriptor of DirectML's Slice, to compile: copy `sizes` elements of `input`, `strides` apart.
 
     In every dimension `output[c] = input[offsets + strides * c]`.
 
@@ -100,22 +87,13 @@ class Slice(Sliced):
     ----------
     input, output : TensorDesc
         Of one dtype and one rank, 1 to 8. The output's sizes are `sizes`.
-    offsets : sequence of int
-        First element taken, u32.
-    sizes : sequence of int
-        Elements taken, u32, at least 1; `offsets + (sizes - 1) * strides` is less than the input's size.
-    strides : sequence of int, optional
-        Step between them in elements, u32, at least 1; 1 by default.
+    offsets, sizes, strides : sequence of int
+        The elements taken, as of `slice`; strides are 1 by default.
 
     Raises
     ------
     WindowError, TypeError, ValueError
-        One of these rules is broken, or one of `Slice1`'s for the output's layout.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE_OPERATOR_DESC`, of which Slice1 is the later form: there `sizes` are the extent of
-    the window, here the sizes of the output.
+        One of `slice`'s rules is broken.
 
     Examples
     --------
@@ -130,9 +108,9 @@ class Slice(Sliced):
         self,
         input: TensorDesc,
         output: TensorDesc,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
     ) -> None:
         with named("Slice"):
             check_descs(input=input, output=output)
@@ -151,11 +129,11 @@ class Slice(Sliced):
 
 def slice1(
     x: Tensor,
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
-    output_sizes: Iterable[SupportsIndex] | None = None,
+    output_sizes: Integers | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """Copy a strided window out of a tensor: DirectML's Slice1.
@@ -217,9 +195,9 @@ def slice1(
 
 def slice(
     x: Tensor,
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -293,29 +271,19 @@ def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor
 
 @dataclass(frozen=True, init=False)
 class SliceGrad(WindowDescriptor):
-    """Descriptor of DirectML's SliceGrad: put `input` into a window of `output`, and zeros everywhere else.
-
-    The adjoint of Slice1 with the same window, whose output is here the input, and whose input the output.
+    """Descriptor of DirectML's SliceGrad, to compile: `input` in a window of `output`, and zeros elsewhere.
 
     Parameters
     ----------
     input, output : TensorDesc
-        Of one dtype and one rank, 1 to 8. The input has the sizes of an output of `Slice1`; where they are
-        smaller than the window allows, it fills the window's first elements.
-    offsets, sizes : sequence of int
-        The window in the output, in elements, u32, each size at least 1, as in `Slice1`.
-    strides : sequence of int, optional
-        Step within it in elements, i32, not 0, as in `Slice1`; 1 by default.
+        Of one dtype and one rank, 1 to 8: the gradients of `Slice1`'s output and of its input.
+    offsets, sizes, strides : sequence of int
+        The window in the output, as of `slice_grad`; strides are 1 by default.
 
     Raises
     ------
     WindowError, TypeError, ValueError
-        As `Slice1`: the window leaves the output, or does not hold the input; the dtypes differ; the output's
-        layout places two elements on the same bytes.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE_GRAD_OPERATOR_DESC`.
+        One of `slice_grad`'s rules is broken.
 
     Examples
     --------
@@ -330,9 +298,9 @@ class SliceGrad(WindowDescriptor):
         self,
         input: TensorDesc,
         output: TensorDesc,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
     ) -> None:
         with named("SliceGrad"):
             check_descs(input=input, output=output)
@@ -356,11 +324,11 @@ class SliceGrad(WindowDescriptor):
 
 def slice_grad(
     g: Tensor,
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
-    output_sizes: SupportsIndex | Iterable[SupportsIndex],
+    output_sizes: OneOrMore,
     out: Tensor | None = None,
 ) -> Tensor:
     """Put a tensor into a window, and zeros everywhere else: DirectML's SliceGrad, the gradient of `slice1`.

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN, checked_shape, int64_of, integers, one_or_more
+from wgslice.arguments import (
+    I32_MAX,
+    I32_MIN,
+    Integers,
+    OneOrMore,
+    checked_shape,
+    int64_of,
+    integers,
+    one_or_more,
+)
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.plans.windows import DROPPED, Windows
@@ -47,7 +56,7 @@ def repeated_bytes(fill: Any, dtype: DType) -> bytes:
 def extracted_windows(
     offsets: ArrayLike | OnGpu,
     input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
+    sizes: Integers,
     strides: ArrayLike | None,
     fill: bytes | None,
     outside: Outside | None = None,
@@ -215,11 +224,7 @@ def checked_strides(
     return steps, np.ascontiguousarray(np.broadcast_to(bits, count))
 
 
-def tile_offsets(
-    shape: SupportsIndex | Iterable[SupportsIndex],
-    tile: SupportsIndex | Iterable[SupportsIndex],
-    overlap: SupportsIndex | Iterable[SupportsIndex] = 0,
-) -> NDArray[np.int64]:
+def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> NDArray[np.int64]:
     """Tell where tiles begin that cover a tensor: the offsets of `extract_windows` and `insert_windows`.
 
     Parameters
@@ -271,7 +276,7 @@ def tile_offsets(
     return np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
 
 
-def each(name: str, value: SupportsIndex | Iterable[SupportsIndex], rank: int) -> tuple[int, ...]:
+def each(name: str, value: OneOrMore, rank: int) -> tuple[int, ...]:
     """One integer for each dimension."""
     values = one_or_more(name, value)
     if isinstance(value, Iterable):

@@ -17,7 +17,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.dialects.basic import Selection, basic_index
 from wgslice.errors import named
 from wgslice.gpu.capture import refuse_in_capture
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
@@ -197,7 +197,7 @@ def stream(
     *,
     limit: SupportsIndex | str = "256 MiB",
     progress: Callable[[float, str], None] | None = None,
-    device: Device | str | None = None,
+    device: AnyDevice = None,
 ) -> Any:
     """Slice an array that is larger than the GPU, or than memory, block by block into another.
 
@@ -320,7 +320,7 @@ def selected(shape: tuple[int, ...], key: Any) -> Selection:
         raise type(error)(f"stream: key: {error}") from None
 
 
-def device_for(out: Any, device: Device | str | None) -> Device:
+def device_for(out: Any, device: AnyDevice) -> Device:
     """The device to go through, which for a tensor is its own."""
     if not isinstance(out, Tensor):
         return checked_device(device)

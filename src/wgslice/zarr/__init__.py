@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from None
 
 from wgslice.errors import named
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.zarr.ndbuffer import DEVICE_KEY, NAME, NDBuffer
 
 __all__ = ["NDBuffer", "disable", "enable"]
@@ -26,7 +26,7 @@ Configured: TypeAlias = AbstractContextManager[Any]
 HOST = {"buffer": "zarr.buffer.cpu.Buffer", "ndbuffer": "zarr.buffer.cpu.NDBuffer"}
 
 
-def enable(device: Device | str | None = None) -> Configured:
+def enable(device: AnyDevice = None) -> Configured:
     """Read every Zarr array into tensors from now on, or inside of a `with` statement.
 
     Parameters
