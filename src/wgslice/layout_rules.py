@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, product
+from itertools import chain, cycle, product
 from math import prod
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ def rolled(size: int, shift: int) -> list[Segment]:
     """A dimension whose last elements come first."""
     moved = shift % size if size else 0
     if moved == 0:
-        return [Segment(range(size), range(size))]
+        return whole(size)
     return [
         Segment(range(moved), range(size - moved, size)),
         Segment(range(moved, size), range(size - moved)),
@@ -45,75 +45,50 @@ def tiled(size: int, count: int) -> list[Segment]:
     return [Segment(range(size), range(size), count, size)]
 
 
+MODES = ("edge", "reflect", "symmetric", "wrap")
+
+
 def padded(mode: str, size: int, before: int, behind: int) -> list[Segment]:
     """A dimension with so many elements more before and behind it, from its beginning."""
     if before == behind == 0:
-        return [Segment(range(size), range(size))]
+        return whole(size)
     if size == 0:
         raise ValueError(f"mode = {mode!r}: needs an element to repeat, and a dimension has size 0")
-    if size == 1:
-        mode = "edge"
-    period = {"edge": ENDLESS, "wrap": size, "reflect": 2 * (size - 1), "symmetric": 2 * size}[mode]
+    end = before + size
+    if mode == "edge" or size == 1:
+        found = [
+            Segment(range(before), range(1)),
+            Segment(range(before, end), range(size)),
+            Segment(range(end, end + behind), range(size - 1, size)),
+        ]
+        return [segment for segment in found if segment.target]
+    back = {"wrap": range(0), "reflect": range(size - 2, 0, -1), "symmetric": range(size - 1, -1, -1)}[mode]
+    period = size + len(back)
     first = -(before // period) * period  # where whole periods begin
     count = (size + behind - first) // period
     last = first + count * period
     if count < 2:
-        return list(runs(mode, size, -before, size + behind, before))
+        return runs(size, back, -before, size + behind, before)
+    repeated = runs(size, back, first, first + period, before)
     return [
-        *runs(mode, size, -before, first, before),
-        *(
-            run._replace(repeats=count, period=period)
-            for run in runs(mode, size, first, first + period, before)
-        ),
-        *runs(mode, size, last, size + behind, before),
+        *runs(size, back, -before, first, before),
+        *(run._replace(repeats=count, period=period) for run in repeated),
+        *runs(size, back, last, size + behind, before),
     ]
 
 
-def runs(mode: str, size: int, start: int, stop: int, before: int) -> Iterator[Segment]:
-    """What a mode takes from one position to another, counted from the tensor's first element."""
-    while start < stop:
-        indices, count = MODES[mode](start, size)
-        count = min(count, stop - start)
-        yield Segment(range(before + start, before + start + count), indices[:count])
-        start += count
-
-
-ENDLESS = 2**64  # more than any dimension has
-
-
-def edge_part(position: int, size: int) -> tuple[range, int]:
-    """The indices that mode `edge` takes from a position on, and for how many elements."""
-    if position < 0:
-        return range(1), -position
-    if position >= size:
-        return range(size - 1, size), ENDLESS
-    return range(position, size), size - position
-
-
-def wrap_part(position: int, size: int) -> tuple[range, int]:
-    """What mode `wrap` takes: it begins again."""
-    return range(position % size, size), size - position % size
-
-
-def reflect_part(position: int, size: int) -> tuple[range, int]:
-    """What mode `reflect` takes: there and back, either end once."""
-    phase = position % (2 * (size - 1))
-    if phase < size:
-        return range(phase, size), size - phase
-    index = 2 * (size - 1) - phase
-    return range(index, 0, -1), index
-
-
-def symmetric_part(position: int, size: int) -> tuple[range, int]:
-    """What mode `symmetric` takes: there and back, either end twice."""
-    phase = position % (2 * size)
-    if phase < size:
-        return range(phase, size), size - phase
-    index = 2 * size - 1 - phase
-    return range(index, -1, -1), index + 1
-
-
-MODES = {"edge": edge_part, "reflect": reflect_part, "symmetric": symmetric_part, "wrap": wrap_part}
+def runs(size: int, back: range, start: int, stop: int, before: int) -> list[Segment]:
+    """What is taken of positions from the first element on: all indices, then `back`, and so on."""
+    found: list[Segment] = []
+    pieces, position = cycle((range(size), back)), start - start % (size + len(back))
+    while position < stop:
+        indices = next(pieces)
+        first, last = max(position, start), min(position + len(indices), stop)
+        if first < last:
+            taken = indices[first - position : last - position]
+            found.append(Segment(range(before + first, before + last), taken))
+        position += len(indices)
+    return found
 
 
 def border_parts(sizes: Sequence[int], inner: Sequence[range]) -> list[tuple[Layout, Layout]]:

@@ -273,7 +273,10 @@ def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) ->
         operator=node.op_type,
         rule=rule,
         version=defs.get_schema(node.op_type, opset, "").since_version,
-        attributes={attribute.name: read_attribute(label, attribute) for attribute in node.attribute},
+        attributes={
+            name: read_tensor(label, value) if isinstance(value, onnx.TensorProto) else value
+            for name, value in ((each.name, helper.get_attribute_value(each)) for each in node.attribute)
+        },
         inputs=tuple(node.input),
         outputs=tuple(node.output),
         on_host=all(origins[name].on_host for name in node.output if name),
@@ -283,12 +286,6 @@ def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) ->
             position: name for position, name in enumerate(node.input) if name and position not in data
         },
     )
-
-
-def read_attribute(label: str, attribute: onnx.AttributeProto) -> Any:
-    """An attribute's value, an array where it is a tensor."""
-    value = helper.get_attribute_value(attribute)
-    return read_tensor(label, value) if isinstance(value, onnx.TensorProto) else value
 
 
 def read_tensor(what: str, tensor: onnx.TensorProto) -> NDArray[Any]:

@@ -144,10 +144,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     @contextmanager
     def _running(self) -> Iterator[Workspace]:
-        """A workspace for one run, after which nothing is left of it but its buffers.
-
-        Of a run that is captured nothing is left.
-        """
+        """A workspace for one run, which leaves its buffers alone, and nothing where it is captured."""
         try:
             kept = self._kept.pop()  # a list's pop is one step: threads need no lock
         except IndexError:

@@ -37,12 +37,6 @@ class Explanation:
         The function's name, and dtype and shape of the tensor that it gives, if it gives one.
     steps : tuple
         In order: uploads, which have `nbytes`, and submissions, which have `plans`.
-    plans : tuple of Plan
-        Those of all submissions: what runs on the GPU.
-    nbytes, uploaded_nbytes : int
-        Bytes that the plans write, without those that they copy aside; and bytes of all uploads.
-    seconds : float
-        Estimate of the time of all submissions, each to the end of the wait, without uploads.
     """
 
     call: str
@@ -55,12 +49,12 @@ class Explanation:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """Plans of all submissions."""
+        """Plans of all submissions: what runs on the GPU."""
         return tuple(plan for submission in self.submissions for plan in submission.plans)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the plans write."""
+        """Bytes that the plans write, without those that they copy aside."""
         return sum(plan.nbytes for plan in self.plans)
 
     @property
@@ -70,7 +64,7 @@ class Explanation:
 
     @property
     def seconds(self) -> float:
-        """Estimate of the time of all submissions."""
+        """Estimate of the time of all submissions, each to the end of the wait, without uploads."""
         return sum(map(seconds_of, self.submissions))
 
     def __repr__(self) -> str:

@@ -22,11 +22,19 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
-from wgslice.streaming.limits import block_nbytes, described_nbytes, limit_nbytes, shares, slots
 from wgslice.streaming.pages import as_before, release
 from wgslice.streaming.sinks import Sink, check_target
 from wgslice.streaming.sources import Block, Source
-from wgslice.streaming.walk import Piece, Tile, Walk
+from wgslice.streaming.walk import (
+    Piece,
+    Tile,
+    Walk,
+    block_nbytes,
+    described_nbytes,
+    limit_nbytes,
+    shares,
+    slots,
+)
 from wgslice.tensors.tensor import Tensor, viewed
 
 __all__ = ["Ring", "stream"]
