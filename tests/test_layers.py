@@ -11,8 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import wgpu
 
 import wgslice
+from wgslice.gpu import protocols
 
 SOURCE = Path(wgslice.__file__).parent
 
@@ -265,3 +267,13 @@ def test_private_attributes_of_other_packages_objects_are_used_in_one_file() -> 
             if isinstance(node, ast.Attribute) and node.attr in names and name.startswith("gpu"):
                 users.add(name)
     assert users == {"gpu.native"}
+
+
+@pytest.mark.parametrize("ours", [protocols.BufferUsage, protocols.TextureUsage])
+def test_usages_are_wgpus(ours: type) -> None:
+    theirs = getattr(wgpu, ours.__name__)
+    names = [name for name in vars(ours) if name.isupper()]
+    assert names
+    for name in names:
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert protocols.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
