@@ -14,8 +14,7 @@ from trying import trying
 
 import wgslice as wg
 from wgslice.cli import main
-from wgslice.doctor.quirks import QUIRKS, quirks_of
-from wgslice.doctor.report import TESTED_SHARE, Report, examine
+from wgslice.doctor.report import QUIRKS, TESTED_SHARE, Report, examine, quirks_of
 from wgslice.plans.kernels import Kernel
 
 KEYS = {

@@ -141,7 +141,6 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
         "zarr": {"zarr"},
-        "zarr.ndbuffer": {"zarr"},
     }
     for name, path in modules().items():
         roots = {imported.split(".")[0] for imported in imports(path)}
@@ -243,7 +242,7 @@ def test_files_and_functions_stay_small() -> None:
 # what it uses. Where a version is another one, read that file again.
 PRIVATE = {
     "wgpu": ("gpu.native", ("0.32.",), "wgpu.backends.wgpu_native._api:libf"),
-    "zarr": ("zarr.ndbuffer", ("3.1.", "3.4."), "zarr.core.buffer.core:NDBuffer"),
+    "zarr": ("zarr", ("3.1.", "3.4."), "zarr.core.buffer.core:NDBuffer"),
     "pygfx": ("pygfx", ("0.17.",), "pygfx.renderers.wgpu.engine.update:ensure_wgpu_object"),
 }
 

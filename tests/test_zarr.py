@@ -21,9 +21,9 @@ from zarr.codecs.numcodecs import Delta
 
 import wgslice as wg
 import wgslice.zarr
+from wgslice import zarr as ndbuffer
 from wgslice.gpu.device import Device
 from wgslice.gpu.transfer import download
-from wgslice.zarr import ndbuffer
 
 SIZES = (7, 6, 5)
 LAYOUTS: dict[str, dict[str, Any]] = {

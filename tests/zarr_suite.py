@@ -14,7 +14,7 @@ from hypothesis import reject
 from zarr.registry import register_ndbuffer
 
 import wgslice as wg
-from wgslice.zarr import ndbuffer
+from wgslice import zarr as ndbuffer
 
 # By the test's name, without parameters.
 EXCEPTIONS = {

@@ -84,10 +84,7 @@ class Layout:
         return Layout(self.sizes, self.strides, self.offset + elements)
 
     def select(self, selection: Sequence[int | range | None]) -> Layout:
-        """The layout of a part: for each dimension an index (drops it) or a range of indices.
-
-        A None adds a dimension of size 1 where it stands.
-        """
+        """A part's layout: for each dimension an index (drops it) or a range; a None adds one of size 1."""
         sizes: list[int] = []
         strides: list[int] = []
         offset = self.offset

@@ -92,10 +92,7 @@ def runs(size: int, back: range, start: int, stop: int, before: int) -> list[Seg
 
 
 def border_parts(sizes: Sequence[int], inner: Sequence[range]) -> list[tuple[Layout, Layout]]:
-    """What lies before and behind the box in each dimension; corners belong to the last of theirs.
-
-    That is how NumPy has it, where each side has a constant of its own.
-    """
+    """What lies before and behind the box in each dimension; corners belong to the last one, as in NumPy."""
     whole = Layout.packed(sizes)
     found = []
     for axis, indices in enumerate(inner):

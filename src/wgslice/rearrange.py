@@ -41,12 +41,9 @@ def permuted(layout: Layout, axes: OneOrMore) -> Layout:
 
 
 def squeezed(layout: Layout, axis: OneOrMore | None = None) -> Layout:
-    """`layout` without dimensions of size 1: those of `axis`, or all.
-
-    Without dimensions the axes 0 and -1 drop nothing, as in NumPy.
-    """
+    """`layout` without dimensions of size 1: those of `axis`, or all."""
     if layout.rank == 0 and isinstance(axis, SupportsIndex) and integer("axis", axis) in (0, -1):
-        return layout
+        return layout  # as in NumPy
     ones = [number for number, size in enumerate(layout.sizes) if size == 1]
     dropped = ones if axis is None else distinct_axes("axis", axis, layout.rank)
     for number in dropped:

@@ -40,10 +40,7 @@ class Window:
     def spanning(
         cls, offsets: Integers, sizes: Integers, strides: Integers | None, input_sizes: Sequence[int]
     ) -> Window:
-        """The window of DirectML's Slice, whose sizes count elements taken; refuse one that leaves the input.
-
-        It ends at the last element taken, and goes forwards.
-        """
+        """The window of DirectML's Slice, whose sizes count elements taken; refused outside of the input."""
         starts, counts, steps = numbers(offsets, sizes, strides)
         check_rank_of_tensor(len(starts), input_sizes, "input")
         extents = []

@@ -225,10 +225,7 @@ def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
 def output_for(
     x: Tensor, sizes: Sequence[int], out: Tensor | None, before: str = "", behind: str = ""
 ) -> Tensor:
-    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them.
-
-    The words stand before and behind the sizes where they are refused.
-    """
+    """`out`, refused (with words around the sizes) where it cannot take a result of `x`, or a new tensor."""
     if out is None:
         return allocate(sizes, x.dtype, x.device)
     check_tensor("out", out)

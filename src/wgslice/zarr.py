@@ -1,16 +1,26 @@
-"""What Zarr reads into and writes from: arrays in host memory, tensors, and tensors that chunks land in."""
+"""Zarr arrays read into tensors, and written from them, on any GPU. Needs the extra `zarr`.
+
+After `enable()` what is read of a Zarr array is a tensor. Chunks are decoded by Zarr's own codecs, in host
+memory; there they are encoded too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from math import prod
 from threading import Lock
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
-import zarr
+
+try:
+    import zarr
+except ModuleNotFoundError as error:
+    message = "wgslice.zarr needs the package zarr, the extra `zarr` of wgslice: pip install zarr"
+    raise ModuleNotFoundError(message, name=error.name) from None
 from numpy.typing import DTypeLike, NDArray
 from zarr.core.buffer import core, cpu
 from zarr.registry import register_ndbuffer
@@ -19,7 +29,7 @@ from wgslice.arguments import MAX_RANK, checked_shape
 from wgslice.dialects.basic import is_plain
 from wgslice.dtypes import DType, native_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import AnyDevice, Device, checked_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.gpu.transfer import upload
@@ -28,7 +38,7 @@ from wgslice.plans.copy import fills, pattern_size
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.tensor import Tensor, allocate
 
-__all__ = ["DEVICE_KEY", "GATHERED_NBYTES", "NAME", "Landing", "NDBuffer"]
+__all__ = ["NDBuffer", "disable", "enable"]
 
 # What is gathered before it is uploaded and inserted. 192 MiB of float32 in an uncompressed store in memory,
 # on lavapipe of Mesa 22.3, two cores of an AMD EPYC that others shared, in times of what Zarr took to read an
@@ -251,3 +261,59 @@ def current_task() -> Task | None:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread
         return None
+
+
+Configured: TypeAlias = AbstractContextManager[Any]
+
+HOST = {"buffer": "zarr.buffer.cpu.Buffer", "ndbuffer": "zarr.buffer.cpu.NDBuffer"}
+
+
+def enable(device: AnyDevice = None) -> Configured:
+    """Read every Zarr array into tensors from now on, or inside of a `with` statement.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Where the tensors live; or a part of an adapter's name or backend, such as "vulkan".
+        `default_device()` by default, which is made once something is read.
+
+    Returns
+    -------
+    donfig.ConfigSet
+        What `zarr.config.set` returns: a context manager that brings back what was there before. It holds
+        for the whole process, as all of Zarr's configuration.
+
+    Raises
+    ------
+    TypeError
+        `device` is none.
+    NoAdapterError
+        No adapter has the name that `device` gives.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice.zarr, zarr
+    >>> z = zarr.create_array({}, data=np.arange(12).reshape(3, 4), chunks=(2, 2))
+    >>> with wgslice.zarr.enable():
+    ...     x = z[1:, ::2]
+    >>> x[:, ::-1].numpy()
+    array([[ 6,  4],
+           [10,  8]])
+    """
+    with named("enable"):
+        if device is not None:
+            checked_device(device)
+    changed: Configured = zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device})
+    return changed
+
+
+def disable() -> Configured:
+    """Read Zarr arrays into NumPy's from now on, or inside of a `with` statement.
+
+    Returns
+    -------
+    donfig.ConfigSet
+        As `enable`.
+    """
+    changed: Configured = zarr.config.set({**HOST, DEVICE_KEY: None})
+    return changed
