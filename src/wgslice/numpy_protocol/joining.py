@@ -11,9 +11,9 @@ import numpy as np
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.errors import named
 from wgslice.layout import Layout
+from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
-from wgslice.rearrange import unsqueezed
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
 

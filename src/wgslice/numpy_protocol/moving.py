@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, integer, one_or_more
 from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
-from wgslice.layout_rules import MODES, Stage, rolled, stages
+from wgslice.layout_rules import MODES, Stage, repeated, reshaped, rolled, stages, unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
-from wgslice.rearrange import repeated, reshaped, unsqueezed
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
 

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import distinct_axes
 from wgslice.dialects.basic import Selection
 from wgslice.errors import named
+from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices, check_indices
-from wgslice.rearrange import reshaped
 from wgslice.tensors.indexing import scatter, selected
-from wgslice.tensors.placed import check_tensor, check_writeable, viewed
+from wgslice.tensors.placed import as_assigned, check_tensor, check_writeable, viewed
+from wgslice.tensors.placed import write as copy_into
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import as_assigned
-from wgslice.tensors.transfer import write as copy_into
 
 __all__ = ["Repeated", "put", "put_along_axis"]
 

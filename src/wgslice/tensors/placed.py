@@ -17,8 +17,8 @@ from wgslice.gpu.protocols import Buffer, BufferUsage
 from wgslice.gpu.recording import BoundLayout, record, run_copy
 from wgslice.gpu.transfer import download, upload
 from wgslice.layout import Layout, check_disjoint
+from wgslice.layout_rules import broadcast, without_leading_ones
 from wgslice.plans.copy import fills, pattern_size, plan_copy
-from wgslice.rearrange import broadcast, without_leading_ones
 
 __all__ = [
     "CPU_DEVICE",

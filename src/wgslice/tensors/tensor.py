@@ -29,8 +29,8 @@ from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import run_copy
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
+from wgslice.layout_rules import permuted, reshaped, squeezed
 from wgslice.plans.profiles import MOST_PLANS
-from wgslice.rearrange import permuted, reshaped, squeezed
 from wgslice.tensors.indexing import gather, scatter, selected
 from wgslice.tensors.placed import (
     CPU_DEVICE,

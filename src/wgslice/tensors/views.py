@@ -9,7 +9,7 @@ import numpy as np
 from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
-from wgslice.rearrange import flipped, permuted, repeated_to, reshaped, unsqueezed
+from wgslice.layout_rules import flipped, permuted, repeated_to, reshaped, unsqueezed
 from wgslice.tensors.placed import check_tensor, read_only
 from wgslice.tensors.tensor import Tensor, viewed
 
