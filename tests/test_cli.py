@@ -121,15 +121,15 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
         assert main(["kernel", kernel.value]) == 0
         printed[kernel] = capsys.readouterr().out
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)
-    fresh = wg.Device.request(device.adapter)
-    profile = preferring(fresh.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
-    fresh.limits = replace(fresh.limits, profile=profile)
-    x = wg.asarray(PHOTO.reshape(-1), device=fresh)
+    monkeypatch.setattr(device, "pipelines", type(device.pipelines)(device.wgpu_device))
+    profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
+    x = wg.asarray(PHOTO.reshape(-1), device=device)
     check_same(x[::-1].copy().numpy(), PHOTO.reshape(-1)[::-1])
     check_same(
         wg.extract_windows(x, [[3], [40]], (90,)).numpy(), np.stack([x.numpy()[3:93], x.numpy()[40:130]])
     )
-    assert fresh.pipelines.module.cache_info().currsize == len(printed)
+    assert device.pipelines.module.cache_info().currsize == len(printed)
 
 
 def test_the_kernels_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
