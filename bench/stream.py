@@ -24,11 +24,10 @@ from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from wgslice.dialects.basic import basic_index
 from wgslice.gpu.recording import BoundLayout
-from wgslice.streaming.limits import limit_nbytes, shares
-from wgslice.streaming.ring import Place, Ring, Turn
 from wgslice.streaming.sinks import Sink
 from wgslice.streaming.sources import Block, Source
-from wgslice.streaming.walk import Tile
+from wgslice.streaming.stream import Place, Ring, Turn
+from wgslice.streaming.walk import Tile, limit_nbytes, shares
 
 __all__ = ["STAGES", "STREAMS", "Stream", "measure_stream", "run_stream"]
 

@@ -36,15 +36,13 @@ from wgslice.calibration.store import (
     processor,
     read_record,
 )
-from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.costs import Work
-from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch
 
-ADAPTER = Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
+ADAPTER = wg.Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
 MACHINE = Machine.of(ADAPTER)
 DATE = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 RECORD = Record(MACHINE, MEASURED, DATE, 12.34)
@@ -148,10 +146,10 @@ def test_the_explained_plan_is_the_object_that_runs(
     device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch, key: Any
 ) -> None:
     """On a new device in the default configuration, from its first copy on, and on another one like it."""
-    added: list[Plan] = []
+    added: list[wg.Plan] = []
     add = Recorder.add
 
-    def watched(self: Recorder, plan: Plan, *rest: Any) -> None:
+    def watched(self: Recorder, plan: wg.Plan, *rest: Any) -> None:
         added.append(plan)
         add(self, plan, *rest)
 
@@ -178,7 +176,7 @@ def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
 def test_a_comparison_says_nothing_where_a_difference_vanishes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: type
 ) -> None:
-    def seconds(_: wg.Device, plan: Plan, __: object) -> float:
+    def seconds(_: wg.Device, plan: wg.Plan, __: object) -> float:
         (step,) = plan.steps
         assert isinstance(step, BufferCopies | Dispatch)
         size = step.source.size if isinstance(step, BufferCopies) else max(step.share.workgroups)

@@ -22,7 +22,6 @@ from PIL import Image
 import wgslice as wg
 from wgslice.cli import main
 from wgslice.cli.slice import parse_key
-from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders.modules import kernel_module
 
@@ -122,7 +121,7 @@ def test_a_printed_kernel_is_all_that_a_host_needs(
         assert main(["kernel", kernel.value]) == 0
         printed[kernel] = capsys.readouterr().out
     monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", printed.__getitem__)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    monkeypatch.setattr(device, "pipelines", type(device.pipelines)(device.wgpu_device))
     profile = preferring(device.limits.profile, Kernel.SHIFTED_ROWS, Kernel.WINDOW_ROWS)
     monkeypatch.setattr(device, "limits", replace(device.limits, profile=profile))
     x = wg.asarray(PHOTO.reshape(-1), device=device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 import weakref
 from dataclasses import replace
 from typing import Any, cast
@@ -16,11 +15,8 @@ from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
-from wgslice.gpu import protocols, waiting
 from wgslice.gpu.adapter import choose_adapter, install_advice
-from wgslice.gpu.device import named_device
 from wgslice.gpu.limits import LEAST_LIMITS
-from wgslice.gpu.native import queue_is_empty
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
@@ -90,7 +86,7 @@ def test_equal_adapters_have_devices_of_their_own(device: wg.Device, monkeypatch
     first, second = (wg.asarray([1, 2], device=name).device for name in names)
     assert first is not second
     assert second.adapter.handle is twin.handle
-    assert [named_device(name) for name in names] == [first, second]
+    assert [wg.empty((), device=name).device for name in names] == [first, second]
 
 
 def test_kinds_rank_before_backends() -> None:
@@ -293,73 +289,3 @@ def test_a_device_lives_as_long_as_the_wgpu_device(device: wg.Device) -> None:
     del wgpu_device
     gc.collect()
     assert released() is None
-
-
-@pytest.mark.parametrize("ours", [protocols.BufferUsage, protocols.TextureUsage])
-def test_usages_are_wgpus(ours: type) -> None:
-    theirs = getattr(wgpu, ours.__name__)
-    names = [name for name in vars(ours) if name.isupper()]
-    assert names
-    for name in names:
-        assert getattr(ours, name) == getattr(theirs, name)
-    assert protocols.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE
-
-
-class Polls:
-    """Answers to `queue_is_empty` that a test chooses, and what waits for the GPU."""
-
-    def __init__(self, device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.answers: list[bool] = []
-        self.waited_in: list[str] = []
-        monkeypatch.setattr(waiting, "queue_is_empty", lambda _: self.answers.pop(0))
-        monkeypatch.setattr(
-            device.wgpu_device,
-            "_poll_wait",
-            lambda: self.waited_in.append(threading.current_thread().name),
-            raising=False,
-        )
-
-
-@pytest.mark.parametrize("polls", [1, 4])
-def test_a_short_wait_ends_by_polls_without_a_thread(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, polls: int
-) -> None:
-    """One poll ends the wait for an idle device."""
-    made = Polls(device, monkeypatch)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 60.0)
-    made.answers += [False] * (polls - 1) + [True]
-    device.synchronize()
-    assert not made.answers
-    assert not made.waited_in
-
-
-def test_a_long_wait_goes_on_in_a_thread(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Polls(device, monkeypatch)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", -1.0)
-    made.answers += [False, True]
-    device.synchronize()
-    assert made.waited_in == ["wgslice-wait"]
-    assert made.answers == [True]
-
-
-def test_a_poll_tells_pending_work_from_none(device: wg.Device) -> None:
-    """A thousand copies take lavapipe 0.1 s; OpenGL's submission waits, and a GPU may be as quick."""
-    fresh = wg.Device.request(device.adapter)
-    source, target = (fresh.create_buffer(2**20) for _ in range(2))
-    assert queue_is_empty(fresh.wgpu_device)
-    encoder = fresh.create_encoder()
-    for _ in range(1000):
-        encoder.copy_buffer_to_buffer(source, 0, target, 0, 2**20)
-    fresh.submit(encoder)
-    if (device.adapter.software, device.adapter.backend) == (True, "Vulkan"):
-        assert not queue_is_empty(fresh.wgpu_device)
-    fresh.synchronize()
-    assert queue_is_empty(fresh.wgpu_device)
-
-
-def test_synchronize_waits_and_leaves_results_in_place(device: wg.Device) -> None:
-    x = wg.asarray(np.arange(100_000), device=device)
-    y = x[::-1].copy()
-    device.synchronize()
-    device.synchronize()
-    check_same(y.numpy(), np.arange(100_000)[::-1].copy())

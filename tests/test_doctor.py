@@ -14,10 +14,7 @@ from trying import trying
 
 import wgslice as wg
 from wgslice.cli import main
-from wgslice.doctor.quirks import QUIRKS, quirks_of
-from wgslice.doctor.report import TESTED_SHARE, Report, examine
-from wgslice.doctor.selftest import KernelTest
-from wgslice.gpu.adapter import Adapter
+from wgslice.doctor.report import QUIRKS, TESTED_SHARE, Report, examine, quirks_of
 from wgslice.plans.kernels import Kernel
 
 KEYS = {
@@ -59,7 +56,7 @@ def report(request: pytest.FixtureRequest) -> Report:
 def failing(report: Report) -> Report:
     """The report, had one kernel been wrong."""
     *kernels, last = report.tested.kernels
-    wrong = KernelTest(last.kernel, last.trials, 3, "(7, 31) elements: byte 5 is 0x00 instead of 0x17")
+    wrong = replace(last, wrong=3, failure="(7, 31) elements: byte 5 is 0x00 instead of 0x17")
     return replace(report, tested=replace(report.tested, kernels=(*kernels, wrong)))
 
 
@@ -146,7 +143,7 @@ def test_the_command_says_nothing_on_stderr(device: wg.Device) -> None:
     assert shown["notes"] == []
 
 
-LAVAPIPE = Adapter("llvmpipe (LLVM 15.0.6, 256 bits)", "Vulkan", "CPU", "Mesa 22.3.6 (LLVM 15.0.6)")
+LAVAPIPE = wg.Adapter("llvmpipe (LLVM 15.0.6, 256 bits)", "Vulkan", "CPU", "Mesa 22.3.6 (LLVM 15.0.6)")
 KNOWN = {
     LAVAPIPE: ["take several times as long", "Dawn"],
     replace(LAVAPIPE, driver="Mesa 25.0.7-2+deb13u1 (LLVM 19.1.7)"): [],
@@ -154,15 +151,15 @@ KNOWN = {
     replace(LAVAPIPE, backend="OpenGL", driver="4.5 (Core Profile) Mesa 22.3.6"): [
         *("second time", "waits until the GPU is done", "remainders"),
     ],
-    Adapter("SwiftShader Device (Subzero)", "Vulkan", "CPU", "SwiftShader driver"): ["memory at once"],
-    Adapter("Apple M2", "Metal", "IntegratedGPU", ""): ["barriers"],
-    Adapter("Microsoft Basic Render Driver", "D3D12", "CPU", ""): ["barriers"],
-    Adapter("NVIDIA GeForce RTX 4090", "Vulkan", "DiscreteGPU", "580.65.06"): [],
+    wg.Adapter("SwiftShader Device (Subzero)", "Vulkan", "CPU", "SwiftShader driver"): ["memory at once"],
+    wg.Adapter("Apple M2", "Metal", "IntegratedGPU", ""): ["barriers"],
+    wg.Adapter("Microsoft Basic Render Driver", "D3D12", "CPU", ""): ["barriers"],
+    wg.Adapter("NVIDIA GeForce RTX 4090", "Vulkan", "DiscreteGPU", "580.65.06"): [],
 }
 
 
 @pytest.mark.parametrize("adapter", KNOWN, ids=str)
-def test_quirks_are_those_of_the_driver(adapter: Adapter) -> None:
+def test_quirks_are_those_of_the_driver(adapter: wg.Adapter) -> None:
     found = [quirk.what for quirk in quirks_of(adapter)]
     assert len(found) == len(KNOWN[adapter])
     for what, words in zip(found, KNOWN[adapter], strict=True):

@@ -11,15 +11,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import wgpu
 
 import wgslice
+from wgslice.gpu import protocols
 
 SOURCE = Path(wgslice.__file__).parent
 
 # From the bottom up. A module imports from its own folder and from the layers below.
 LAYERS = [
     [
-        *("errors", "dtypes", "arguments", "dask", "layout", "layout_rules", "rearrange", "version"),
+        *("errors", "dtypes", "arguments", "dask", "layout", "layout_rules", "version"),
         "whole_files",
     ],
     ["dialects"],
@@ -136,11 +138,9 @@ def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
         "calibration.store": {"platformdirs"},
         "onnx": {"google", "onnx"},  # protobuf comes with onnx
         "onnx.graph": {"onnx"},
-        "onnx.known": {"onnx"},
         "onnx.prepared": {"onnx"},
         "pygfx": {"pygfx"},
         "zarr": {"zarr"},
-        "zarr.ndbuffer": {"zarr"},
     }
     for name, path in modules().items():
         roots = {imported.split(".")[0] for imported in imports(path)}
@@ -194,6 +194,23 @@ def test_an_import_loads_numpy_and_little_else() -> None:
     assert "wgpu" in loaded_by("import wgslice as wg\nwg.adapters()")
 
 
+WALK = """
+import sys, numpy, wgslice as wg
+x, files = wg.asarray(numpy.arange(60).reshape(5, 12)), set()
+sys.settrace(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+found = x[1:3, ::-2].numpy()
+sys.settrace(None)
+assert (found == numpy.arange(60).reshape(5, 12)[1:3, ::-2]).all()
+print(*(file for file in files if file.startswith(wg.__path__[0])), sep="\\n")
+"""
+
+
+def test_the_first_slice_that_is_read_passes_through_few_files() -> None:
+    program = [sys.executable, "-c", WALK]
+    shown = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert len(shown.stdout.splitlines()) <= 24, shown.stdout
+
+
 @pytest.mark.parametrize("name", ["onnx", "pygfx", "zarr"])
 def test_a_missing_extra_is_named(name: str) -> None:
     program = f"import sys; sys.modules[{name!r}] = None; import wgslice.{name}"
@@ -225,7 +242,7 @@ def test_files_and_functions_stay_small() -> None:
 # what it uses. Where a version is another one, read that file again.
 PRIVATE = {
     "wgpu": ("gpu.native", ("0.32.",), "wgpu.backends.wgpu_native._api:libf"),
-    "zarr": ("zarr.ndbuffer", ("3.1.", "3.4."), "zarr.core.buffer.core:NDBuffer"),
+    "zarr": ("zarr", ("3.1.", "3.4."), "zarr.core.buffer.core:NDBuffer"),
     "pygfx": ("pygfx", ("0.17.",), "pygfx.renderers.wgpu.engine.update:ensure_wgpu_object"),
 }
 
@@ -249,3 +266,13 @@ def test_private_attributes_of_other_packages_objects_are_used_in_one_file() -> 
             if isinstance(node, ast.Attribute) and node.attr in names and name.startswith("gpu"):
                 users.add(name)
     assert users == {"gpu.native"}
+
+
+@pytest.mark.parametrize("ours", [protocols.BufferUsage, protocols.TextureUsage])
+def test_usages_are_wgpus(ours: type) -> None:
+    theirs = getattr(wgpu, ours.__name__)
+    names = [name for name in vars(ours) if name.isupper()]
+    assert names
+    for name in names:
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert protocols.COMPUTE_STAGE == wgpu.ShaderStage.COMPUTE

@@ -219,7 +219,7 @@ def test_a_graph_of_twenty_operators_stays_on_the_device(
         readbacks.append(1)
         download(*arguments)
 
-    monkeypatch.setattr("wgslice.tensors.transfer.download", counted)
+    monkeypatch.setattr("wgslice.tensors.placed.download", counted)
     (y,) = prepared.run_on_device([x])
     assert readbacks == []
     check_same(y.numpy(), expected)

@@ -16,8 +16,8 @@ from onnx.reference import ReferenceEvaluator
 import wgslice as wg
 from wgslice import onnx as backend
 from wgslice.gpu import transfer
-from wgslice.onnx import known
-from wgslice.onnx.known import COMPUTING, HOST_ONLY, Origin, origin_of
+from wgslice.onnx import graph
+from wgslice.onnx.graph import COMPUTING, HOST_ONLY, Origin, origin_of
 from wgslice.onnx.rules import RULES
 from wgslice.plans.profiles import MOST_HOST_NBYTES
 
@@ -83,7 +83,7 @@ def test_a_model_with_a_free_batch_size_runs_at_any(
     model = model_of(EXPORTED)
     prepared = backend.prepare(model, device)
     readbacks: list[int] = []
-    monkeypatch.setattr("wgslice.tensors.transfer.download", lambda *_: readbacks.append(1))
+    monkeypatch.setattr("wgslice.tensors.placed.download", lambda *_: readbacks.append(1))
     kept = {}
     for batch in (1, 7, 1):
         x = image(batch, 3, 4, 6)
@@ -91,7 +91,7 @@ def test_a_model_with_a_free_batch_size_runs_at_any(
         assert prepared.memory is not None
         assert prepared.memory.submissions == 1
     assert readbacks == []
-    monkeypatch.setattr("wgslice.tensors.transfer.download", transfer.download)
+    monkeypatch.setattr("wgslice.tensors.placed.download", transfer.download)
     for x, outputs in kept.values():
         for ours, theirs in zip(outputs, expected_of(model, {"x": x}), strict=True):
             check_same(ours.numpy(), theirs)
@@ -239,9 +239,9 @@ def test_known_elements_that_are_many_are_moved_on_the_gpu(device: wg.Device) ->
         check_same(z, turned + 1)
         assert prepared.memory is not None
         assert (prepared.memory.submissions == 0) is on_host
-    assert not known.fits_host("", [np.zeros(1, [("a", "i4")])])
-    assert known.fits_host("Expand", [np.zeros(1, np.int64), np.array([MOST_HOST_NBYTES // 8])])
-    assert not known.fits_host("Tile", [np.zeros(1, np.int64), np.array([MOST_HOST_NBYTES // 8 + 1])])
+    assert not graph.fits_host("", [np.zeros(1, [("a", "i4")])])
+    assert graph.fits_host("Expand", [np.zeros(1, np.int64), np.array([MOST_HOST_NBYTES // 8])])
+    assert not graph.fits_host("Tile", [np.zeros(1, np.int64), np.array([MOST_HOST_NBYTES // 8 + 1])])
 
 
 def test_uniform_tensors_are_one_element_repeated(device: wg.Device) -> None:

@@ -75,7 +75,7 @@ def test_an_image_is_drawn_without_leaving_the_gpu(
     photograph[..., 3] = 255
     x = wg.asarray(photograph, device=shared)
     monkeypatch.setattr(transfer, "download", None)
-    monkeypatch.setattr("wgslice.tensors.transfer.download", None)  # reading back would fail
+    monkeypatch.setattr("wgslice.tensors.placed.download", None)  # reading back would fail
     texture = pygfx.to_texture(x[6:54, 130:2:-2])
     expected = photograph[6:54, 130:2:-2]
     assert texture.data is None

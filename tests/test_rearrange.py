@@ -15,7 +15,7 @@ from numpy.exceptions import AxisError
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout, check_disjoint
-from wgslice.rearrange import (
+from wgslice.layout_rules import (
     broadcast,
     flipped,
     parts,

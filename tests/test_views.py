@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import array_shapes, basic_indices
 import wgslice as wg
 import wgslice.array_api as xp
 from wgslice.layout import Layout
-from wgslice.rearrange import reshaped
+from wgslice.layout_rules import reshaped
 
 DTYPES = ["uint8", "float16", "int32", "float64", "complex128"]
 

@@ -15,18 +15,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from wgslice.dialects import numpy_index
-from wgslice.streaming.limits import (
+from wgslice.streaming.sinks import Sink
+from wgslice.streaming.sources import Source
+from wgslice.streaming.walk import (
     COPIES_READ,
     COPIES_WRITTEN,
+    Piece,
     Shares,
+    Tile,
+    Walk,
+    blocks_touched,
     described_nbytes,
     limit_nbytes,
     shares,
     slots,
 )
-from wgslice.streaming.sinks import Sink
-from wgslice.streaming.sources import Source
-from wgslice.streaming.walk import Piece, Tile, Walk, blocks_touched
 
 NBYTES = 4  # of an element of `numbered`
 

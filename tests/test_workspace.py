@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import wgslice as wg
 from wgslice.layout import Layout
+from wgslice.layout_rules import flipped, permuted
 from wgslice.onnx.workspace import (
     Nested,
     Slot,
@@ -22,7 +23,6 @@ from wgslice.onnx.workspace import (
     taking_turns,
     values_of,
 )
-from wgslice.rearrange import flipped, permuted
 
 lifetimes = st.lists(
     st.tuples(st.integers(1, 99), st.integers(0, 12), st.integers(0, 5)), min_size=1, max_size=20

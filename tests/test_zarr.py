@@ -21,9 +21,9 @@ from zarr.codecs.numcodecs import Delta
 
 import wgslice as wg
 import wgslice.zarr
+from wgslice import zarr as ndbuffer
 from wgslice.gpu.device import Device
 from wgslice.gpu.transfer import download
-from wgslice.zarr import landing, ndbuffer
 
 SIZES = (7, 6, 5)
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -51,7 +51,7 @@ def enabled(
     """Zarr reads into tensors: put together and uploaded, or chunk by chunk, in batches of a few."""
     if request.param == "landing":
         monkeypatch.setattr(ndbuffer, "WHOLE_NBYTES", 0)
-        monkeypatch.setattr(landing, "GATHERED_NBYTES", 256)
+        monkeypatch.setattr(ndbuffer, "GATHERED_NBYTES", 256)
     with wgslice.zarr.enable(device):
         yield device
 
@@ -251,7 +251,7 @@ def test_the_asynchronous_interface(enabled: wg.Device, monkeypatch: pytest.Monk
     """Several reads in one task, and in tasks of their own: each lands, and none of its shards."""
     landed: list[Any] = []
 
-    class Counted(landing.Landing):
+    class Counted(ndbuffer.Landing):
         def __init__(self, sizes: Any, *arguments: Any) -> None:
             landed.append(sizes)
             super().__init__(sizes, *arguments)
@@ -331,7 +331,7 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
 
     monkeypatch.setattr(Device, "submit", submitting)
     monkeypatch.setattr(Device, "synchronize", waiting)
-    monkeypatch.setattr("wgslice.tensors.transfer.download", downloading)
+    monkeypatch.setattr("wgslice.tensors.placed.download", downloading)
     array = numbered(SIZES, "int64")
     z = stored(array, "chunks", chunks=(1, 1, 1), fill_value=99)
     tensor = wg.asarray(array, device=device)
@@ -344,7 +344,7 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
         submitted.clear()
         z[...]
         assert len(submitted) == 1
-        monkeypatch.setattr(landing, "GATHERED_NBYTES", 64 * 16)
+        monkeypatch.setattr(ndbuffer, "GATHERED_NBYTES", 64 * 16)
         submitted.clear()
         z[...]
         assert len(submitted) == 4

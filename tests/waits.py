@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import wgslice as wg
 import wgslice.onnx as backend
-from wgslice.gpu import waiting
+from wgslice.gpu import native
 from wgslice.gpu.native import queue_is_empty
 from wgslice.gpu.protocols import GPUDevice
 
@@ -43,7 +43,7 @@ class Stall:
 @contextmanager
 def paused() -> Iterator[Stall]:
     """Keep whoever waits for a GPU inside of the wait, with all that it holds there, until `over` is set."""
-    stall, outlived = Stall(), waiting.outlived
+    stall, outlived = Stall(), native.outlived
 
     def held(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
@@ -51,8 +51,8 @@ def paused() -> Iterator[Stall]:
         return outlived(finished, is_lost)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "outlived", held)
-        patch.setattr(waiting, "is_soon_done", lambda _: False)
+        patch.setattr(native, "outlived", held)
+        patch.setattr(native, "is_soon_done", lambda _: False)
         try:
             yield stall
         finally:
@@ -65,7 +65,7 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
 
     A submission would tell it all the same.
     """
-    stall, outlived = Stall(), waiting.outlived
+    stall, outlived = Stall(), native.outlived
     wgpu_device, poller = device.wgpu_device, device.wgpu_device._poller
     poll, poll_wait = poller._poll_func, wgpu_device._poll_wait
 
@@ -85,8 +85,8 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
         return not (polled is wgpu_device and stall.holds()) and queue_is_empty(polled)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "outlived", watched)
-        patch.setattr(waiting, "queue_is_empty", held_answer)
+        patch.setattr(native, "outlived", watched)
+        patch.setattr(native, "queue_is_empty", held_answer)
         poller._poll_func, wgpu_device._poll_wait = held_poll, held_wait
         try:
             yield stall

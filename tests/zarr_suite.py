@@ -14,7 +14,7 @@ from hypothesis import reject
 from zarr.registry import register_ndbuffer
 
 import wgslice as wg
-from wgslice.zarr import landing, ndbuffer
+from wgslice import zarr as ndbuffer
 
 # By the test's name, without parameters.
 EXCEPTIONS = {
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Have them read by what counts."""
     if (whole := config.getoption("--whole")) is not None:
-        ndbuffer.WHOLE_NBYTES, landing.GATHERED_NBYTES = whole, 2**12
+        ndbuffer.WHOLE_NBYTES, ndbuffer.GATHERED_NBYTES = whole, 2**12
     register_ndbuffer(Counted, ndbuffer.NAME)
 
 

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 import wgslice as wg
 from bench.cases import Cut
-from wgslice.arguments import whole_words
 from wgslice.dialects.basic import numpy_index
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
-from wgslice.layout import Layout
+from wgslice.layout import Layout, whole_words
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import span_of, split

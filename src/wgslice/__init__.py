@@ -15,24 +15,21 @@ from wgslice.errors import (
 )
 from wgslice.gpu.adapter import Adapter, adapters
 from wgslice.gpu.device import Device, calibrations, default_device
-from wgslice.numpy_protocol.filling import full, ones
 from wgslice.numpy_protocol.joining import concat, split, stack
 from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.putting import put
 from wgslice.numpy_protocol.taking import take
-from wgslice.numpy_protocol.tile_offsets import tile_offsets
+from wgslice.operators.binding import TensorDesc
 from wgslice.operators.compiled import CompiledOperator
 from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.insert_windows import InsertWindows, insert_windows
-from wgslice.operators.slice1 import Slice, Slice1, slice, slice1
-from wgslice.operators.slice_grad import SliceGrad, slice_grad
-from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.operators.slice1 import Slice, Slice1, SliceGrad, slice, slice1, slice_grad
+from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
-from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, zeros
-from wgslice.tensors.interchange import register
+from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros
+from wgslice.tensors.placed import copyto, register
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import copyto
 from wgslice.tensors.views import broadcast_to, flip, moveaxis, permute, reshape, reverse, squeeze
 from wgslice.version import VERSION
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.exceptions import AxisError
@@ -17,6 +17,8 @@ __all__ = [
     "I64_MIN",
     "MAX_RANK",
     "U32_MAX",
+    "Integers",
+    "OneOrMore",
     "check_row_major",
     "check_within",
     "checked_offset",
@@ -29,8 +31,10 @@ __all__ = [
     "one_or_more",
     "order_letter",
     "tensor_sizes",
-    "whole_words",
 ]
+
+Integers: TypeAlias = Iterable[SupportsIndex]
+OneOrMore: TypeAlias = SupportsIndex | Integers
 
 MAX_RANK = 8
 U32_MAX = 2**32 - 1
@@ -46,7 +50,7 @@ def integer(name: str, value: SupportsIndex) -> int:
         raise TypeError(f"{name} = {value!r}: must be an integer, not {type(value).__name__}") from None
 
 
-def integers(name: str, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
+def integers(name: str, values: Integers) -> tuple[int, ...]:
     """Each of `values`, in an order of its own, as an int."""
     if isinstance(values, (tuple, list)):
         try:
@@ -61,7 +65,7 @@ def integers(name: str, values: Iterable[SupportsIndex]) -> tuple[int, ...]:
     return tuple(integer(f"{name}[{axis}]", item) for axis, item in enumerate(values))
 
 
-def one_or_more(name: str, value: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+def one_or_more(name: str, value: OneOrMore) -> tuple[int, ...]:
     """One integer, or a sequence of them, as a tuple."""
     try:
         return (operator.index(value),)  # type: ignore[arg-type]  # what has no index is a sequence
@@ -102,7 +106,7 @@ def check_within(name: str, values: Sequence[int], lowest: int, highest: int, ki
             raise ValueError(f"{name}[{axis}] = {value}: must be {kind}, {lowest} to {highest}")
 
 
-def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+def checked_shape(shape: OneOrMore) -> tuple[int, ...]:
     """Sizes as a user gives them: one integer or several."""
     sizes = one_or_more("shape", shape)
     if len(sizes) > MAX_RANK:
@@ -111,14 +115,14 @@ def checked_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, 
     return sizes
 
 
-def tensor_sizes(sizes: Iterable[SupportsIndex]) -> tuple[int, ...]:
+def tensor_sizes(sizes: Integers) -> tuple[int, ...]:
     """Sizes of a tensor that a converter is told of."""
     given = integers("input_sizes", sizes)
     check_within("input_sizes", given, 0, U32_MAX, "a u32")
     return given
 
 
-def distinct_axes(name: str, axes: SupportsIndex | Iterable[SupportsIndex], rank: int) -> list[int]:
+def distinct_axes(name: str, axes: OneOrMore, rank: int) -> list[int]:
     """Axes from 0 to rank - 1, each at most once."""
     given = one_or_more(name, axes)
     for axis in given:
@@ -144,8 +148,3 @@ def int64_of(array: NDArray[Any]) -> NDArray[np.int64]:
     """Integers as int64; those of uint64 that are too large as its largest, which is as far out of range."""
     fitting = np.minimum(array, np.uint64(I64_MAX)) if array.dtype == np.uint64 else array
     return fitting.astype(np.int64)
-
-
-def whole_words(nbytes: int) -> int:
-    """`nbytes` rounded up to the 4 bytes of a word, the unit of bindings and buffer copies."""
-    return -(-nbytes // 4) * 4

@@ -19,10 +19,7 @@ registered: set[type] = set()
 
 
 def register(kind: type) -> bool:
-    """Register a type of tensors with `dask.array` once that is imported; return whether this call did so.
-
-    Never raises: an older Dask lacks some of these names, and tensors do not depend on Dask.
-    """
+    """Register a type of tensors once `dask.array` is imported, or as much as its version knows; whether."""
     if kind in registered:
         return False
     dask = sys.modules.get("dask")

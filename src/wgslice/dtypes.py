@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["DType", "check_same_dtype", "element_dtype", "native_array"]
+__all__ = ["AnyDType", "DType", "check_same_dtype", "element_dtype", "native_array"]
 
 type_widths = (1, 2, 4, 8, 16)
 
 DType = np.dtype[np.generic]
+AnyDType: TypeAlias = DTypeLike | None
 
 
 def element_dtype(dtype: DTypeLike) -> DType:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from math import gcd, prod
 from operator import mul
 
-__all__ = ["Layout", "check_disjoint", "coalesce"]
+__all__ = ["Layout", "check_disjoint", "coalesce", "whole_words"]
 
 MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
@@ -86,10 +86,7 @@ class Layout:
         return Layout(self.sizes, self.strides, self.offset + elements)
 
     def select(self, selection: Sequence[int | range | None]) -> Layout:
-        """The layout of a part: for each dimension an index (drops it) or a range of indices.
-
-        A None adds a dimension of size 1 where it stands.
-        """
+        """A part's layout: for each dimension an index (drops it) or a range; a None adds one of size 1."""
         sizes: list[int] = []
         strides: list[int] = []
         offset = self.offset
@@ -148,6 +145,11 @@ class Layout:
             (abs(stride), size - 1) for size, stride in zip(self.sizes, self.strides, strict=True) if size > 1
         ]
         return meets(sorted(steps, reverse=True))
+
+
+def whole_words(nbytes: int) -> int:
+    """`nbytes` rounded up to the 4 bytes of a word, the unit of bindings and buffer copies."""
+    return -(-nbytes // 4) * 4
 
 
 def check_disjoint(layout: Layout) -> None:

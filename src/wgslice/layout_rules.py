@@ -1,17 +1,145 @@
-"""Rules of layouts that know no device: pad, roll, tile, and triangles, as copies of parts."""
+"""Layouts by rules that know no device: views as NumPy makes them; pad, roll, tile, triangles as copies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, product
+from itertools import accumulate, chain, cycle, product
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
-from wgslice.arguments import MAX_RANK
+from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, distinct_axes, integer
 from wgslice.layout import Layout, coalesce
-from wgslice.rearrange import repeated_to
 
-__all__ = ["MODES", "Stage", "border_parts", "lower_triangle", "padded", "rolled", "stages", "tiled"]
+__all__ = [
+    "MODES",
+    "Stage",
+    "border_parts",
+    "broadcast",
+    "flipped",
+    "lower_triangle",
+    "padded",
+    "parts",
+    "permuted",
+    "repeated",
+    "repeated_to",
+    "reshaped",
+    "rolled",
+    "squeezed",
+    "stages",
+    "tiled",
+    "unsqueezed",
+    "without_leading_ones",
+]
+
+
+def flipped(layout: Layout, axes: OneOrMore | None = None) -> Layout:
+    """`layout` with `axes`, or all, from the last index to the first."""
+    chosen = range(layout.rank) if axes is None else distinct_axes("axes", axes, layout.rank)
+    return layout.select(
+        [range(size - 1, -1, -1) if axis in chosen else range(size) for axis, size in enumerate(layout.sizes)]
+    )
+
+
+def permuted(layout: Layout, axes: OneOrMore) -> Layout:
+    """`layout` with its dimensions in the order of `axes`, each of them once."""
+    order = distinct_axes("axes", axes, layout.rank)
+    if len(order) != layout.rank:
+        raise ValueError(f"axes = {tuple(order)}: must name each of the {layout.rank} dimensions once")
+    return layout.permuted(order)
+
+
+def squeezed(layout: Layout, axis: OneOrMore | None = None) -> Layout:
+    """`layout` without dimensions of size 1: those of `axis`, or all."""
+    if layout.rank == 0 and isinstance(axis, SupportsIndex) and integer("axis", axis) in (0, -1):
+        return layout  # as in NumPy
+    ones = [number for number, size in enumerate(layout.sizes) if size == 1]
+    dropped = ones if axis is None else distinct_axes("axis", axis, layout.rank)
+    for number in dropped:
+        if number not in ones:
+            raise ValueError(f"axis {number} has size {layout.sizes[number]}: must have size 1")
+    return layout.select(
+        [0 if number in dropped else range(size) for number, size in enumerate(layout.sizes)]
+    )
+
+
+def unsqueezed(layout: Layout, axes: Sequence[int]) -> Layout:
+    """`layout` with further dimensions of size 1, which are `axes` of the result."""
+    rank = layout.rank + len(axes)
+    if rank > MAX_RANK:
+        raise ValueError(f"axes = {axes}: the result would have rank {rank}, must be at most {MAX_RANK}")
+    added = distinct_axes("axes", axes, rank)
+    sizes = iter(layout.sizes)
+    return layout.select([None if axis in added else range(next(sizes)) for axis in range(rank)])
+
+
+def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
+    """Parts of `layout` with so many elements each, which lie one behind the other along a dimension."""
+    before, stride, behind = layout.sizes[:axis], layout.strides[axis], layout.sizes[axis + 1 :]
+    return [
+        Layout.of((*before, size, *behind), layout.strides, layout.offset + (end - size) * stride)
+        for size, end in zip(sizes, accumulate(sizes), strict=True)
+    ]
+
+
+def repeated_to(layout: Layout, shape: OneOrMore) -> Layout:
+    """`layout` repeated to a tensor's `shape`, to which it must broadcast."""
+    return repeated(layout, checked_shape(shape))
+
+
+def repeated(layout: Layout, sizes: tuple[int, ...]) -> Layout:
+    """`layout` repeated to sizes, of any number, to which it must broadcast."""
+    found = broadcast(layout, sizes)
+    if found is None:
+        raise ValueError(
+            f"shape {layout.sizes} does not broadcast to {sizes}: from the last one on, each of its sizes "
+            "must be equal, 1 or missing"
+        )
+    return found
+
+
+def broadcast(layout: Layout, sizes: Sequence[int]) -> Layout | None:
+    """`layout` repeated to `sizes` as NumPy broadcasts; None where it does not fit."""
+    added = len(sizes) - layout.rank
+    own = (1,) * added + layout.sizes
+    if added < 0 or any(mine not in (1, size) for mine, size in zip(own, sizes, strict=True)):
+        return None
+    return Layout.of(sizes, (0,) * added + layout.strides, layout.offset)
+
+
+def without_leading_ones(layout: Layout, most_rank: int) -> Layout:
+    """`layout` without leading dimensions of size 1 beyond a rank, which NumPy ignores where it assigns."""
+    beyond = max(layout.rank - most_rank, 0)
+    if any(size != 1 for size in layout.sizes[:beyond]):
+        return layout
+    return layout.select([0] * beyond + [range(size) for size in layout.sizes[beyond:]])
+
+
+def reshaped(layout: Layout, sizes: Sequence[int]) -> Layout | None:
+    """`layout` over other sizes, the same elements in row-major order; None where that needs a copy.
+
+    Neighbours that lie as one dimension would, `stride[i] == size[i + 1] * stride[i + 1]`, are joined to
+    runs; it is possible if and only if the new sizes divide each of the runs.
+    """
+    assert prod(sizes) == layout.size
+    if layout.size == 0:
+        return Layout.of(sizes, (0,) * len(sizes))
+    runs: list[list[int]] = []  # size and stride
+    for size, stride in zip(layout.sizes, layout.strides, strict=True):
+        if size > 1 and runs and runs[-1][1] == size * stride:
+            runs[-1] = [runs[-1][0] * size, stride]
+        elif size > 1:
+            runs.append([size, stride])
+    strides = []
+    left, stride = 1, 0  # of the run at the end that new dimensions have not used up, from the last one on
+    for size in reversed(sizes):
+        if left == 1 and size > 1:
+            left, stride = runs.pop()
+        if left % size:
+            return None
+        strides.append(stride)
+        left, stride = left // size, stride * size
+    return Layout.of(sizes, strides[::-1], layout.offset)
+
 
 # Copies that a result may take at once, three an axis of a padded one; beyond, one axis after the other
 # takes fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
@@ -33,7 +161,7 @@ def rolled(size: int, shift: int) -> list[Segment]:
     """A dimension whose last elements come first."""
     moved = shift % size if size else 0
     if moved == 0:
-        return [Segment(range(size), range(size))]
+        return whole(size)
     return [
         Segment(range(moved), range(size - moved, size)),
         Segment(range(moved, size), range(size - moved)),
@@ -45,82 +173,54 @@ def tiled(size: int, count: int) -> list[Segment]:
     return [Segment(range(size), range(size), count, size)]
 
 
+MODES = ("edge", "reflect", "symmetric", "wrap")
+
+
 def padded(mode: str, size: int, before: int, behind: int) -> list[Segment]:
     """A dimension with so many elements more before and behind it, from its beginning."""
     if before == behind == 0:
-        return [Segment(range(size), range(size))]
+        return whole(size)
     if size == 0:
         raise ValueError(f"mode = {mode!r}: needs an element to repeat, and a dimension has size 0")
-    if size == 1:
-        mode = "edge"
-    period = {"edge": ENDLESS, "wrap": size, "reflect": 2 * (size - 1), "symmetric": 2 * size}[mode]
+    end = before + size
+    if mode == "edge" or size == 1:
+        found = [
+            Segment(range(before), range(1)),
+            Segment(range(before, end), range(size)),
+            Segment(range(end, end + behind), range(size - 1, size)),
+        ]
+        return [segment for segment in found if segment.target]
+    back = {"wrap": range(0), "reflect": range(size - 2, 0, -1), "symmetric": range(size - 1, -1, -1)}[mode]
+    period = size + len(back)
     first = -(before // period) * period  # where whole periods begin
     count = (size + behind - first) // period
     last = first + count * period
     if count < 2:
-        return list(runs(mode, size, -before, size + behind, before))
+        return runs(size, back, -before, size + behind, before)
+    period_runs = runs(size, back, first, first + period, before)
     return [
-        *runs(mode, size, -before, first, before),
-        *(
-            run._replace(repeats=count, period=period)
-            for run in runs(mode, size, first, first + period, before)
-        ),
-        *runs(mode, size, last, size + behind, before),
+        *runs(size, back, -before, first, before),
+        *(run._replace(repeats=count, period=period) for run in period_runs),
+        *runs(size, back, last, size + behind, before),
     ]
 
 
-def runs(mode: str, size: int, start: int, stop: int, before: int) -> Iterator[Segment]:
-    """What a mode takes from one position to another, counted from the tensor's first element."""
-    while start < stop:
-        indices, count = MODES[mode](start, size)
-        count = min(count, stop - start)
-        yield Segment(range(before + start, before + start + count), indices[:count])
-        start += count
-
-
-ENDLESS = 2**64  # more than any dimension has
-
-
-def edge_part(position: int, size: int) -> tuple[range, int]:
-    """The indices that mode `edge` takes from a position on, and for how many elements."""
-    if position < 0:
-        return range(1), -position
-    if position >= size:
-        return range(size - 1, size), ENDLESS
-    return range(position, size), size - position
-
-
-def wrap_part(position: int, size: int) -> tuple[range, int]:
-    """What mode `wrap` takes: it begins again."""
-    return range(position % size, size), size - position % size
-
-
-def reflect_part(position: int, size: int) -> tuple[range, int]:
-    """What mode `reflect` takes: there and back, either end once."""
-    phase = position % (2 * (size - 1))
-    if phase < size:
-        return range(phase, size), size - phase
-    index = 2 * (size - 1) - phase
-    return range(index, 0, -1), index
-
-
-def symmetric_part(position: int, size: int) -> tuple[range, int]:
-    """What mode `symmetric` takes: there and back, either end twice."""
-    phase = position % (2 * size)
-    if phase < size:
-        return range(phase, size), size - phase
-    index = 2 * size - 1 - phase
-    return range(index, -1, -1), index + 1
-
-
-MODES = {"edge": edge_part, "reflect": reflect_part, "symmetric": symmetric_part, "wrap": wrap_part}
+def runs(size: int, back: range, start: int, stop: int, before: int) -> list[Segment]:
+    """What is taken of positions from the first element on: all indices, then `back`, and so on."""
+    found: list[Segment] = []
+    pieces, position = cycle((range(size), back)), start - start % (size + len(back))
+    while position < stop:
+        indices = next(pieces)
+        first, last = max(position, start), min(position + len(indices), stop)
+        if first < last:
+            taken = indices[first - position : last - position]
+            found.append(Segment(range(before + first, before + last), taken))
+        position += len(indices)
+    return found
 
 
 def border_parts(sizes: Sequence[int], inner: Sequence[range]) -> list[tuple[Layout, Layout]]:
-    """What lies before and behind the box in each dimension; corners belong to the last of theirs.
-
-    That is how NumPy has it, where each side has a constant of its own.
-    """
+    """What lies before and behind the box in each dimension; corners belong to the last one, as in NumPy."""
     whole = Layout.packed(sizes)
     found = []
     for axis, indices in enumerate(inner):

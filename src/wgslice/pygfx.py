@@ -24,8 +24,8 @@ from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import BufferUsage, TextureUsage
 from wgslice.tensors.creation import empty, from_buffer
+from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import copyto
 
 __all__ = ["device", "to_buffer", "to_texture", "update"]
 

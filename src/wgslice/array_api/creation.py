@@ -7,18 +7,17 @@ for a name of a device that no adapter has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
+from wgslice.dtypes import AnyDType
 from wgslice.errors import named
-from wgslice.gpu.device import Device, checked_device
-from wgslice.numpy_protocol import filling
-from wgslice.numpy_protocol.filling import like
+from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.tensors import creation
+from wgslice.tensors.creation import like
 from wgslice.tensors.placed import check_of_numbers
 from wgslice.tensors.tensor import Tensor
 
@@ -37,10 +36,6 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-
-Shape = SupportsIndex | Iterable[SupportsIndex]
-AnyDType = DTypeLike | None
-AnyDevice = Device | str | None
 
 
 def asarray(
@@ -89,13 +84,7 @@ def linspace(
 
 
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: AnyDType = None,
-    device: AnyDevice = None,
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: AnyDType = None, device: AnyDevice = None
 ) -> Tensor:
     """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros."""
     columns = n_rows if n_cols is None else n_cols
@@ -108,25 +97,25 @@ def eye(
     return matrix
 
 
-def empty(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+def empty(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of a shape to write into, float64 by default."""
     return creation.empty(shape, dtype, device=device)
 
 
-def zeros(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+def zeros(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros of a shape, float64 by default."""
     return creation.zeros(shape, dtype, device=device)
 
 
-def ones(shape: Shape, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+def ones(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones of a shape, float64 by default."""
-    return filling.ones(shape, dtype, device=device)
+    return creation.ones(shape, dtype, device=device)
 
 
-def full(shape: Shape, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
+def full(shape: OneOrMore, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of one element everywhere; OverflowError for an integer that its dtype does not hold."""
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
-    return filling.full(shape, fill_value, kind, device=device)
+    return creation.full(shape, fill_value, kind, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
@@ -141,12 +130,12 @@ def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None
 
 def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones, of the shape, dtype and device of another."""
-    return filling.ones(**like("ones_like: x", x, dtype, device))
+    return creation.ones(**like("ones_like: x", x, dtype, device))
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of one element, of the shape, dtype and device of another."""
-    return filling.full(fill_value=fill_value, **like("full_like: x", x, dtype, device))
+    return creation.full(fill_value=fill_value, **like("full_like: x", x, dtype, device))
 
 
 def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None) -> Tensor:

@@ -10,9 +10,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from wgslice.arguments import MAX_RANK
 from wgslice.array_api.data_types import DTYPES
-from wgslice.dtypes import DType, element_dtype
+from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import named
-from wgslice.gpu.device import Device, checked_device, default_device
+from wgslice.gpu.device import AnyDevice, Device, checked_device, default_device
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -63,7 +63,7 @@ class IntegerInfo:
 
 
 def astype(
-    x: Tensor | NDArray[Any], dtype: DTypeLike, /, *, copy: bool = True, device: Device | str | None = None
+    x: Tensor | NDArray[Any], dtype: DTypeLike, /, *, copy: bool = True, device: AnyDevice = None
 ) -> Tensor:
     """Copy a tensor, or return it where `copy` is False; raises ComputationRefused for a dtype not its own.
 
@@ -148,7 +148,7 @@ def dtype_of(given: Any) -> DType:
     return given.dtype if isinstance(given, Tensor) else element_dtype(given)
 
 
-def default_dtype(dtype: DTypeLike | None, *numbers: complex) -> DType:
+def default_dtype(dtype: AnyDType, *numbers: complex) -> DType:
     """The standard's default for the widest kind of some numbers, where no dtype is named."""
     if dtype is not None:
         return element_dtype(dtype)
@@ -173,7 +173,7 @@ class Info:
         """The default device; `Device.request` makes others of `adapters()`."""
         return (default_device(),)
 
-    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: AnyDevice = None) -> dict[str, DType]:
         """The types of numbers that are given without one, the same on each device."""
         checked(device)
         return {
@@ -184,14 +184,14 @@ class Info:
         }
 
     def dtypes(
-        self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
+        self, *, device: AnyDevice = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
         """The standard's types, of some kinds or all, the same on each device."""
         checked(device)
         return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
 
 
-def checked(device: Device | str | None) -> None:
+def checked(device: AnyDevice) -> None:
     """Refuse what is no device."""
     if device is not None:
         checked_device(device)

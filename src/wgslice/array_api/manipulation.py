@@ -9,13 +9,13 @@ DeviceLostError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Literal, SupportsIndex
 
 import numpy as np
 
-from wgslice.arguments import MAX_RANK, distinct_axes, one_or_more
+from wgslice.arguments import MAX_RANK, OneOrMore, distinct_axes, one_or_more
 from wgslice.array_api.data_type_functions import result_type
 from wgslice.errors import named
 from wgslice.layout import Layout
@@ -49,8 +49,6 @@ __all__ = [
     "where",
 ]
 
-Numbers = SupportsIndex | Iterable[SupportsIndex]
-
 
 # Of the standard's signatures already.
 broadcast_arrays = views.broadcast_arrays
@@ -62,7 +60,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
 
 
-def broadcast_to(x: Tensor, /, shape: Numbers) -> Tensor:
+def broadcast_to(x: Tensor, /, shape: OneOrMore) -> Tensor:
     """View a tensor in a shape that it broadcasts to, read-only."""
     return views.broadcast_to(x, shape)
 
@@ -92,17 +90,17 @@ def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
     return joining.unstack(x, axis)
 
 
-def expand_dims(x: Tensor, /, axis: Numbers) -> Tensor:
+def expand_dims(x: Tensor, /, axis: OneOrMore) -> Tensor:
     """View a tensor with further dimensions of size 1, which are `axis` of the result."""
     return views.expand_dims(x, axis)
 
 
-def squeeze(x: Tensor, /, axis: Numbers) -> Tensor:
+def squeeze(x: Tensor, /, axis: OneOrMore) -> Tensor:
     """View a tensor without some dimensions, all of size 1."""
     return views.squeeze(x, axis)
 
 
-def flip(x: Tensor, /, *, axis: Numbers | None = None) -> Tensor:
+def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     """View a tensor with some or all dimensions reversed."""
     return views.flip(x, axis)
 
@@ -114,26 +112,26 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
         return x.mT
 
 
-def moveaxis(x: Tensor, source: Numbers, destination: Numbers, /) -> Tensor:
+def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore, /) -> Tensor:
     """View a tensor with dimensions in other places, the others in order."""
     return views.moveaxis(x, source, destination)
 
 
-def permute_dims(x: Tensor, /, axes: Numbers) -> Tensor:
+def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
     """View a tensor with its dimensions in another order, which names each of them."""
     with named("permute_dims"):
         check_tensor("x", x)
         return views.permute(x, axes=axes)
 
 
-def reshape(x: Tensor, /, shape: Numbers, *, copy: bool | None = None) -> Tensor:
+def reshape(x: Tensor, /, shape: OneOrMore, *, copy: bool | None = None) -> Tensor:
     """View a tensor in another shape, or copy it where there is no such view, unless `copy` is False."""
     with named("reshape"):
         check_tensor("x", x)
     return views.reshape(x, shape) if copy is False else (x.copy() if copy else x).reshape(shape)
 
 
-def roll(x: Tensor, /, shift: Numbers, *, axis: Numbers | None = None) -> Tensor:
+def roll(x: Tensor, /, shift: OneOrMore, *, axis: OneOrMore | None = None) -> Tensor:
     """Copy a tensor with its elements shifted around the ends of dimensions, or of all with None."""
     return moving.roll(x, shift, axis)
 
@@ -143,7 +141,7 @@ def repeat(x: Tensor, repeats: SupportsIndex | Tensor, /, *, axis: SupportsIndex
     return moving.repeat(x, repeats.numpy() if isinstance(repeats, Tensor) else repeats, axis)
 
 
-def tile(x: Tensor, repetitions: Numbers, /) -> Tensor:
+def tile(x: Tensor, repetitions: OneOrMore, /) -> Tensor:
     """Copy a tensor several times along each dimension, counted from the last one."""
     return moving.tile(x, repetitions)
 
@@ -209,7 +207,7 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
         return result
 
 
-def sliding_window_view(x: Tensor, window_shape: Numbers, axis: Numbers | None = None) -> Tensor:
+def sliding_window_view(x: Tensor, window_shape: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     """View all windows of a tensor along some dimensions, in new dimensions behind the others.
 
     The semantics are those of `numpy.lib.stride_tricks.sliding_window_view`. Windows overlap in memory, so

@@ -12,7 +12,7 @@ from wgslice.cli.files import is_array_store, is_store_name, open_array, written
 from wgslice.cli.progress import progress_bar
 from wgslice.dialects.basic import Selection, basic_index
 from wgslice.dtypes import native_dtype
-from wgslice.streaming.limits import limit_nbytes
+from wgslice.streaming.walk import limit_nbytes
 
 __all__ = ["parse_key", "slice_file"]
 

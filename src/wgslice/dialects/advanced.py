@@ -191,10 +191,7 @@ def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
 
 
 def position_of(items: Sequence[Any], whole: int) -> int:
-    """Where the dimensions of the indices go; an Ellipsis stands for `whole` dimensions.
-
-    In the place of the arrays and integers where these stand side by side, else first.
-    """
+    """Where the dimensions of the indices go: where arrays and integers stand if side by side, else first."""
     advanced = [number for number, item in enumerate(items) if isinstance(item, int | np.ndarray | Elsewhere)]
     if advanced[-1] - advanced[0] >= len(advanced):
         return 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
 from types import EllipsisType, NoneType
 from typing import Any, SupportsIndex
 
-from wgslice.arguments import MAX_RANK, checked_shape, integer, integers, one_or_more, tensor_sizes
+from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, integer, integers, one_or_more, tensor_sizes
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError
 
@@ -193,7 +193,7 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
     return index % size
 
 
-def numpy_shape(shape: SupportsIndex | Iterable[SupportsIndex], size: int) -> tuple[int, ...]:
+def numpy_shape(shape: OneOrMore, size: int) -> tuple[int, ...]:
     """NumPy's notation for reshaping `size` elements: sizes, of which one may be -1, what is left."""
     given = one_or_more("shape", shape)
     if given.count(-1) > 1:

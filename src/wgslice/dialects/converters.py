@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 from wgslice.arguments import (
@@ -10,6 +10,7 @@ from wgslice.arguments import (
     I32_MIN,
     I64_MAX,
     I64_MIN,
+    Integers,
     check_within,
     distinct_axes,
     integer,
@@ -31,10 +32,7 @@ __all__ = [
 
 
 def webnn_slice(
-    input_sizes: Sequence[int],
-    starts: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    input_sizes: Sequence[int], starts: Integers, sizes: Integers, strides: Integers | None = None
 ) -> Selection:
     """WebNN's `slice`: of the window of `sizes` at `starts` every `strides`-th element, forwards.
 
@@ -87,7 +85,7 @@ def webnn_slice(
         return Selection(given, tuple(range(start, start + extent, step) for start, extent, step in window))
 
 
-def webnn_reverse(input_sizes: Sequence[int], axes: Iterable[SupportsIndex] | None = None) -> Selection:
+def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> Selection:
     """WebNN's `reverse`: all elements, in `axes` from the last to the first.
 
     Parameters
@@ -128,10 +126,10 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Iterable[SupportsIndex] | No
 
 def directml_slice1(
     input_sizes: Sequence[int],
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
-    output_sizes: Iterable[SupportsIndex] | None = None,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
+    output_sizes: Integers | None = None,
 ) -> Selection:
     """DirectML's Slice1: a window walked with signed strides, a negative one from the window's end.
 
@@ -174,10 +172,7 @@ def directml_slice1(
 
 
 def directml_slice(
-    input_sizes: Sequence[int],
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    input_sizes: Sequence[int], offsets: Integers, sizes: Integers, strides: Integers | None = None
 ) -> Selection:
     """DirectML's older Slice: `sizes` elements from `offsets` on, `strides` apart, forwards.
 
@@ -185,11 +180,8 @@ def directml_slice(
     ----------
     input_sizes : sequence of int
         Of the tensor, 1 to 8 of them.
-    offsets, sizes : sequence of int
-        First element and number of elements, u32, each size at least 1; `offsets + (sizes - 1) * strides` is
-        less than the dimension's size.
-    strides : sequence of int, optional
-        Step, u32, at least 1; 1 by default.
+    offsets, sizes, strides : sequence of int
+        As of `slice`; strides are 1 by default.
 
     Returns
     -------
@@ -200,10 +192,6 @@ def directml_slice(
     ------
     WindowError, TypeError
         As `directml_slice1`.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE_OPERATOR_DESC`, as in `slice`.
     """
     with named("directml_slice"):
         given_sizes = tensor_sizes(input_sizes)
@@ -213,10 +201,10 @@ def directml_slice(
 
 def onnx_slice(
     input_sizes: Sequence[int],
-    starts: Iterable[SupportsIndex],
-    ends: Iterable[SupportsIndex],
-    axes: Iterable[SupportsIndex] | None = None,
-    steps: Iterable[SupportsIndex] | None = None,
+    starts: Integers,
+    ends: Integers,
+    axes: Integers | None = None,
+    steps: Integers | None = None,
 ) -> Selection:
     """ONNX's Slice of any opset: in each of `axes` from `starts` to `ends`, the latter not included.
 
@@ -262,9 +250,9 @@ def onnx_slice(
 
 def tensorflow_strided_slice(
     input_sizes: Sequence[int],
-    begin: Iterable[SupportsIndex],
-    end: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    begin: Integers,
+    end: Integers,
+    strides: Integers | None = None,
     begin_mask: SupportsIndex = 0,
     end_mask: SupportsIndex = 0,
     ellipsis_mask: SupportsIndex = 0,
@@ -331,7 +319,7 @@ def tensorflow_strided_slice(
         return numpy_index(input_sizes, tuple(key))
 
 
-def strided_entries(**columns: Iterable[SupportsIndex] | None) -> list[tuple[int, ...]]:
+def strided_entries(**columns: Integers | None) -> list[tuple[int, ...]]:
     """A start, an end and a step for each entry, all i64; the steps are 1 where None."""
     found: list[tuple[int, ...]] = []
     for name, values in columns.items():

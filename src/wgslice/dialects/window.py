@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex
 
-from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, integers
+from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, Integers, integers
 from wgslice.errors import WindowError
 
-__all__ = ["Window", "Windowed", "check_u32"]
+__all__ = ["Window", "check_u32"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,7 @@ class Window:
     strides: tuple[int, ...]  # step within the box in elements, i32, not 0
 
     @classmethod
-    def of(
-        cls,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
-    ) -> Window:
+    def of(cls, offsets: Integers, sizes: Integers, strides: Integers | None = None) -> Window:
         """Refuse what is no window of any tensor; strides default to 1."""
         starts, extents, steps = numbers(offsets, sizes, strides)
         for axis, (offset, size, stride) in enumerate(zip(starts, extents, steps, strict=True)):
@@ -44,16 +38,9 @@ class Window:
 
     @classmethod
     def spanning(
-        cls,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None,
-        input_sizes: Sequence[int],
+        cls, offsets: Integers, sizes: Integers, strides: Integers | None, input_sizes: Sequence[int]
     ) -> Window:
-        """The window of DirectML's Slice, whose sizes count elements taken; refuse one that leaves the input.
-
-        It ends at the last element taken, and goes forwards.
-        """
+        """The window of DirectML's Slice, whose sizes count elements taken; refused outside of the input."""
         starts, counts, steps = numbers(offsets, sizes, strides)
         check_rank_of_tensor(len(starts), input_sizes, "input")
         extents = []
@@ -122,27 +109,6 @@ class Window:
         )
 
 
-class Windowed:
-    """What has a window, with its numbers as attributes."""
-
-    window: Window
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """First element of the window."""
-        return self.window.offsets
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Extent of the window in elements."""
-        return self.window.sizes
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Step within the window in elements."""
-        return self.window.strides
-
-
 def check_u32(name: str, axis: int, value: int, least: int) -> None:
     """Refuse what is no u32 of at least `least`."""
     if not least <= value <= U32_MAX:
@@ -160,7 +126,7 @@ def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
 
 
 def numbers(
-    offsets: Iterable[SupportsIndex], sizes: Iterable[SupportsIndex], strides: Iterable[SupportsIndex] | None
+    offsets: Integers, sizes: Integers, strides: Integers | None
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """A window's lists as integers, strides 1 by default; refused where they fit no rank of Slice1's."""
     starts, extents = integers("offsets", offsets), integers("sizes", sizes)

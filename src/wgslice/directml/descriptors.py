@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -14,12 +14,9 @@ from wgslice.arguments import integer, integers
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.handles import is_buffer
-from wgslice.operators.slice1 import Slice, Slice1
-from wgslice.operators.slice_grad import SliceGrad
-from wgslice.operators.tensor_desc import TensorDesc
-
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import Buffer
+from wgslice.gpu.protocols import Buffer
+from wgslice.operators.binding import TensorDesc
+from wgslice.operators.slice1 import Slice, Slice1, SliceGrad
 
 __all__ = [
     "Bindings",

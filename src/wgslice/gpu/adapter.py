@@ -15,12 +15,12 @@ from typing import Any
 from weakref import WeakSet
 
 from wgslice.errors import NoAdapterError
+from wgslice.gpu.native import check_process
 from wgslice.gpu.protocols import GPUAdapter, GPUDevice
 
 __all__ = [
     "Adapter",
     "adapters",
-    "check_process",
     "choose_adapter",
     "describe_adapter",
     "devices_in_use",
@@ -38,7 +38,6 @@ RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 # used in two threads, abort the process (wgpu-native 29, "BadAccess").
 found_adapters: list[Adapter] = []
 process_lock = threading.RLock()
-gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
 devices_in_use: WeakSet[GPUDevice] = WeakSet()  # what a forked child must never let go of
 
 
@@ -185,18 +184,6 @@ def runtime_folder() -> Iterator[None]:
         yield
     finally:
         del os.environ[RUNTIME_FOLDER]
-
-
-def check_process() -> None:
-    """Refuse GPU work in a forked child, where drivers hang: their threads stayed in the parent."""
-    if not gpu_process_ids:
-        gpu_process_ids.append(os.getpid())
-    elif gpu_process_ids[0] != os.getpid():
-        raise RuntimeError(
-            "a GPU cannot be used in a forked child of a process that has used one: start the child with "
-            "multiprocessing.set_start_method('spawn') or 'forkserver'; in Dask's configuration these are "
-            "multiprocessing.context and distributed.worker.multiprocessing-method"
-        )
 
 
 def keep_parents_devices() -> None:

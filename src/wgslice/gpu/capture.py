@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from wgslice.errors import CaptureRefused
 from wgslice.plans.plan import Plan
 
-__all__ = ["Capture", "Step", "Submission", "Upload", "active_capture", "capturing", "refuse_in_capture"]
+__all__ = ["Capture", "Step", "Submission", "Upload", "active", "capturing", "refuse_in_capture"]
 
 
 class Upload(NamedTuple):
@@ -52,17 +52,12 @@ class Capture:
 
 
 class Active(local):
-    """Where the calls of a thread go: to a capture, or to the GPU."""
+    """Where the calls of a thread go: to a capture, or for None to the GPU."""
 
     capture: Capture | None = None
 
 
 active = Active()
-
-
-def active_capture() -> Capture | None:
-    """The capture that this thread's calls go to; None where they reach the GPU."""
-    return active.capture
 
 
 @contextmanager

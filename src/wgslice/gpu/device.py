@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, NoReturn, Protocol, TypeVar, cast
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
-    check_process,
     choose_adapter,
     describe_adapter,
     devices_in_use,
@@ -23,18 +22,27 @@ from wgslice.gpu.adapter import (
     process_lock,
     redirected,
 )
-from wgslice.gpu.capture import Submission, active_capture, capturing
+from wgslice.gpu.capture import Submission, active, capturing
 from wgslice.gpu.limits import check_limits
-from wgslice.gpu.native import LOST, Placeholder, check_valid, hidden, leased, translated_errors
+from wgslice.gpu.native import (
+    LOST,
+    Placeholder,
+    check_process,
+    check_valid,
+    hidden,
+    leased,
+    translated_errors,
+    wait_done,
+)
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.pool import LEAST_REUSED_NBYTES, BufferPool, most_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
-from wgslice.gpu.waiting import wait_done
 from wgslice.plans.costs import shipped_for
 from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
 
 __all__ = [
     "WRAPPED",
+    "AnyDevice",
     "Device",
     "calibrations",
     "checked_device",
@@ -219,7 +227,7 @@ class Device:
                 f"a buffer of {size} bytes: {self} allows at most {self.largest_buffer_nbytes}; "
                 "use smaller tensors"
             )
-        if active_capture() is not None:
+        if active.capture is not None:
             return self.placeholder(nbytes)
         return self.new_buffer(size, TENSOR_USAGES)
 
@@ -243,7 +251,7 @@ class Device:
         by then: the queue orders submissions and uploads before those of the next tensor.
         """
         size = buffer_nbytes(nbytes)
-        if not LEAST_REUSED_NBYTES <= size <= self.pool.most_nbytes or active_capture() is not None:
+        if not LEAST_REUSED_NBYTES <= size <= self.pool.most_nbytes or active.capture is not None:
             return hidden(self.create_buffer(nbytes))
         self.check_not_lost()
         buffer = self.pool.take(size)
@@ -263,14 +271,14 @@ class Device:
 
     def create_encoder(self) -> CommandEncoder:
         """Begin to record."""
-        if active_capture() is not None:
+        if active.capture is not None:
             return cast("CommandEncoder", Submission())
         encoder: CommandEncoder = self.wgpu_device.create_command_encoder()
         return encoder
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Let the GPU begin with what an encoder has recorded."""
-        capture = active_capture()
+        capture = active.capture
         if capture is not None:
             capture.submit(encoder)
             return
@@ -312,6 +320,8 @@ def buffer_nbytes(nbytes: int) -> int:
     return max(-(-nbytes // 16) * 16, 16)
 
 
+AnyDevice: TypeAlias = Device | str | None  # what `checked_device` takes
+
 default_devices: list[Device] = []  # the one, once it is made
 shared_devices: list[Device] = []  # one an adapter at most
 
@@ -350,7 +360,7 @@ def is_on(device: Device, adapter: Adapter) -> bool:
     return device.adapter.handle is adapter.handle
 
 
-def checked_device(device: Device | str | None) -> Device:
+def checked_device(device: AnyDevice) -> Device:
     """The device that is given, or the shared one of a name, or the default one for None."""
     if device is None:
         return default_device()

@@ -6,14 +6,12 @@ import weakref
 from collections.abc import MutableSet
 from typing import Any
 
-from wgslice.arguments import whole_words
 from wgslice.dtypes import DType
-from wgslice.gpu.adapter import check_process
-from wgslice.gpu.capture import active_capture
+from wgslice.gpu.capture import active
 from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.native import Placeholder, owner_of, translated_errors
+from wgslice.gpu.native import Placeholder, check_process, owner_of, translated_errors
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
-from wgslice.layout import Layout
+from wgslice.layout import Layout, whole_words
 
 __all__ = [
     "check_alive",
@@ -77,7 +75,7 @@ def check_alive(device: Device, buffer: Buffer) -> None:
     wgpu looks at the buffers of a copy no earlier than in `queue.submit`, where a mistake aborts the
     process. Making a bind group looks too, and raises. What a captured call uses is not looked at.
     """
-    if active_capture() is not None:
+    if active.capture is not None:
         return
     with translated_errors:
         device.pipelines.probe(buffer)
@@ -85,7 +83,7 @@ def check_alive(device: Device, buffer: Buffer) -> None:
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
     """Refuse a buffer that has been destroyed; one that was found alive before tells of that itself."""
-    if buffer not in device.alive and active_capture() is None:
+    if buffer not in device.alive and active.capture is None:
         check_alive(device, buffer)
         watch(buffer, device.alive)
 
@@ -131,10 +129,3 @@ def is_buffer(value: object) -> bool:
     import wgpu
 
     return isinstance(value, (wgpu.GPUBuffer, Placeholder))
-
-
-def is_encoder(value: object) -> bool:
-    """Whether a caller's handle is a command encoder."""
-    import wgpu
-
-    return isinstance(value, wgpu.GPUCommandEncoder)

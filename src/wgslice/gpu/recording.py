@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from wgslice.errors import named
-from wgslice.gpu.capture import active_capture
+from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import translated_errors
@@ -71,7 +71,7 @@ class Recorder:
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
         """Record a plan; what is refused records nothing. Every plan that runs or is explained comes here."""
-        capture = active_capture()
+        capture = active.capture
         if capture is not None:
             capture.record(self.encoder, plan)
             return

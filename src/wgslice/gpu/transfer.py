@@ -8,12 +8,11 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import whole_words
-from wgslice.gpu.capture import Upload, active_capture, refuse_in_capture
+from wgslice.gpu.capture import Upload, active, refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import translated_errors
+from wgslice.gpu.native import begin_mapping, translated_errors, wait_for_mapping
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
-from wgslice.gpu.waiting import begin_mapping, wait_for_mapping
+from wgslice.layout import whole_words
 from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 __all__ = ["Readback", "download", "upload"]
@@ -21,7 +20,7 @@ __all__ = ["Readback", "download", "upload"]
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
     """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""
-    capture = active_capture()
+    capture = active.capture
     if capture is not None:
         capture.steps.append(Upload(data.size))
         return
@@ -50,7 +49,8 @@ def download(
     chunk is read, the next is copied on the GPU. It is not begun earlier, since a mapping waits for all
     that has been submitted.
     """
-    refuse_in_capture(f"{into.size} bytes are read back")
+    if active.capture is not None:
+        refuse_in_capture(f"{into.size} bytes are read back")
     start, stop = offset_nbytes // 4 * 4, whole_words(offset_nbytes + into.size)
     with translated_errors:
         staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())

@@ -21,10 +21,9 @@ from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
-from wgslice.layout_rules import Stage, border_parts, lower_triangle, padded, stages, tiled
+from wgslice.layout_rules import Stage, border_parts, lower_triangle, padded, parts, reshaped, stages, tiled
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.rearrange import parts, reshaped
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor, allocate

@@ -8,12 +8,12 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from wgslice.arguments import checked_shape, distinct_axes, one_or_more
+from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.errors import named
 from wgslice.layout import Layout
+from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
-from wgslice.rearrange import unsqueezed
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
 
@@ -40,11 +40,9 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     ------
     TypeError
         One is no tensor, or the dtypes differ: elements are moved, not converted.
-    ValueError
+    ValueError, OutOfDeviceMemory, DeviceLostError
         There is none, they have no dimensions, sizes or devices differ, `axis` is out of range
-        (`numpy.exceptions.AxisError`), or a buffer is destroyed or mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+        (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
 
     Examples
     --------
@@ -146,9 +144,7 @@ def unstack(x: Tensor, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
         return tuple(viewed(x, x.layout.permuted([along, *others])))
 
 
-def split(
-    x: Tensor, indices_or_sections: SupportsIndex | Iterable[SupportsIndex], axis: SupportsIndex = 0
-) -> list[Tensor]:
+def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) -> list[Tensor]:
     """Take a tensor apart into pieces along a dimension; the semantics are those of `numpy.split`.
 
     Parameters

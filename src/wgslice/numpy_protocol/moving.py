@@ -10,16 +10,14 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike
 
-from wgslice.arguments import checked_shape, distinct_axes, flat_integers, integer, one_or_more
+from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, integer, one_or_more
 from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
-from wgslice.layout_rules import MODES, Stage, rolled, stages
+from wgslice.layout_rules import MODES, Stage, repeated, reshaped, rolled, stages, unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
-from wgslice.rearrange import repeated, reshaped, unsqueezed
-from wgslice.tensors.placed import check_no_sequence, check_of_numbers, check_tensor
+from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, viewed
-from wgslice.tensors.transfer import as_assigned
 
 __all__ = ["pad", "repeat", "roll", "tile", "tril", "triu"]
 
@@ -57,13 +55,11 @@ def pad(
         The mode is one of NumPy's that compute.
     TypeError
         `x` is no tensor, or a width no integer.
-    ValueError
+    ValueError, OutOfDeviceMemory, DeviceLostError
         A width is negative, there are not as many as dimensions, the mode is none of these, a dimension that
-        its own elements shall surround has none, or the buffer is destroyed or mapped.
+        its own elements shall surround has none; or as `Tensor.copy`.
     OverflowError
         A constant is a Python integer that the dtype does not hold.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
 
     Examples
     --------
@@ -119,11 +115,7 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
     return [(before, behind) for before, behind in np.broadcast_to(given, (rank, 2)).tolist()]
 
 
-def roll(
-    x: Tensor,
-    shift: SupportsIndex | Iterable[SupportsIndex],
-    axis: SupportsIndex | Iterable[SupportsIndex] | None = None,
-) -> Tensor:
+def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     """Shift elements; those that leave at one end come in at the other. The semantics are `numpy.roll`'s.
 
     Parameters
@@ -145,11 +137,9 @@ def roll(
     ------
     TypeError
         `x` is no tensor, or a number is no integer.
-    ValueError
+    ValueError, OutOfDeviceMemory, DeviceLostError
         `shift` is text or nested, an axis is out of range (`numpy.exceptions.AxisError`), there are other
-        numbers of shifts and axes, or the buffer is destroyed or mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+        numbers of shifts and axes; or as `Tensor.copy`.
 
     Examples
     --------
@@ -190,7 +180,7 @@ def paired(axes: tuple[int, ...], shifts: tuple[int, ...]) -> Iterable[tuple[int
     return zip(axes, shifts, strict=True)
 
 
-def tile(x: Tensor, repetitions: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     """Put copies of a tensor one behind the other; the semantics are those of `numpy.tile`.
 
     Parameters
@@ -231,9 +221,7 @@ def tile(x: Tensor, repetitions: SupportsIndex | Iterable[SupportsIndex]) -> Ten
             return rules.tile(copies, x, layout, counts)
 
 
-def repeat(
-    x: Tensor, repeats: SupportsIndex | Iterable[SupportsIndex], axis: SupportsIndex | None = None
-) -> Tensor:
+def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
     """Repeat each element, beside itself; the semantics are those of `numpy.repeat`.
 
     Parameters
@@ -257,11 +245,9 @@ def repeat(
     TypeError
         `x` is no tensor, or a number is no integer. A tensor is none: the size of the result depends on its
         elements, so read it back.
-    ValueError
+    ValueError, OutOfDeviceMemory, DeviceLostError
         A number is negative or text, numbers are nested, there are neither one nor as many as elements along
-        `axis`, `axis` is out of range (`numpy.exceptions.AxisError`), or the buffer is destroyed or mapped.
-    OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+        `axis`, `axis` is out of range (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
 
     Examples
     --------

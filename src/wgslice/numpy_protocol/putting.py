@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import distinct_axes
 from wgslice.dialects.basic import Selection
 from wgslice.errors import named
+from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices, check_indices
-from wgslice.rearrange import reshaped
 from wgslice.tensors.indexing import scatter, selected
-from wgslice.tensors.placed import check_tensor, check_writeable, viewed
+from wgslice.tensors.placed import as_assigned, check_tensor, check_writeable, viewed
+from wgslice.tensors.placed import write as copy_into
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import as_assigned
-from wgslice.tensors.transfer import write as copy_into
 
 __all__ = ["Repeated", "put", "put_along_axis"]
 
@@ -101,7 +100,7 @@ def put_along_axis(
         if layout is None:
             raise ValueError(f"shape {x.shape} with strides {x.strides} has no flat view: give an axis")
         flat = viewed(x, layout)
-        write(flat, along_axis(flat.shape, indices, 0 if axis is None else axis), values)
+        write(flat, along_axis("put_along_axis", flat.shape, indices, 0 if axis is None else axis), values)
 
 
 def write(x: Tensor, key: tuple[Any, ...], values: Tensor | ArrayLike, *, disjoint: bool = False) -> None:

@@ -19,11 +19,10 @@ from wgslice.dtypes import DType
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device
 from wgslice.numpy_protocol import joining, moving
-from wgslice.numpy_protocol.filling import full, like, ones
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
-from wgslice.tensors import creation, transfer, views
-from wgslice.tensors.creation import empty, zeros
+from wgslice.tensors import creation, placed, views
+from wgslice.tensors.creation import empty, full, like, ones, zeros
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
@@ -155,7 +154,7 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
         raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
     if where is not True:
         raise TypeError(f"where is of type {type(where).__name__}: must be left out; dst[mask] = src does it")
-    transfer.copyto(dst, src)
+    placed.copyto(dst, src)
 
 
 PAD_OPTION = {  # NumPy's, by mode

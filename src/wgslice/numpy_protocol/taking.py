@@ -88,25 +88,28 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
     """Take an element for each index along a dimension, as `numpy.take_along_axis`, into a packed copy."""
     with named("take_along_axis"):
         check_tensor("x", x)
-        key = along_axis((x.size,) if axis is None else x.shape, indices, 0 if axis is None else axis)
+        shape = (x.size,) if axis is None else x.shape
+        key = along_axis("take_along_axis", shape, indices, 0 if axis is None else axis)
         check_readable(x.device, x, "x")
         return (x.ravel() if axis is None else x)[key]
 
 
-def along_axis(shape: tuple[int, ...], indices: Tensor | ArrayLike, axis: SupportsIndex) -> tuple[Any, ...]:
+def along_axis(
+    function: str, shape: tuple[int, ...], indices: Tensor | ArrayLike, axis: SupportsIndex
+) -> tuple[Any, ...]:
     """The key that takes an element for each index along a dimension, and of the others each its own."""
     try:
         places = as_indices(indices)
     except TypeError as error:  # NumPy's functions have another
-        raise IndexError(str(error)) from None
+        raise IndexError(f"{function}: {error}") from None
     if places.ndim != len(shape):
         raise ValueError(f"indices have shape {places.shape}: must have {len(shape)} dimensions")
     (along,) = distinct_axes("axis", axis, len(shape))
     for number, (size, count) in enumerate(zip(shape, places.shape, strict=True)):
         if number != along and 1 not in (size, count) and size != count:
             raise IndexError(
-                f"indices have shape {places.shape}, x {shape}: sizes of dimension {number} must be equal "
-                "or 1"
+                f"{function}: indices have shape {places.shape}, x {shape}: sizes of dimension {number} "
+                "must be equal or 1"
             )
     if not isinstance(places, Tensor):
         check_indices(places, shape[along], along)

@@ -7,7 +7,7 @@ are views, the others copies, recorded together and submitted once.
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 try:
     import onnx
@@ -22,12 +22,9 @@ from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
 from wgslice.gpu.device import Device, default_device, named_device
-from wgslice.onnx.graph import Input, read_graph, read_model
-from wgslice.onnx.known import UnsupportedOperatorError, origins_given, trace
+from wgslice.gpu.protocols import GPUDevice
+from wgslice.onnx.graph import Input, UnsupportedOperatorError, origins_given, read_graph, read_model, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
-
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import GPUDevice
 
 __all__ = [
     "Backend",
@@ -41,6 +38,7 @@ __all__ = [
 ]
 
 Model: TypeAlias = onnx.ModelProto | str | PathLike[str] | bytes
+Where: TypeAlias = str | Device | GPUDevice
 
 DEFAULT = "CPU"  # ONNX's word for "wherever"; its inputs and outputs are in memory
 
@@ -56,7 +54,7 @@ class Backend(onnx.backend.base.Backend):
     """
 
     @classmethod
-    def is_compatible(cls, model: Model, device: str | Device | GPUDevice = DEFAULT, **kwargs: Any) -> bool:
+    def is_compatible(cls, model: Model, device: Where = DEFAULT, **kwargs: Any) -> bool:
         """Whether a model is one by ONNX's rules, and all of its operators run here.
 
         Parameters
@@ -76,9 +74,7 @@ class Backend(onnx.backend.base.Backend):
         return cls.supports_device(device)
 
     @classmethod
-    def prepare(
-        cls, model: Model, device: str | Device | GPUDevice = DEFAULT, **kwargs: Any
-    ) -> PreparedModel:
+    def prepare(cls, model: Model, device: Where = DEFAULT, **kwargs: Any) -> PreparedModel:
         """Make a model ready to run: check it, and upload its initializers.
 
         Parameters
@@ -113,28 +109,16 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def run_model(
-        cls,
-        model: Model,
-        inputs: Inputs,
-        device: str | Device | GPUDevice = DEFAULT,
-        **kwargs: Any,
+        cls, model: Model, inputs: Inputs, device: Where = DEFAULT, **kwargs: Any
     ) -> tuple[NDArray[Any], ...]:
         """Prepare a model, and run it once.
 
         Parameters
         ----------
-        model : onnx.ModelProto, str, os.PathLike or bytes
-            As for `prepare`.
-        inputs : sequence or mapping from names
-            As for `PreparedModel.run`.
-        device : str, Device or wgpu.GPUDevice
-            As for `prepare`.
+        model, inputs, device : onnx.ModelProto and the like, sequence or mapping, str or Device
+            As for `prepare` and `PreparedModel.run`, and so are result and errors.
         **kwargs
             None is accepted.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
         """
         return cls.prepare(model, device, **kwargs).run(inputs)
 
@@ -143,7 +127,7 @@ class Backend(onnx.backend.base.Backend):
         cls,
         node: onnx.NodeProto,
         inputs: Inputs,
-        device: str | Device | GPUDevice = DEFAULT,
+        device: Where = DEFAULT,
         outputs_info: Any = None,
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
@@ -187,7 +171,7 @@ class Backend(onnx.backend.base.Backend):
             return PreparedModel(graph, find_device(device)).run(inputs)
 
     @classmethod
-    def supports_device(cls, device: str | Device | GPUDevice) -> bool:
+    def supports_device(cls, device: Where) -> bool:
         """Whether there is such a device.
 
         Parameters
@@ -222,11 +206,7 @@ def checked(model: Model) -> onnx.ModelProto:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of a model to check: its initializers have no elements, and every output says a shape.
-
-    The checker would copy all weights twice. It asks for a shape of each output, which ONNX's reference
-    implementation and this backend do not.
-    """
+    """A model for the checker, which would copy all weights twice, and wants a shape of every output."""
     hollow = [
         onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0])
         for tensor in model.graph.initializer
@@ -260,7 +240,7 @@ def loaded(model: Model) -> onnx.ModelProto:
     raise TypeError(f"model is of type {type(model).__name__}: must be an onnx.ModelProto, a path or bytes")
 
 
-def find_device(device: str | Device | GPUDevice) -> Device:
+def find_device(device: Where) -> Device:
     """The device that a backend's caller names; the same one for the same name."""
     if isinstance(device, Device):
         return device

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.capture import active_capture
+from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
-from wgslice.onnx.graph import Graph, Input, Node
-from wgslice.onnx.known import FROM_SHAPES, fits_host
+from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
 from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
 from wgslice.tensors.creation import asarray
@@ -145,16 +144,13 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     @contextmanager
     def _running(self) -> Iterator[Workspace]:
-        """A workspace for one run, after which nothing is left of it but its buffers.
-
-        Of a run that is captured nothing is left.
-        """
+        """A workspace for one run, which leaves its buffers alone, and nothing where it is captured."""
         try:
             kept = self._kept.pop()  # a list's pop is one step: threads need no lock
         except IndexError:
             kept = Workspace(self.device)
         workspace, memory = kept, self.memory
-        if active_capture() is not None:
+        if active.capture is not None:
             workspace = kept.duplicate()
         try:
             yield workspace

@@ -12,12 +12,12 @@ import wgslice.onnx.views as views
 from wgslice.arguments import checked_shape, distinct_axes
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.layout import Layout
+from wgslice.layout_rules import repeated_to, unsqueezed
 from wgslice.numpy_protocol import copies
 from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
 from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import Nested, Value, as_value
-from wgslice.rearrange import repeated_to, unsqueezed
-from wgslice.tensors.transfer import as_assigned
+from wgslice.tensors.placed import as_assigned
 
 __all__ = ["RULES", "Rule"]
 

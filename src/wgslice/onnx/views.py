@@ -15,8 +15,8 @@ from wgslice.dialects.basic import numpy_shape
 from wgslice.dialects.converters import onnx_slice
 from wgslice.errors import named
 from wgslice.layout import Layout
+from wgslice.layout_rules import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 from wgslice.onnx.workspace import Nested, Value, Workspace, as_value
-from wgslice.rearrange import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 
 __all__ = [
     "Call",

@@ -215,10 +215,7 @@ class Workspace:
         return other
 
     def end(self) -> MemoryUse:
-        """Keep the buffers that this run has used for the next one, and say how many they were.
-
-        `begin` forgets everything else, so that callers' tensors and arrays live no longer than they want.
-        """
+        """Keep the buffers that this run has used for the next one, and say how many they were."""
         buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
         given = {id(slot.buffer) for slot in self.slots if slot.given}
         self.owned = [buffer for key, buffer in buffers.items() if key not in given]

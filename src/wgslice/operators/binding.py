@@ -1,27 +1,113 @@
-"""Where operators read and write: what may be bound to them, the plans for that, and outputs of functions."""
+"""Where operators read and write: tensors as they are described and bound, plans for that, and outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, SupportsIndex, TypeAlias
 
-from wgslice.arguments import checked_offset, whole_words
-from wgslice.dtypes import check_same_dtype
+from numpy.typing import DTypeLike
+
+from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked_offset, integers
+from wgslice.dtypes import DType, check_same_dtype, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_buffer_type, check_fits
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
-from wgslice.layout import Layout
-from wgslice.operators.tensor_desc import TensorDesc
+from wgslice.layout import Layout, whole_words
 from wgslice.plans.plan import Planner
 from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLACES, Limits
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 
-__all__ = ["Binding", "PlannedOperator", "Problem", "output_for"]
+__all__ = ["Binding", "PlannedOperator", "Problem", "TensorDesc", "check_descs", "output_for"]
+
+
+@dataclass(frozen=True, init=False)
+class TensorDesc:
+    """How a tensor lies in what is bound for it, as DirectML's buffer tensor descriptor says it.
+
+    Parameters
+    ----------
+    dtype : dtype_like
+        Of elements of 1, 2, 4, 8 or 16 bytes.
+    sizes : sequence of int
+        1 to 8 extents, u32, each at least 1.
+    strides : sequence of int, optional
+        Steps in elements, u32: larger than packed is padding, 0 repeats (inputs only). Packed row-major by
+        default. Directions belong to the window.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A rule above is broken.
+
+    Notes
+    -----
+    Descriptors of the same dtype that place the same indices on the same elements are equal.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> wg.TensorDesc("float32", (2, 3))
+    TensorDesc('float32', (2, 3), (3, 1))
+    >>> wg.TensorDesc("float32", (2, 3), (8, 1)).nbytes  # rows padded to 8 elements
+    44
+    """
+
+    dtype: DType
+    layout: Layout
+
+    def __init__(self, dtype: DTypeLike, sizes: Integers, strides: Integers | None = None) -> None:
+        with named("TensorDesc"):
+            if isinstance(sizes, str):
+                raise TypeError(f"sizes {sizes!r}: must be integers; the dtype comes before them")
+            object.__setattr__(self, "dtype", element_dtype(dtype))
+            object.__setattr__(self, "layout", described_layout(sizes, strides))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.layout.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps in elements; 0 in dimensions of size 1."""
+        return self.layout.strides
+
+    @property
+    def nbytes(self) -> int:
+        """Least bytes of a binding: to the end of the last element, rounded up to 4."""
+        return whole_words(self.layout.stop * self.dtype.itemsize)
+
+    def __repr__(self) -> str:
+        return f"TensorDesc({self.dtype.name!r}, {self.sizes}, {self.strides})"
+
+
+def check_descs(**sides: object) -> None:
+    """Refuse what is no descriptor of a tensor."""
+    for side, desc in sides.items():
+        if not isinstance(desc, TensorDesc):
+            raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
+
+
+def described_layout(sizes: Integers, strides: Integers | None) -> Layout:
+    """The layout that a descriptor's sizes and strides say, by its rules."""
+    extents = integers("sizes", sizes)
+    if not 1 <= len(extents) <= MAX_RANK:
+        raise ValueError(f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}")
+    check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
+    if strides is None:
+        return Layout.packed(extents)
+    steps = integers("strides", strides)
+    if len(steps) != len(extents):
+        raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
+    check_within("strides", steps, 0, U32_MAX, "a u32")
+    return Layout.of(extents, steps)
+
 
 Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
@@ -145,10 +231,7 @@ def output_for(
     *,
     zeroed: bool = True,
 ) -> Tensor:
-    """`out`, refused where an operator on `x` cannot write so many sizes there, or a new tensor of them.
-
-    The words stand before and behind the sizes where they are refused.
-    """
+    """`out`, refused (with words around the sizes) where it cannot take a result of `x`, or a new tensor."""
     if out is None:
         return allocate(sizes, x.dtype, x.device, zeroed=zeroed)
     check_tensor("out", out)

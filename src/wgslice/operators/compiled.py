@@ -1,26 +1,30 @@
-"""An operator compiled for a device, to call or to record."""
+"""An operator compiled for a device, to call or to record, and the descriptors that it is compiled from."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from wgslice.dialects.window import Window
+from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.native import exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import check_bindable, place, record
-from wgslice.operators.binding import Binding, PlannedOperator, Problem
+from wgslice.layout import check_disjoint
+from wgslice.operators.binding import Binding, PlannedOperator, Problem, TensorDesc
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES, Limits
 from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["CompiledOperator"]
+__all__ = ["CompiledOperator", "Descriptor", "WindowDescriptor"]
 
 
 class Compiled(NamedTuple):
@@ -237,3 +241,50 @@ class CompiledOperator:
         """The plan for a problem, made the first time."""
         compiled = self._compiled
         return compiled.plan if problem == compiled.aligned else self._other_plans(*problem)
+
+
+class Descriptor(ABC):
+    """What an operator does, checked, before there is a device."""
+
+    @abstractmethod
+    def planned(self, device: Device) -> PlannedOperator:
+        """What `explain` calls: plans on `device`, without a pipeline."""
+
+    def compile(self, device: Device) -> CompiledOperator:
+        """What `Device.compile` calls."""
+        return CompiledOperator(self.planned(device))
+
+
+@dataclass(frozen=True, init=False)
+class WindowDescriptor(Descriptor):
+    """Two tensors, and a window of the one that the other fills."""
+
+    input: TensorDesc
+    output: TensorDesc
+    window: Window
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First element of the window."""
+        return self.window.offsets
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extent of the window in elements."""
+        return self.window.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step within the window in elements."""
+        return self.window.strides
+
+    def _hold(
+        self, input: TensorDesc, output: TensorDesc, window: Window, *, filled: Literal["input", "output"]
+    ) -> None:
+        """Take over what is checked but for what two tensors must have in common."""
+        check_same_dtype(input.dtype, output.dtype)
+        window.check_filled((input if filled == "input" else output).sizes, filled)
+        check_disjoint(output.layout)
+        object.__setattr__(self, "input", input)
+        object.__setattr__(self, "output", output)
+        object.__setattr__(self, "window", window)

@@ -10,11 +10,10 @@ from typing import Any, overload
 
 from wgslice.errors import named
 from wgslice.gpu.capture import Capture, Step, Submission, Upload, capturing
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.compiled import CompiledOperator
-from wgslice.operators.descriptor import Descriptor
+from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.plans.plan import Plan, duration
 from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
@@ -38,12 +37,6 @@ class Explanation:
         The function's name, and dtype and shape of the tensor that it gives, if it gives one.
     steps : tuple
         In order: uploads, which have `nbytes`, and submissions, which have `plans`.
-    plans : tuple of Plan
-        Those of all submissions: what runs on the GPU.
-    nbytes, uploaded_nbytes : int
-        Bytes that the plans write, without those that they copy aside; and bytes of all uploads.
-    seconds : float
-        Estimate of the time of all submissions, each to the end of the wait, without uploads.
     """
 
     call: str
@@ -56,12 +49,12 @@ class Explanation:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """Plans of all submissions."""
+        """Plans of all submissions: what runs on the GPU."""
         return tuple(plan for submission in self.submissions for plan in submission.plans)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the plans write."""
+        """Bytes that the plans write, without those that they copy aside."""
         return sum(plan.nbytes for plan in self.plans)
 
     @property
@@ -71,7 +64,7 @@ class Explanation:
 
     @property
     def seconds(self) -> float:
-        """Estimate of the time of all submissions."""
+        """Estimate of the time of all submissions, each to the end of the wait, without uploads."""
         return sum(map(seconds_of, self.submissions))
 
     def __repr__(self) -> str:
@@ -115,7 +108,7 @@ def seconds_of(submission: Submission) -> float:
 
 
 @overload
-def explain(what: Tensor | Descriptor, /, device: Device | str | None = None) -> Plan: ...
+def explain(what: Tensor | Descriptor, /, device: AnyDevice = None) -> Plan: ...
 
 
 @overload
@@ -209,7 +202,7 @@ def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, 
     return result, tuple(capture.steps)
 
 
-def explained_view(x: Tensor, device: Device | str | None = None) -> Plan:
+def explained_view(x: Tensor, device: AnyDevice = None) -> Plan:
     """The plan of a tensor's copy, with a note where it is no view."""
     with named("explain"):
         if device is not None and checked_device(device) is not x.device:
@@ -222,7 +215,7 @@ def explained_view(x: Tensor, device: Device | str | None = None) -> Plan:
     return replace(plan, note=NOT_A_VIEW) if is_whole else plan
 
 
-def explained_descriptor(descriptor: Descriptor, device: Device | str | None = None) -> Plan:
+def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Plan:
     """The plan of what a descriptor would compile to."""
     with named("explain"):
         chosen = checked_device(device)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wgslice.arguments import Integers
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator, output_for
-from wgslice.operators.descriptor import Descriptor
-from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs, output_for
+from wgslice.operators.compiled import Descriptor
 from wgslice.operators.windows_arguments import (
     OnGpu,
     Outside,
@@ -48,22 +47,13 @@ class ExtractWindows(Descriptor):
     offsets : array_like of int, shape (B, rank), or TensorDesc
         First element of each window, or the descriptor of a packed tensor of integers that is bound when the
         operator runs.
-    sizes : sequence of int
-        Extent of the windows in elements.
-    strides : array_like of int, shape (rank,) or (B, rank), optional
-        Step within the windows in elements, not 0; a negative one begins at the window's end. Windows may
-        differ in its sign, not in its magnitude. 1 by default.
-    fill : scalar, optional
-        Value that elements outside of the input read as, cast as NumPy assigns it.
-    outside : {"refuse", "clamp"}, optional
-        What an out-of-bounds window gets, as in `extract_windows`.
+    sizes, strides, fill, outside : sequence of int, array_like of int, scalar, str
+        As of `extract_windows`.
 
     Raises
     ------
-    WindowError
-        A window breaks one of these rules.
-    TypeError, ValueError
-        The dtypes or sizes differ, or the output's layout places two elements on the same bytes.
+    WindowError, TypeError, ValueError
+        As `extract_windows`; or the output's layout places two elements on the same bytes.
 
     Examples
     --------
@@ -85,7 +75,7 @@ class ExtractWindows(Descriptor):
         input: TensorDesc,
         output: TensorDesc,
         offsets: ArrayLike | TensorDesc,
-        sizes: Iterable[SupportsIndex],
+        sizes: Integers,
         strides: ArrayLike | None = None,
         fill: Any = None,
         *,
@@ -123,7 +113,7 @@ class ExtractWindows(Descriptor):
 def extract_windows(
     x: Tensor,
     offsets: ArrayLike | Tensor,
-    sizes: Iterable[SupportsIndex],
+    sizes: Integers,
     strides: ArrayLike | None = None,
     *,
     fill: Any = None,
@@ -209,7 +199,7 @@ def extract_windows(
 def prepared_extraction(
     offsets: ArrayLike | OnGpu,
     input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
+    sizes: Integers,
     strides: ArrayLike | None,
     fill: bytes | None,
     outside: Outside | None,

@@ -15,15 +15,13 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator
-from wgslice.operators.descriptor import Descriptor
-from wgslice.operators.tensor_desc import TensorDesc, check_descs
+from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs
+from wgslice.operators.compiled import Descriptor
 from wgslice.operators.windows_arguments import OnGpu, Outside, Prepared, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.plans.window_plans import insert_windows_planner
-from wgslice.tensors.placed import check_destination, check_of_numbers, check_tensor, uploaded
+from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
-from wgslice.tensors.transfer import as_copied
 
 __all__ = ["InsertWindows", "insert_windows"]
 

@@ -1,27 +1,24 @@
-"""Slice1 and Slice: as functions, and as descriptors to compile once and record many times."""
+"""Slice1, Slice, SliceGrad: as functions, and as descriptors to compile once and record many times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import SupportsIndex
 
-from wgslice.arguments import integers
+from wgslice.arguments import Integers, OneOrMore, checked_shape, integers
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
-from wgslice.gpu.recording import BoundLayout, run_copy
+from wgslice.gpu.recording import BoundLayout, run, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.binding import PlannedOperator, output_for
-from wgslice.operators.descriptor import WindowDescriptor
-from wgslice.operators.tensor_desc import TensorDesc, check_descs
-from wgslice.plans.copy import plan_copy
+from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs, output_for
+from wgslice.operators.compiled import WindowDescriptor
+from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Slice", "Slice1", "slice", "slice1"]
+__all__ = ["Slice", "Slice1", "SliceGrad", "slice", "slice1", "slice_grad"]
 
 
 class Sliced(WindowDescriptor):
@@ -35,7 +32,7 @@ class Sliced(WindowDescriptor):
 
 @dataclass(frozen=True, init=False)
 class Slice1(Sliced):
-    """Descriptor of DirectML's Slice1: copy a strided window of `input` to `output`.
+    """Descriptor of DirectML's Slice1, to compile: copy a strided window of `input` to `output`.
 
     In every dimension `output[c] = input[start + strides * c]`, where `start` is `offsets` for a positive
     stride and `offsets + sizes - 1`, the end of the window, for a negative one.
@@ -43,25 +40,14 @@ class Slice1(Sliced):
     Parameters
     ----------
     input, output : TensorDesc
-        Of one dtype and one rank, 1 to 8. The output's sizes are at least 1 and at most
-        `1 + (sizes - 1) // abs(strides)`; smaller ones take the first elements.
-    offsets : sequence of int
-        First element of the window, u32; `offsets + sizes` is at most the input's size.
-    sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
-    strides : sequence of int, optional
-        Step within the window in elements, i32, not 0; 1 by default.
+        Of one dtype and one rank, 1 to 8. The output's sizes are the `output_sizes` of `slice1`.
+    offsets, sizes, strides : sequence of int
+        The window, as of `slice1`; strides are 1 by default.
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError, ValueError
-        The dtypes differ, or the output's layout places two elements on the same bytes.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE1_OPERATOR_DESC`; its formula for the most elements uses the stride's magnitude.
+    WindowError, TypeError, ValueError
+        One of `slice1`'s rules is broken.
 
     Examples
     --------
@@ -80,9 +66,9 @@ class Slice1(Sliced):
         self,
         input: TensorDesc,
         output: TensorDesc,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
     ) -> None:
         with named("Slice1"):
             check_descs(input=input, output=output)
@@ -93,7 +79,7 @@ class Slice1(Sliced):
 
 @dataclass(frozen=True, init=False)
 class Slice(Sliced):
-    """Descriptor of DirectML's Slice: copy `sizes` elements of `input`, `strides` apart, to `output`.
+    """Descriptor of DirectML's Slice, to compile: copy `sizes` elements of `input`, `strides` apart.
 
     In every dimension `output[c] = input[offsets + strides * c]`.
 
@@ -101,22 +87,13 @@ class Slice(Sliced):
     ----------
     input, output : TensorDesc
         Of one dtype and one rank, 1 to 8. The output's sizes are `sizes`.
-    offsets : sequence of int
-        First element taken, u32.
-    sizes : sequence of int
-        Elements taken, u32, at least 1; `offsets + (sizes - 1) * strides` is less than the input's size.
-    strides : sequence of int, optional
-        Step between them in elements, u32, at least 1; 1 by default.
+    offsets, sizes, strides : sequence of int
+        The elements taken, as of `slice`; strides are 1 by default.
 
     Raises
     ------
     WindowError, TypeError, ValueError
-        One of these rules is broken, or one of `Slice1`'s for the output's layout.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE_OPERATOR_DESC`, of which Slice1 is the later form: there `sizes` are the extent of
-    the window, here the sizes of the output.
+        One of `slice`'s rules is broken.
 
     Examples
     --------
@@ -131,9 +108,9 @@ class Slice(Sliced):
         self,
         input: TensorDesc,
         output: TensorDesc,
-        offsets: Iterable[SupportsIndex],
-        sizes: Iterable[SupportsIndex],
-        strides: Iterable[SupportsIndex] | None = None,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
     ) -> None:
         with named("Slice"):
             check_descs(input=input, output=output)
@@ -152,11 +129,11 @@ class Slice(Sliced):
 
 def slice1(
     x: Tensor,
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
-    output_sizes: Iterable[SupportsIndex] | None = None,
+    output_sizes: Integers | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """Copy a strided window out of a tensor: DirectML's Slice1.
@@ -218,9 +195,9 @@ def slice1(
 
 def slice(
     x: Tensor,
-    offsets: Iterable[SupportsIndex],
-    sizes: Iterable[SupportsIndex],
-    strides: Iterable[SupportsIndex] | None = None,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -290,3 +267,117 @@ def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor
     source = BoundLayout(x.memory, part, x.dtype.itemsize)
     run_copy(x.device, source, target.bound_layout._replace(fresh=out is None))
     return target
+
+
+@dataclass(frozen=True, init=False)
+class SliceGrad(WindowDescriptor):
+    """Descriptor of DirectML's SliceGrad, to compile: `input` in a window of `output`, and zeros elsewhere.
+
+    Parameters
+    ----------
+    input, output : TensorDesc
+        Of one dtype and one rank, 1 to 8: the gradients of `Slice1`'s output and of its input.
+    offsets, sizes, strides : sequence of int
+        The window in the output, as of `slice_grad`; strides are 1 by default.
+
+    Raises
+    ------
+    WindowError, TypeError, ValueError
+        One of `slice_grad`'s rules is broken.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> sides = wg.TensorDesc("int64", (3,)), wg.TensorDesc("int64", (7,))
+    >>> operator = wg.default_device().compile(wg.SliceGrad(*sides, offsets=[0], sizes=[6], strides=[-2]))
+    >>> operator(wg.asarray([1, 2, 3])).numpy()
+    array([0, 3, 0, 2, 0, 1, 0])
+    """
+
+    def __init__(
+        self,
+        input: TensorDesc,
+        output: TensorDesc,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
+    ) -> None:
+        with named("SliceGrad"):
+            check_descs(input=input, output=output)
+            window = Window.of(offsets, sizes, strides)
+            window.check_inside(output.sizes, "output")
+            self._hold(input, output, window, filled="input")
+
+    def planned(self, device: Device) -> PlannedOperator:
+        """What `explain` calls: plans on `device`, without a pipeline."""
+        taken = self.window.ranges(self.input.sizes)
+        return PlannedOperator(
+            device,
+            "SliceGrad",
+            self.input,
+            self.output,
+            self.input.layout,
+            SliceGradPlanner(taken, zeroed=False),
+            planner_on_zeros=SliceGradPlanner(taken, zeroed=True),
+        )
+
+
+def slice_grad(
+    g: Tensor,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
+    *,
+    output_sizes: OneOrMore,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Put a tensor into a window, and zeros everywhere else: DirectML's SliceGrad, the gradient of `slice1`.
+
+    Parameters
+    ----------
+    g : Tensor
+        Gradient of `slice1`'s output, of its sizes: rank 1 to 8, any dtype, views welcome. Where it is
+        smaller than the window allows, it fills the window's first elements.
+    offsets, sizes : sequence of int
+        The window in the result, in elements, u32, each size at least 1, as in `slice1`; `offsets + sizes` is
+        at most `output_sizes`.
+    strides : sequence of int, optional
+        Step within it in elements, i32, not 0, as in `slice1`; 1 by default.
+    output_sizes : sequence of int
+        Sizes of the result: those of `slice1`'s input.
+    out : Tensor, optional
+        Where to write, of `g`'s dtype and `output_sizes`, as in `slice1`; it may lie in the buffer of `g`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a packed tensor in a buffer of its own; submitted and not waited for, as in `slice1`.
+
+    Raises
+    ------
+    WindowError
+        The window leaves `output_sizes`, is none by `slice1`'s rules, or does not hold `g`.
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`, of `g` and `out`; `out` has other sizes than `output_sizes`.
+
+    Notes
+    -----
+    Semantics: `DML_SLICE_GRAD_OPERATOR_DESC`. `sum(slice1(x) * g) == sum(x * slice_grad(g))` for every x.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> g = wg.asarray(np.array([7, 5, 3]))
+    >>> wg.slice_grad(g, offsets=[2], sizes=[6], strides=[-2], output_sizes=[10]).numpy()
+    array([0, 0, 0, 3, 0, 5, 0, 7, 0, 0])
+    """
+    with named("slice_grad"):
+        check_tensor("g", g)
+        window = Window.of(offsets, sizes, strides)
+        extents = checked_shape(output_sizes)
+        window.check_inside(extents, "output")
+        window.check_filled(g.shape, "g")
+        planner = SliceGradPlanner(window.ranges(g.shape), zeroed=out is None)
+        target = output_for(g, extents, out, before="output_sizes, ")
+        run(g.device, planner, g.bound_layout, target.bound_layout._replace(fresh=out is None))
+        return target

@@ -1,22 +1,30 @@
-"""Windows as users pass them, checked: offsets, sizes, strides and a fill."""
+"""Windows as users pass them, checked: offsets, sizes, strides and a fill; and offsets of tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.arguments import I32_MAX, I32_MIN, int64_of, integers
+from wgslice.arguments import (
+    I32_MAX,
+    I32_MIN,
+    Integers,
+    OneOrMore,
+    checked_shape,
+    int64_of,
+    integers,
+    one_or_more,
+)
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.staging import plan_anew
 from wgslice.plans.windows import DROPPED, Windows
-from wgslice.tensors.placed import check_of_numbers
-from wgslice.tensors.transfer import as_assigned
+from wgslice.tensors.placed import as_assigned, check_of_numbers
 
 __all__ = [
     "OnGpu",
@@ -26,6 +34,7 @@ __all__ = [
     "extracted_windows",
     "inserted_windows",
     "repeated_bytes",
+    "tile_offsets",
 ]
 
 Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
@@ -111,7 +120,7 @@ def repeated_bytes(fill: Any, dtype: DType) -> bytes:
 def extracted_windows(
     offsets: ArrayLike | OnGpu,
     input_sizes: tuple[int, ...],
-    sizes: Iterable[SupportsIndex],
+    sizes: Integers,
     strides: ArrayLike | None,
     fill: bytes | None,
     outside: Outside | None = None,
@@ -277,3 +286,65 @@ def checked_strides(
     bits = ((rows < 0) << np.arange(rank)).sum(axis=1).astype(np.uint32)
     steps = tuple(int(step) for step in magnitudes[0])
     return steps, np.ascontiguousarray(np.broadcast_to(bits, count))
+
+
+def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> NDArray[np.int64]:
+    """Tell where tiles begin that cover a tensor: the offsets of `extract_windows` and `insert_windows`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes of the tensor, 0 to 8 of them.
+    tile : int or sequence of int
+        Sizes of a tile, at least 1: of each dimension, or one for all.
+    overlap : int or sequence of int, optional
+        Elements that a tile has in common with the next, at least 0 and less than its size, likewise.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, (tiles, rank): the first element of each tile, row-major. The last one along a dimension
+        sticks out where the sizes do not go into each other, which `extract_windows` takes with `fill`, and
+        `insert_windows` with `outside="drop"`. None sticks out by as much as would make it superfluous; of a
+        tensor without elements there are none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What is given is no integers, not of the tensor's rank, or breaks one of these rules.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> wg.tile_offsets((4, 7), tile=(4, 3)).tolist()
+    [[0, 0], [0, 3], [0, 6]]
+    >>> wg.tile_offsets(7, tile=3, overlap=1).tolist()
+    [[0], [2], [4]]
+    """
+    with named("tile_offsets"):
+        sizes = checked_shape(shape)
+        tiles, shared = each("tile", tile, len(sizes)), each("overlap", overlap, len(sizes))
+        for axis, (size, common) in enumerate(zip(tiles, shared, strict=True)):
+            if not 1 <= size <= I32_MAX:
+                raise ValueError(f"tile[{axis}] = {size}: must be an i32 of at least 1")
+            if not 0 <= common < size:
+                raise ValueError(
+                    f"overlap[{axis}] = {common}: must be 0 to {size - 1}, less than tile[{axis}]"
+                )
+    starts = []
+    for size, length, common in zip(sizes, tiles, shared, strict=True):
+        step = length - common
+        count = -(-max(size - common, 1) // step) if size else 0
+        starts.append(np.arange(count, dtype=np.int64) * step)
+    grid = np.meshgrid(*starts, indexing="ij")
+    return np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
+
+
+def each(name: str, value: OneOrMore, rank: int) -> tuple[int, ...]:
+    """One integer for each dimension."""
+    values = one_or_more(name, value)
+    if isinstance(value, Iterable):
+        if len(values) != rank:
+            raise ValueError(f"{name} {values}: must be one integer, or {rank}, one for each dimension")
+        return values
+    return values * rank

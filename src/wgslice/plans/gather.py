@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX, MAX_RANK
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere
 from wgslice.layout import Layout, coalesce
+from wgslice.layout_rules import reshaped
 from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import MOST_SPARSE, Dimension, dimensions_of
 from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import DROPPED, Windows
-from wgslice.rearrange import reshaped
 
 __all__ = [
     "IndexedWindows",

@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 from math import gcd, inf
 from typing import NamedTuple
 
-from wgslice.arguments import MAX_RANK, whole_words
-from wgslice.layout import Layout, coalesce
+from wgslice.arguments import MAX_RANK
+from wgslice.layout import Layout, coalesce, whole_words
 from wgslice.plans.costs import STEPS, pattern
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.launch import run_nbytes, tile_axis

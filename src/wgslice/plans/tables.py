@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wgslice.arguments import I32_MAX, MAX_RANK
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, Indexed, Indices
 from wgslice.layout import Layout
+from wgslice.layout_rules import reshaped
 from wgslice.plans.indexed import MOST_TABLES, Claims, Host, Index, IndexedCopy
-from wgslice.rearrange import reshaped
 
 __all__ = ["MOST_SPARSE", "Dimension", "dimensions_of", "indexed_copy"]
 

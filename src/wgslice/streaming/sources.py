@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from wgslice.dialects.basic import Selection
 from wgslice.dtypes import DType, native_array, native_dtype
 from wgslice.layout import Layout
-from wgslice.streaming.limits import Shares, block_nbytes
 from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release, runs
-from wgslice.streaming.walk import Dimension, Edges, Piece, Walk, blocks_touched, counts
+from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
 from wgslice.tensors.placed import check_no_sequence
 
 __all__ = ["Block", "Source", "block_starts"]

@@ -1,35 +1,38 @@
-"""Tensors made: from arrays and libraries, from nothing, and on buffers that the caller owns."""
+"""Tensors made: from arrays and libraries, of one element, of nothing, and on buffers of the caller's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from wgslice.arguments import checked_offset, checked_shape, integers
-from wgslice.dtypes import DType, element_dtype, native_array
+from wgslice.arguments import Integers, OneOrMore, check_row_major, checked_offset, checked_shape, integers
+from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import ComputationRefused, named
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
+from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
-from wgslice.tensors.interchange import imported
-from wgslice.tensors.placed import check_no_sequence
+from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, imported, write
 from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
 
-if TYPE_CHECKING:
-    from wgslice.gpu.protocols import Buffer
-
-__all__ = ["arange", "asarray", "default_element", "empty", "from_buffer", "from_dlpack", "zeros"]
+__all__ = [
+    "arange",
+    "asarray",
+    "default_element",
+    "empty",
+    "from_buffer",
+    "from_dlpack",
+    "full",
+    "like",
+    "ones",
+    "zeros",
+]
 
 
 def asarray(
-    array: ArrayLike | Tensor,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
-    copy: bool | None = None,
+    array: ArrayLike | Tensor, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
     """Upload an array.
 
@@ -81,7 +84,11 @@ def asarray(
     """
     with named("asarray"):
         if isinstance(array, Tensor):
-            check_same_element(array, dtype)
+            if dtype is not None and element_dtype(dtype) != array.dtype:
+                raise ComputationRefused(
+                    f"dtype {np.dtype(dtype)}: the tensor has {array.dtype}, and nothing is converted on a "
+                    "GPU: convert its numpy(), or view() it as another dtype of the same width"
+                )
             chosen = array.device if device is None else checked_device(device)
             if chosen is array.device:
                 return packed_copy(array) if copy else array
@@ -92,22 +99,13 @@ def asarray(
         return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
 
 
-def check_same_element(tensor: Tensor, dtype: DTypeLike | None) -> None:
-    """Refuse a dtype that is not a tensor's."""
-    if dtype is not None and element_dtype(dtype) != tensor.dtype:
-        raise ComputationRefused(
-            f"dtype {np.dtype(dtype)}: the tensor has {tensor.dtype}, and nothing is converted on a GPU: "
-            "convert its numpy(), or view() it as another dtype of the same width"
-        )
-
-
 def check_may_copy(copy: bool | None, way: str) -> None:
     """Refuse a copy where none is wanted."""
     if copy is False:
         raise ValueError(f"copy=False: elements have to be copied {way}; leave it out")
 
 
-def from_dlpack(x: Any, device: Device | str | None = None) -> Tensor:
+def from_dlpack(x: Any, device: AnyDevice = None) -> Tensor:
     """Upload an array or tensor of another library, such as PyTorch's, by the DLPack protocol.
 
     Parameters
@@ -145,17 +143,12 @@ def from_dlpack(x: Any, device: Device | str | None = None) -> Tensor:
     return asarray(array, device=device)
 
 
-def default_element(dtype: DTypeLike | None) -> DType:
+def default_element(dtype: AnyDType) -> DType:
     """An element dtype; float64 where none is named, as in NumPy and in the array API."""
     return element_dtype(np.float64 if dtype is None else dtype)
 
 
-def empty(
-    shape: SupportsIndex | Iterable[SupportsIndex],
-    dtype: DTypeLike | None = np.float64,
-    *,
-    device: Device | str | None = None,
-) -> Tensor:
+def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor to write into.
 
     Parameters
@@ -176,8 +169,8 @@ def empty(
     ------
     TypeError, ValueError
         The shape or dtype is none, or the bytes are more than the device's largest buffer.
-    OutOfDeviceMemory
-        The device has no memory left.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left, or is gone.
 
     Examples
     --------
@@ -191,28 +184,13 @@ def empty(
         return allocate(checked_shape(shape), default_element(dtype), chosen, zeroed=False)
 
 
-def zeros(
-    shape: SupportsIndex | Iterable[SupportsIndex],
-    dtype: DTypeLike | None = np.float64,
-    *,
-    device: Device | str | None = None,
-) -> Tensor:
+def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros.
 
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As of `empty`.
-
-    Returns
-    -------
-    Tensor
-        Packed, in a buffer of its own.
-
-    Raises
-    ------
-    TypeError, ValueError, OutOfDeviceMemory
-        As `empty`.
+        As of `empty`, and so are result and errors.
 
     Examples
     --------
@@ -231,8 +209,8 @@ def arange(
     stop: float | None = None,
     step: float = 1,
     *,
-    dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
+    dtype: AnyDType = None,
+    device: AnyDevice = None,
 ) -> Tensor:
     """Make a tensor of evenly spaced numbers; the semantics are those of `numpy.arange`.
 
@@ -244,10 +222,8 @@ def arange(
         The end, which is not reached.
     step : int or float
         The distance of neighbours, not 0; a negative one counts down.
-    dtype : dtype_like, optional
-        Of elements of 1, 2, 4, 8 or 16 bytes; what NumPy chooses for the numbers by default.
-    device : Device or str, optional
-        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
+    dtype, device : dtype_like, Device or str, optional
+        As of `empty`; the dtype that NumPy chooses for the numbers by default.
 
     Returns
     -------
@@ -276,11 +252,11 @@ def arange(
 
 def from_buffer(
     gpu_buffer: Buffer,
-    shape: SupportsIndex | Iterable[SupportsIndex],
+    shape: OneOrMore,
     dtype: DTypeLike,
     *,
     offset: SupportsIndex = 0,
-    strides: Iterable[SupportsIndex] | None = None,
+    strides: Integers | None = None,
 ) -> Tensor:
     """View a buffer that the caller owns, without a copy.
 
@@ -339,3 +315,80 @@ def from_buffer(
         check_fits(gpu_buffer, layout, element)
         check_alive(device, gpu_buffer)
         return Tensor(device, gpu_buffer, element, layout)
+
+
+def full(
+    shape: OneOrMore, fill_value: Tensor | ArrayLike, dtype: AnyDType = None, *, device: AnyDevice = None
+) -> Tensor:
+    """Make a tensor of one element everywhere; the semantics are those of `numpy.full`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        As of `empty`.
+    fill_value : scalar, array_like or Tensor
+        What broadcasts to the shape; cast as NumPy assigns it, unless it is a tensor.
+    dtype, device : dtype_like, Device or str, optional
+        As of `empty`; those of `fill_value` by default, as far as it has them.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `empty`; the dtype is not that of a tensor, or `fill_value` does not broadcast to the shape.
+    OverflowError
+        `fill_value` is a Python integer that the dtype does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.full((2, 3), 7, np.uint8).numpy()
+    array([[7, 7, 7],
+           [7, 7, 7]], dtype=uint8)
+    """
+    with named("full"):
+        check_no_sequence(fill_value)
+        given = fill_value if isinstance(fill_value, Tensor) else np.asarray(fill_value)
+        element = element_dtype(given.dtype if dtype is None else dtype)
+        if not isinstance(given, Tensor):
+            given = as_assigned(fill_value, element)
+        elif device is None:
+            device = given.device
+        made = empty(shape, element, device=device)
+        write(made, given)
+        return made
+
+
+def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
+    """Make a tensor of ones.
+
+    Parameters
+    ----------
+    shape, dtype, device : int or sequence of int, dtype_like, Device or str
+        As of `empty`, and so are result and errors. The work is submitted, not waited for.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> wg.ones(3, np.float32).numpy()
+    array([1., 1., 1.], dtype=float32)
+    """
+    return full(shape, 1, default_element(dtype), device=device)
+
+
+def like(
+    name: str, x: Tensor, dtype: Any = None, device: Any = None, shape: Any = None, order: str | None = None
+) -> dict[str, Any]:
+    """Sizes, dtype and device of a tensor, but for those that are given: what makes a tensor like it."""
+    check_tensor(name, x)
+    sizes = checked_shape(x.shape if shape is None else shape)
+    check_row_major(order, sizes)
+    return {
+        "shape": sizes,
+        "dtype": x.dtype if dtype is None else dtype,
+        "device": x.device if device is None else device,
+    }

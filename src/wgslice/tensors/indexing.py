@@ -17,13 +17,12 @@ from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run, run_copy
 from wgslice.layout import Layout
+from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.staging import plan_anew
-from wgslice.rearrange import broadcast, reshaped, without_leading_ones
-from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, uploaded
-from wgslice.tensors.transfer import check_sides
+from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
 
 __all__ = ["gather", "indices_held", "scatter", "selected"]
 

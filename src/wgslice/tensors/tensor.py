@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
@@ -11,22 +12,37 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.arguments import check_row_major, checked_shape, distinct_axes, integer, integers
+from wgslice.arguments import (
+    OneOrMore,
+    check_row_major,
+    checked_shape,
+    distinct_axes,
+    integer,
+    integers,
+)
 from wgslice.dask import register, token
 from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
-from wgslice.dtypes import DType, element_dtype
+from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import run_copy
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
+from wgslice.layout_rules import permuted, reshaped, squeezed
 from wgslice.plans.profiles import MOST_PLANS
-from wgslice.rearrange import permuted, reshaped, squeezed
 from wgslice.tensors.indexing import gather, scatter, selected
-from wgslice.tensors.interchange import CPU_DEVICE, exported, upper_module
-from wgslice.tensors.placed import Placed, check_writeable, viewed
-from wgslice.tensors.transfer import as_assigned, read_into, write
+from wgslice.tensors.placed import (
+    CPU_DEVICE,
+    Placed,
+    as_assigned,
+    check_writeable,
+    exported,
+    read_into,
+    upper_module,
+    viewed,
+    write,
+)
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
 __all__ = ["Tensor", "allocate", "from_host", "packed_copy", "viewed"]
@@ -50,7 +66,7 @@ class Tensor(Uncomputed, Placed):
     Attributes
     ----------
     shape : tuple of int
-        Sizes, 0 to 8 of them.
+        Sizes, 0 to 8 of them; `ndim` dimensions, and `size` elements of `itemsize` bytes, together `nbytes`.
     dtype : numpy.dtype
         In native byte order.
     device : Device
@@ -68,8 +84,6 @@ class Tensor(Uncomputed, Placed):
         Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
     offset : int
         Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
-    ndim, size, itemsize, nbytes : int
-        Dimensions, elements, bytes of an element, and bytes of all elements without gaps.
     is_packed : bool
         Whether the elements lie row-major without gaps.
     """
@@ -77,7 +91,8 @@ class Tensor(Uncomputed, Placed):
     __slots__ = ("__weakref__",)
 
     def __post_init__(self) -> None:
-        register(Tensor)
+        if "dask" in sys.modules:
+            register(Tensor)
 
     def __getitem__(self, key: Any) -> Tensor:
         """Take a part as NumPy does, with its errors, or by a selection in another notation.
@@ -178,18 +193,12 @@ class Tensor(Uncomputed, Placed):
         Returns
         -------
         Tensor
-            Packed, in a buffer of its own, the elements in row-major order. The work is submitted, not waited
-            for.
-
-        Raises
-        ------
-        ValueError, OutOfDeviceMemory, DeviceLostError
-            As `copy`.
+            The elements in row-major order; else, and in its errors, as `copy`.
         """
         with named("flatten"):
             return packed_copy(self).reshape(-1)
 
-    def reshape(self, *shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+    def reshape(self, *shape: OneOrMore) -> Tensor:
         """View with other sizes, or copy where the elements lie so that there is no such view.
 
         Parameters
@@ -221,12 +230,7 @@ class Tensor(Uncomputed, Placed):
         Returns
         -------
         Tensor
-            A view, or as `flatten`.
-
-        Raises
-        ------
-        ValueError, OutOfDeviceMemory, DeviceLostError
-            As `copy`.
+            A view, or as `flatten`, also in its errors.
         """
         layout = reshaped(self.layout, (self.size,))
         if layout is not None:
@@ -235,23 +239,13 @@ class Tensor(Uncomputed, Placed):
             return packed_copy(self).reshape(-1)
 
     def sum(self, *arguments: Any, **options: Any) -> Tensor:
-        """Sum of a tensor without elements: 0. Dask asks for it to describe chunks of rank 0.
-
-        Parameters
-        ----------
-        arguments, options
-            Those of `numpy.sum`, all of which are refused.
-
-        Returns
-        -------
-        Tensor
-            Of rank 0 and the tensor's own dtype, in a buffer of its own.
+        """Sum of a tensor without elements: 0, of rank 0 and its own dtype, for Dask to describe chunks by.
 
         Raises
         ------
         ComputationRefused
-            The tensor has elements, which are not computed with; or an argument is given.
-        ValueError, OutOfDeviceMemory, DeviceLostError
+            The tensor has elements, which are not computed with; or one of `numpy.sum`'s arguments is given.
+        OutOfDeviceMemory, DeviceLostError
             As `copy`.
         """
         if self.size or arguments or options:
@@ -307,7 +301,7 @@ class Tensor(Uncomputed, Placed):
             raise ValueError(f"mT: a tensor of shape {self.shape} has no matrices: it needs two dimensions")
         return self.swapaxes(-2, -1)
 
-    def transpose(self, *axes: SupportsIndex | Iterable[SupportsIndex] | None) -> Tensor:
+    def transpose(self, *axes: OneOrMore | None) -> Tensor:
         """View with the dimensions in the order of `axes`, or in reverse, as `numpy.ndarray.transpose`.
 
         Raises
@@ -334,7 +328,7 @@ class Tensor(Uncomputed, Placed):
             order[first], order[second] = second, first
             return viewed(self, self.layout.permuted(order))
 
-    def squeeze(self, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+    def squeeze(self, axis: OneOrMore | None = None) -> Tensor:
         """View without dimensions of size 1: those of `axis`, or all.
 
         Raises
@@ -477,7 +471,7 @@ class Tensor(Uncomputed, Placed):
             )
         return self.item()
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: AnyDType = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("a tensor on a GPU cannot become an array without a copy: leave copy=False out")
         wanted = self.dtype if dtype is None else np.dtype(dtype)

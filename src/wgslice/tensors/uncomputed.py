@@ -127,10 +127,7 @@ def remedy_of(name: str) -> str:
 
 
 def refused(operation: str) -> NoReturn:
-    """Refuse an operation by its name, which a module may precede, and say how to go on.
-
-    A ComputationRefused where it computes, else a plain NotImplementedError.
-    """
+    """Refuse an operation by its name, as a ComputationRefused where it computes, and say how to go on."""
     name = operation.rpartition(".")[-1]
     kind = NotImplementedError if name in INSTEAD else ComputationRefused
     raise kind(f"{operation}: {remedy_of(name)}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal, SupportsIndex, cast
 
 import numpy as np
 
-from wgslice.arguments import checked_shape, distinct_axes, one_or_more
+from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
-from wgslice.rearrange import flipped, permuted, repeated_to, reshaped, unsqueezed
+from wgslice.layout_rules import flipped, permuted, repeated_to, reshaped, unsqueezed
 from wgslice.tensors.placed import check_tensor, read_only
 from wgslice.tensors.tensor import Tensor, viewed
 
@@ -29,12 +28,7 @@ __all__ = [
 ]
 
 
-def reverse(
-    x: Tensor,
-    axes: SupportsIndex | Iterable[SupportsIndex] | None = None,
-    *,
-    axis: SupportsIndex | Iterable[SupportsIndex] | None = None,
-) -> Tensor:
+def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None = None) -> Tensor:
     """Flip the order of elements, as `numpy.flip` and WebNN's `reverse` do.
 
     Parameters
@@ -72,11 +66,7 @@ def reverse(
         return viewed(x, flipped(x.layout, axis if axes is None else axes))
 
 
-def permute(
-    x: Tensor,
-    *order: SupportsIndex | Iterable[SupportsIndex],
-    axes: SupportsIndex | Iterable[SupportsIndex] | None = None,
-) -> Tensor:
+def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tensor:
     """Put the dimensions into another order; the semantics are those of `numpy.permute_dims`.
 
     Parameters
@@ -117,7 +107,7 @@ def permute(
         return viewed(x, permuted(x.layout, named_axes))
 
 
-def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
     """Repeat a tensor without a copy; the semantics are those of `numpy.broadcast_to`.
 
     Parameters
@@ -152,7 +142,7 @@ def broadcast_to(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> T
         return read_only(x, repeated_to(x.layout, shape))
 
 
-def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
     """Give a tensor other sizes without a copy; the semantics are those of `numpy.reshape(..., copy=False)`.
 
     Parameters
@@ -194,7 +184,7 @@ def reshape(x: Tensor, shape: SupportsIndex | Iterable[SupportsIndex]) -> Tensor
         return viewed(x, layout)
 
 
-def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     """Drop dimensions of size 1; the semantics are those of `numpy.squeeze`.
 
     Parameters
@@ -224,11 +214,7 @@ def squeeze(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = No
     return x.squeeze(axis)
 
 
-def moveaxis(
-    x: Tensor,
-    source: SupportsIndex | Iterable[SupportsIndex],
-    destination: SupportsIndex | Iterable[SupportsIndex],
-) -> Tensor:
+def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     """Put dimensions into other places, the rest in order; the semantics are those of `numpy.moveaxis`.
 
     Parameters
@@ -271,32 +257,20 @@ def moveaxis(
         return viewed(x, x.layout.permuted(order))
 
 
-def expand_dims(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex]) -> Tensor:
+def expand_dims(x: Tensor, axis: OneOrMore) -> Tensor:
     """View with further dimensions of size 1, as `numpy.expand_dims`."""
     with named("expand_dims"):
         check_tensor("x", x)
         return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
 
 
-def flip(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = None) -> Tensor:
+def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     """Flip the order of elements; the semantics are those of `numpy.flip`. `reverse` does it as well.
 
     Parameters
     ----------
-    x : Tensor
-        Of any rank.
-    axis : int or sequence of int, optional
-        Dimensions to flip, each once; negative ones count from the last. All by default.
-
-    Returns
-    -------
-    Tensor
-        A view.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `reverse`.
+    x, axis : Tensor, int or sequence of int, optional
+        As of `reverse`, and so are result and errors.
 
     Examples
     --------
@@ -311,7 +285,7 @@ def flip(x: Tensor, axis: SupportsIndex | Iterable[SupportsIndex] | None = None)
         return viewed(x, flipped(x.layout, axes))
 
 
-def rot90(x: Tensor, k: SupportsIndex = 1, axes: Iterable[SupportsIndex] = (0, 1)) -> Tensor:
+def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
     """View turned by `k` right angles in the plane of two dimensions, as `numpy.rot90`."""
     with named("rot90"):
         check_tensor("x", x)
