@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from math import inf
+from pathlib import Path
 
 from rich.console import Console
 
@@ -21,7 +22,7 @@ def main() -> int:
     """Run what the command line asks for."""
     arguments = parse()
     if arguments.list_rivals:
-        print(*arguments.rivals)
+        print(*([] if arguments.cliffs else arguments.rivals))
         return 0
     console = Console(width=None if sys.stdout.isatty() else 200)
     if run_instead(console, arguments):
@@ -59,6 +60,10 @@ def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
         from bench.costs import measure_costs, show_costs
 
         show_costs(console, measure_costs(console))
+    elif arguments.cliffs:
+        from bench.cliffs import run_cliffs
+
+        run_cliffs(console, arguments)
     elif arguments.regret:
         from bench.regret import run_regret
 
@@ -146,6 +151,16 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--regret", action="store_true", help="time every way that plans choose from, and compare, instead"
+    )
+    parser.add_argument(
+        "--cliffs", action="store_true", help="time every way to move elements beside bare kernels instead"
+    )
+    cliffs = parser.add_argument_group("with --cliffs")
+    cliffs.add_argument("--only", default="", metavar="TEXT", help="rows that have it in their names")
+    cliffs.add_argument("--tiny", action="store_true", help="tensors of 32 x 32, beside a copy: host cost")
+    cliffs.add_argument("--limits", action="store_true", help="exit with 1 where a limit is exceeded")
+    cliffs.add_argument(
+        "--json", type=Path, metavar="PATH", help="write results there alone, whatever was run"
     )
     parser.add_argument("--list-rivals", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

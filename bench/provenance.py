@@ -6,7 +6,7 @@ Figures are stale once the fingerprints of the same cases differ: other work wou
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from hashlib import sha256
@@ -20,10 +20,11 @@ from bench.contest import ROOT
 from bench.graphs import GRAPHS
 from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, MANY_WINDOWS, WINDOWS, Crops, Gradient, Inserts
 from wgslice.plans.costs import shipped_for
+from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, Limits
 from wgslice.shaders.modules import kernel_module
 
-__all__ = ["fingerprints", "is_stale", "provenance"]
+__all__ = ["STALE", "fingerprints", "is_stale", "provenance"]
 
 # By the section of a results file that has their figures.
 SECTIONS: dict[str, Sequence[Case]] = {
@@ -35,6 +36,8 @@ SECTIONS: dict[str, Sequence[Case]] = {
     "graphs": GRAPHS,
     "accesses": ASKED,  # what GPU compilers say
 }
+# What a page says of figures whose plans or kernels have changed.
+STALE = "**Stale figures**: measured before today's plans and kernels; they are being measured again."
 WORDS = ("reason",)  # fields of steps that are printed only
 
 
@@ -73,6 +76,8 @@ def fingerprints(content: Mapping[str, Any]) -> dict[str, dict[str, str | None]]
         names = entries if isinstance(entries, dict) else [each["name"] for each in entries]
         cases = {case.name: case for case in SECTIONS[section]}
         found[section] = {name: fingerprint(cases[name], limits) if name in cases else None for name in names}
+    if "cliffs" in content:  # of calls that a plan without a device cannot tell: all kernels
+        found["cliffs"] = {"every row": digest([*CASES, *MANY_WINDOWS], limits, Kernel)}
     if "streams" in content:
         found["streams"] = dict.fromkeys(content["streams"], digest(CASES, limits))
     return found
@@ -94,10 +99,10 @@ def fingerprint(case: Case, limits: Limits) -> str:
     return digest([case] if isinstance(case.work, Cut | Crops | Gradient | Inserts) else CASES, limits)
 
 
-def digest(cases: Sequence[Case], limits: Limits) -> str:
-    """16 digits of a hash."""
+def digest(cases: Sequence[Case], limits: Limits, others: Iterable[Kernel] = ()) -> str:
+    """16 digits of a hash of cases' plans and kernels, and of other kernels."""
     found = sha256()
-    kernels = set()
+    kernels = set(others)
     for case in cases:
         steps = planned(case, limits).steps
         found.update(repr(canonical(steps)).encode())

@@ -351,7 +351,8 @@ def test_results_name_driver_processor_and_cores() -> None:
     assert len(found) >= 9
     for path in found:
         assert re.fullmatch(
-            stem_of(json.loads(path.read_text("utf-8"))) + "(-family|-graphs|-regret|-stream)?", path.stem
+            stem_of(json.loads(path.read_text("utf-8"))) + "(-cliffs|-family|-graphs|-regret|-stream)?",
+            path.stem,
         )
 
 

@@ -12,10 +12,12 @@ import pytest
 from pages import PAGES, README, ROOT
 
 from bench.cases import CASES
+from bench.cliffs_page import PAGE as CLIFFS
+from bench.cliffs_page import page as cliffs_page
 from bench.compilers.accesses import READ, WRITTEN
 from bench.costs import NAMES, pays_from
 from bench.entries import ALLOCATING, COPY, GIVEN
-from bench.provenance import is_stale
+from bench.provenance import STALE, is_stale
 from bench.report import MEBIBYTE, geometric_mean, machine_of
 from bench.tasks import MANY_WINDOWS
 
@@ -40,7 +42,6 @@ def rows(page: Path, first_cell: str, heading: str = "") -> list[tuple[str, list
     return [(name, cells.split(" | ")) for name, *_, cells in found]
 
 
-STALE = "**Stale figures**: measured before today's plans and kernels; they are being measured again."
 MEASURING = "Figures are being measured again"
 
 
@@ -154,6 +155,10 @@ def test_regret_is_that_of_the_results() -> None:
             assert said["worst"] == max(chosen)
             assert said["geometric_mean"] == pytest.approx(geometric_mean(chosen))
             assert cell == f"{said['geometric_mean']:.2f}, {said['worst']:.2f}"
+
+
+def test_cliffs_are_those_of_the_results() -> None:
+    assert CLIFFS.read_text("utf-8") == cliffs_page()
 
 
 def test_streams_are_those_of_the_results() -> None:
