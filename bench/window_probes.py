@@ -44,7 +44,7 @@ class WindowProbe(NamedTuple):
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
         """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""
-        if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS):
+        if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.CLAIM_ROWS):
             return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
         return [self.step(SHORT_NBYTES if self.ends else SHORTEST_NBYTES, nbytes, limits)]
 
@@ -58,7 +58,7 @@ class WindowProbe(NamedTuple):
         batch = Layout.packed((count, ROWS, row, channels))
         inserts = self.kernel.inserts_windows
         windows = scattered(batch.sizes, gap, mirrored=channels > 1, inserts=inserts)
-        contested = self.kernel is Kernel.CLAIM_WINDOWS
+        contested = self.kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS)
         sides = windows, tensor, batch, width
         problem = WindowProblem(*sides, Terms(limits), inserts, windows.numbers, contested)
         steps = (step for row in WINDOWS if row.applies(problem) is None for step in row.build(problem))
@@ -85,6 +85,7 @@ def window_probes() -> Iterator[WindowProbe]:
     for width in (1, 2):
         yield WindowProbe(Kernel.WINDOW_WORDS, width)
     yield WindowProbe(Kernel.CLAIM_WINDOWS, WORD_NBYTES)
+    yield WindowProbe(Kernel.CLAIM_ROWS, WORD_NBYTES)
     for mirrored in (False, True):
         yield WindowProbe(Kernel.WINDOW_ROWS, 1, mirrored=mirrored)
         yield WindowProbe(Kernel.WINDOW_ROWS, 1, ragged=True, mirrored=mirrored)

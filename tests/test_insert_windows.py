@@ -321,8 +321,14 @@ ONE_COPY_EACH = Case(
     4, Layout.packed((3, 2)), Layout.packed((3,)), np.array([[0], [0], [1]]), np.array([1]), seed=0
 )
 
+# The first window leaves the tensor, and has all of a block that the second begins inside of.
+END_BEFORE_A_WHOLE_BLOCK = Case(
+    4, Layout.packed((2, 32)), Layout.packed((64,)), np.array([[-4], [2]]), np.array([1]), seed=0
+)
+
 
 @example(case=ONE_COPY_EACH, profile=CPU)
+@example(case=END_BEFORE_A_WHOLE_BLOCK, profile=CPU)
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
 def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
     """Whatever they cost: in blocks, by words, by elements; where windows overlap in layers and by claims."""
@@ -335,14 +341,14 @@ def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Pr
     source, target = case.buffers()
     expected = case.expected(source, target)
     for choice in plan.choices:
-        claims = [step for step in choice.steps if step.name == "claim_windows"]
+        claims = [step for step in choice.steps if step.name in ("claim_windows", "claim_rows")]
         assert bool(claims) == (contested and choice.name not in ("layers", COPY_PER_WINDOW))  # in order
         way = replace(plan, steps=choice.steps, scratch=claims_scratch(choice.steps))
         check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
 
 
 def test_overlaps_go_by_layers_where_dispatches_cost_less_than_claims() -> None:
-    for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["claim_windows", "insert_windows"])):
+    for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["claim_rows", "insert_rows"])):
         costs = replace(CPU.costs, dispatch_s=dispatch_s)
         profile = replace(CPU, costs=costs)
         offsets = [[0, 16], [200, 32], [400, 48]]

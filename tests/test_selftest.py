@@ -159,6 +159,7 @@ FAULTS = {
         ),
         Fault(Kernel.CLAIM_INDICES, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
+        Fault(Kernel.CLAIM_ROWS, "all of blocks at ends", "block >= row.extent.stop_unit", "false"),
         Fault(
             Kernel.INSERT_WINDOWS,
             "one word for all",
@@ -392,6 +393,7 @@ def test_a_trial_dispatches_its_own_kernel_alone() -> None:
     readers = {
         Kernel.CLAIM_WINDOWS: {"insert_windows"},
         Kernel.CLAIM_INDICES: {"scatter", "scatter_narrow"},
+        Kernel.CLAIM_ROWS: {"insert_rows", "insert_words"},
     }
     for kernel, trials in trials_of(CPU).items():
         names = {step.name for trial in trials for step in trial.plan.steps}
@@ -470,7 +472,7 @@ def test_a_device_without_any_kernel_refuses_by_name(device: wg.Device) -> None:
     x, picks = wg.asarray(array, device=alone), wg.asarray([[1, 2]], device=alone)
     copy, windows = (f"^no kernel is left for {what} of sizes " for what in ("a copy", "windows"))
     refused: dict[str, Callable[[], object]] = {
-        rf"{copy}\(10, 7\): claim_indices, claim_windows, extract_windows, ": x[::2, ::3].copy,
+        rf"{copy}\(10, 7\): claim_indices, claim_rows, ": x[::2, ::3].copy,
         rf"{copy}\(20, 10\): ": lambda: wg.slice1(x, [0, 0], [20, 20], [1, -2]),
         rf"{copy}": lambda: wg.take(x, picks, 1),
         rf"{windows}\(5, 5\): .* use another adapter": lambda: wg.extract_windows(x, [[1, 2]], (5, 5)),

@@ -8,8 +8,8 @@
 // the indices in reverse order. Words are shared with other rows, or with bytes that no window has, so the target is
 // atomic: an invocation changes the bytes of its own row and no others.
 //
-// Needs windows of which no two have an index in common, or one is the last writer of all of a row, and pieces that
-// are not contiguous.
+// Needs windows of which no two have an index in common, or claims, and pieces that are not contiguous; with claims in
+// parts of rows, whole blocks that are written already.
 
 override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
 override channels: u32 = 1u;      // such elements an index
@@ -66,15 +66,34 @@ fn insert_words(own: Invocation) {
     for (var k = 0u; k < each; k++) {
         let base = (first + k) * 4u;
         if (base < stop && start < stop) {
-            let mask = below_byte(stop - base) & ~below_byte(max(start, base) - base);
+            let inside = below_byte(stop - base) & ~below_byte(max(start, base) - base);
+            let mask = inside & won_bytes(row, base);
             let value = gather_word(row, base - row.start);
             if (mask == 0xffffffffu) {
                 atomicStore(&target_words[first + k], value);
-            } else {
+            } else if (mask != 0u) {
                 write_bits(first + k, value, mask);
             }
         }
     }
+}
+
+// The bytes of the word from byte `base` on that a row is the last one to write; others than its own are any.
+fn won_bytes(row: TensorRow, base: u32) -> u32 {
+    if (!in_parts) {
+        return select(0u, 0xffffffffu, wins(row.claim, row.window));
+    }
+    if (winners[copy.block_claims + base / 16u] > copy.claim_base + row.window) {
+        return 0u;
+    }
+    let bytes = min(element_bytes, 4u); // that belong to one index
+    var won = 0u;
+    for (var i = 0u; i < 4u; i += bytes) {
+        let byte = clamp(base + i, row.extent.start, row.extent.stop - 1u);
+        let index = (byte - row.start) / tensor_stride_of(copy.rank - 1u);
+        won = insertBits(won, select(0u, 0xffffffffu, wins(row.claim + index, row.window)), i * 8u, bytes * 8u);
+    }
+    return won;
 }
 
 // The bytes before `stop` of a word.

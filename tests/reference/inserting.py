@@ -1,4 +1,4 @@
-"""Reference implementations of `insert_rows` and `insert_words`."""
+"""Reference implementations of `insert_rows`, `insert_words` and `claim_rows`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ NBYTES = np.uint32(WIDEST_NBYTES)
 class TensorRows(NamedTuple):
     """Rows of windows on their way into a tensor, in bytes."""
 
+    window: Words  # windows before their own, of all that there are
+    claim: Words  # claims before those of their first indices, modulo 2^32
     source: Words  # before the lowest one in the batch, modulo 2^32
     start: Words  # before the first one in the tensor, inside of it or not, modulo 2^32
     backwards: Flags  # whether indices go in reverse order
@@ -48,13 +50,29 @@ def find_tensor_rows(block: np.void, step: WindowDispatch, tables: Tables, numbe
     low = start + before.astype(np.uint32) * index_nbytes
     reached = (stop - before).astype(np.uint32) * index_nbytes
     claim = places.claim + begins.view(np.uint32) * block["claim_strides"][last]
-    written = places.inside & are_last(block, step, tables, claim, picks.number)
-    nbytes = np.asarray(np.where(written, reached, 0), np.uint32)
+    nbytes = np.asarray(np.where(places.inside, reached, 0), np.uint32)
     source = block["batch_offset"] + picks.number * block["window_stride"] + places.batch
     first = np.asarray(np.where(nbytes > 0, low, 0), np.uint32)
     whole = find_extents(first, np.uint32(0), WIDEST_NBYTES)
     extents = whole._replace(stop=first + nbytes, stop_unit=(first + nbytes) // NBYTES)
-    return TensorRows(source, start, are_backwards(picks, last), extents)
+    return TensorRows(picks.number, claim, source, start, are_backwards(picks, last), extents)
+
+
+def index_nbytes_of(block: np.void) -> np.uint32:
+    """Bytes of an index of a row."""
+    return np.uint32(block["tensor_strides"][int(block["rank"]) - 1])
+
+
+def claims_rows(step: WindowDispatch) -> bool:
+    """Whether rows claim blocks and their ends, since windows overlap in parts of rows."""
+    return step.claims is not None and step.claims.in_parts
+
+
+def own_rows(block: np.void, step: WindowDispatch, tables: Tables, rows: TensorRows, owner: Words) -> Flags:
+    """Whether invocations write something of their rows, as far as claims on whole rows say."""
+    if claims_rows(step):
+        return np.ones(owner.shape, bool)
+    return are_last(block, step, tables, rows.claim[owner], rows.window[owner])
 
 
 def units_of(step: WindowDispatch, pieces: Pieces, extents: Extents) -> tuple[Words, Words]:
@@ -77,6 +95,10 @@ def insert_rows(
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
     rows = find_tensor_rows(block, step, tables, pieces.row)
     owner, unit = units_of(step, pieces, rows.extents)
+    kept = own_rows(block, step, tables, rows, owner)
+    if claims_rows(step):
+        kept = are_last(block, step, tables, block["block_claims"] + unit, rows.window[owner])
+    owner, unit = owner[kept], unit[kept]
     sources = RowSources(rows.source[owner], rows.backwards[owner], owner)
     position = unit * NBYTES - rows.start[owner]
     return Writes(WIDEST_NBYTES, unit, blocks_of_rows(block, step, source, sources, position), owner)
@@ -100,9 +122,52 @@ def insert_words(
     owner = np.broadcast_to(np.arange(len(byte), dtype=np.uint32)[:, None], byte.shape)
     mine = (byte >= start[:, None]) & (byte < stop[:, None])
     byte, owner = byte[mine], owner[mine]
+    kept = own_rows(block, step, tables, rows, owner)
+    if claims_rows(step):
+        assert tables.claims is not None
+        window = rows.window[owner]
+        index = (byte - rows.start[owner]) // index_nbytes_of(block)
+        of_block = tables.claims[block["block_claims"] + byte // NBYTES]
+        kept = are_last(block, step, tables, rows.claim[owner] + index, window)
+        kept &= of_block <= block["claim_base"] + window
+    byte, owner = byte[kept], owner[kept]
     position = byte - rows.start[owner]
     group = np.uint32(step.channels * step.element_nbytes)
     reversed_ = block["row_bytes"] - position - group + np.uint32(2) * (position % group)
     ahead = np.where(rows.backwards[owner] & step.mirrored, reversed_, position)
     values = source.elements(rows.source[owner] + ahead, 1, owner)
     return Writes(1, byte, values, owner)
+
+
+def claim_rows(
+    block: np.void, step: WindowDispatch, _source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/claim_rows.wgsl`."""
+    pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
+    rows = find_tensor_rows(block, step, tables, pieces.row)
+    extents, k = rows.extents, np.arange(step.share.each, dtype=np.uint32)
+    touched = (extents.first_unit + pieces.number)[:, None] + k * np.uint32(step.share.pieces)
+    owner = np.broadcast_to(np.arange(len(touched), dtype=np.uint32)[:, None], touched.shape)
+    taken_ = touched * NBYTES < extents.stop[:, None]
+    unit, owner = touched[taken_], owner[taken_]
+    whole = (unit >= extents.whole_unit[owner]) & (unit < extents.stop_unit[owner])
+
+    end, by = unit[~whole], owner[~whole]
+    byte = end[:, None] * NBYTES + np.arange(WIDEST_NBYTES, dtype=np.uint32)
+    inside = (byte >= extents.start[by, None]) & (byte < extents.stop[by, None])
+    index = (byte - rows.start[by, None]) // index_nbytes_of(block)
+    on_indices = (rows.claim[by, None] + index)[inside]
+    by = np.broadcast_to(by[:, None], byte.shape)[inside]
+
+    place = np.concatenate([block["block_claims"] + unit[whole], on_indices])
+    owner = np.concatenate([owner[whole], by])
+    return greatest_claims(target, place, block["claim_base"] + rows.window[owner], owner)
+
+
+def greatest_claims(target: Observed, places: Words, claims: Words, invocations: Words) -> Writes:
+    """Of all claims on a place the greatest."""
+    order = np.lexsort((claims, places))
+    last = order[np.diff(places[order], append=places[order][-1:] + np.uint32(1)) != 0]
+    place, by = places[last], invocations[last]
+    before = target.elements(place, WORD_NBYTES, by).view(np.uint32)
+    return Writes(WORD_NBYTES, place, np.maximum(before, claims[last]), by)

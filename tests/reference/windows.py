@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
-from reference.inserting import insert_rows, insert_words
+from reference.inserting import claim_rows, greatest_claims, insert_rows, insert_words
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.pieces import divide, invocation_numbers
 from reference.window_places import Tables, are_last, find_elements, find_picks, find_window_places
@@ -80,13 +80,8 @@ def claim_windows(
     """Mirrors `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
     found = find_elements(block, step, tables.offsets)
     found = found.of(found.inside)
-    claim = np.asarray(block["claim_base"] + found.window)
-    order = np.lexsort((claim, found.claim))
-    places = found.claim[order]
-    last = order[np.diff(places, append=places[-1:] + np.uint32(1)) != 0]
-    place, by = found.claim[last], found.invocation[last]
-    before = target.elements(place, WORD_NBYTES, by).view(np.uint32)
-    return Writes(WORD_NBYTES, place, np.maximum(before, claim[last]), by)
+    claims = np.asarray(block["claim_base"] + found.window)
+    return greatest_claims(target, found.claim, claims, found.invocation)
 
 
 def window_words(
@@ -126,4 +121,5 @@ window_kernels: dict[Kernel, Implementation] = {
     Kernel.INSERT_ROWS: insert_rows,
     Kernel.INSERT_WORDS: insert_words,
     Kernel.CLAIM_WINDOWS: claim_windows,
+    Kernel.CLAIM_ROWS: claim_rows,
 }

@@ -46,9 +46,9 @@ struct Windows {
     elements: u32,                       // of all windows
     row_size: u32,                       // elements of a window's last two dimensions
     each: u32,                           // words of the output that an invocation puts together
+    block_claims: u32,                   // claims on indices, which those on blocks of the tensor follow
     unused_0: u32,                       // fills the last 16 bytes
     unused_1: u32,                       // fills the last 16 bytes
-    unused_2: u32,                       // fills the last 16 bytes
 }
 
 override picked: bool = false;       // whether `picks` says which windows, and how they go

@@ -39,7 +39,10 @@ KERNELS_APART = [
     Kernel.INSERT_ROWS.value,
     Kernel.INSERT_WORDS.value,
 ]  # which write blocks of rows, and the rest
-KERNELS_TOGETHER = [Kernel.CLAIM_WINDOWS.value, Kernel.INSERT_WINDOWS.value]
+KERNELS_TOGETHER = (
+    [Kernel.CLAIM_WINDOWS.value, Kernel.INSERT_WINDOWS.value],
+    [Kernel.CLAIM_ROWS.value, *KERNELS_APART],
+)
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def parts_of(steps: tuple[Step, ...]) -> list[tuple[str, tuple[Step, ...]]]:
     kernels = [step.name for step in steps if isinstance(step, WindowDispatch)]
     if kernels == KERNELS_APART:
         return [("blocks", steps[:1]), ("ends", steps[1:])]
-    return [("all", steps)] if len(kernels) == len(steps) == 1 or kernels == KERNELS_TOGETHER else []
+    return [("all", steps)] if len(kernels) == len(steps) == 1 or kernels in KERNELS_TOGETHER else []
 
 
 def windows_cases() -> Iterator[WindowsCase]:

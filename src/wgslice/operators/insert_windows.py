@@ -185,6 +185,7 @@ def insert_windows(
     -----
     Where windows overlap, or may overlap, the GPU first writes for each index of `x` the number of the last
     window that has it, to a buffer of 4 bytes an index; all dimensions that every window covers count as one.
+    Where rows are long enough, it writes that for each 16 bytes that a row has all of, and else by index.
 
     After `windows = extract_windows(x, offsets, sizes, strides)`, `insert_windows(x, offsets, windows,
     strides)` leaves `x` as it is, also where both clamp, if the magnitude of each stride divides `size - 1`.

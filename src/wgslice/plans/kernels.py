@@ -36,6 +36,7 @@ class Kernel(Enum):
     INSERT_ROWS = "insert_rows"
     INSERT_WORDS = "insert_words"
     CLAIM_WINDOWS = "claim_windows"
+    CLAIM_ROWS = "claim_rows"
     GATHER = "gather"
     GATHER_WORDS = "gather_words"
     SCATTER = "scatter"
@@ -72,7 +73,7 @@ class Kernel(Enum):
     @property
     def reads_claims(self) -> bool:
         """Whether it binds claims, where windows may overlap, beside what all kernels of windows bind."""
-        return self in INSERTING and self is not Kernel.CLAIM_WINDOWS
+        return self in INSERTING and self not in CLAIMING
 
     def unit_nbytes(self, width_nbytes: int) -> int:
         """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
@@ -84,12 +85,16 @@ BY_ROWS = {
     *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS, Kernel.NARROW_ENDS),
 }
 EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
-INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS}
+CLAIMING = {Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS}
+INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, *CLAIMING}
 INDEXING = {
     *(Kernel.GATHER, Kernel.GATHER_WORDS),
     *(Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES),
 }
-IN_BLOCKS = Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS, Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS
+IN_BLOCKS = (
+    *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
+    *(Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.CLAIM_ROWS),
+)
 BY_WORDS = (
     *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS, Kernel.NARROW_STEPS),
     *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),

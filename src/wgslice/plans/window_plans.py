@@ -146,12 +146,25 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return f"{row.channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
         return NO_ROOM
+    if problem.in_parts and (against := against_claimed_blocks(problem)):
+        return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
         return None if ends in profile.costs.works else UNKNOWN
     if problem.tensor.stop * problem.itemsize > problem.terms.source_room_nbytes:
         return NO_ROOM
     return against_groups(problem)
+
+
+def against_claimed_blocks(problem: WindowProblem) -> Reason | None:
+    """Why rows do not claim blocks of the target."""
+    if Kernel.CLAIM_ROWS in problem.limits.distrusted:
+        return FAILED
+    if windows_class(Kernel.CLAIM_ROWS, WIDEST_NBYTES) not in problem.limits.profile.costs.works:
+        return UNKNOWN
+    claims = [band.claims for band in problem.bands_of_blocks]
+    fits = all(each is None or each.span.nbytes <= problem.most_nbytes for each in claims)
+    return None if fits else "no binding holds the claims on blocks and on indices"
 
 
 def against_groups(problem: WindowProblem) -> Reason | None:
@@ -200,6 +213,8 @@ def extracted_seconds(problem: WindowProblem) -> float:
 
 def against_inserted_words(problem: WindowProblem) -> Reason | None:
     """Why rows are not inserted word by word."""
+    if problem.in_parts:
+        return "windows may overlap in parts of rows"
     return problem.against_rows or (OTHER if problem.row.nbytes <= problem.itemsize else None)
 
 

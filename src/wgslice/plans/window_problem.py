@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import gcd, prod
@@ -18,7 +18,7 @@ from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, fold
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
 from wgslice.plans.profiles import FAILED, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Claims, Numbers, Windows
@@ -55,6 +55,7 @@ class Band:
     contested: bool  # whether windows may overlap
     differ: tuple[bool, ...]  # dimensions in which claims differ from index to index
     base: int  # of claims
+    blocks: int = 0  # of the binding that rows claim, where windows may overlap in parts of rows
 
     @property
     def claim_sizes(self) -> tuple[int, ...]:
@@ -76,7 +77,9 @@ class Band:
             return None
         firsts = (taken.start for taken in self.ranges)
         ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
-        return Claims(Span(0, prod(self.claim_sizes) * WORD_NBYTES), -ahead, self.base)
+        on_indices = prod(self.claim_sizes)
+        span = Span(0, (on_indices + self.blocks) * WORD_NBYTES)
+        return Claims(span, -ahead, self.base, on_indices, self.blocks > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +156,23 @@ class WindowProblem:
                 found.append(Band(tuple(ranges), numbers, self.contested, differ, base))
                 base += windows.count
         return found
+
+    def binding(self, band: Band) -> Span:
+        """The binding that holds a band."""
+        return span_of(self.tensor.select(band.ranges), self.itemsize, self.limits)
+
+    @cached_property
+    def in_parts(self) -> bool:
+        """Whether windows may overlap in parts of rows."""
+        axis = self.row.axis
+        return self.windows.sizes[axis] > 1 and any(band.differ[axis] for band in self.bands)
+
+    @property
+    def bands_of_blocks(self) -> list[Band]:
+        """The bands, of which rows claim blocks too where windows may overlap in parts of rows."""
+        if not self.in_parts:
+            return self.bands
+        return [replace(band, blocks=-(-self.binding(band).nbytes // WIDEST_NBYTES)) for band in self.bands]
 
     def reaching(
         self, numbers: Numbers, ranges: Sequence[range]
@@ -334,8 +354,6 @@ class WindowProblem:
         for axis, size in enumerate(self.tensor.sizes):
             if axis > row.axis and any(len(band.ranges[axis]) < size for band in self.bands):
                 return "no binding holds what an index of a row has of the output"
-        if self.windows.sizes[row.axis] > 1 and any(band.differ[row.axis] for band in self.bands):
-            return "windows may overlap in parts of rows"
         return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.distrusted else None
 
     @cached_property

@@ -37,7 +37,8 @@ __all__ = [
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
-BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS
+BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_ROWS
+CLAIMING = Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS
 
 
 def class_of(kernel: Kernel, problem: WindowProblem) -> CostClass:
@@ -70,7 +71,7 @@ def dispatch(
     in_order = len(numbers) == int(numbers[-1]) - int(numbers[0]) + 1
     if row:
         others |= {"row_nbytes": row.nbytes, "channels": row.channels, "mirrored": row.mirrored}
-    if kernel is Kernel.CLAIM_WINDOWS:
+    if kernel in CLAIMING:
         others["writes"] = Memory.CLAIMS
     return WindowDispatch(
         kernel=kernel,
@@ -158,11 +159,6 @@ def batch_binding(problem: WindowProblem, numbers: Numbers, part: Sequence[range
     return span_of(taken, problem.itemsize, problem.limits)
 
 
-def band_binding(problem: WindowProblem, band: Band) -> Span:
-    """The binding that holds a band."""
-    return span_of(problem.tensor.select(band.ranges), problem.itemsize, problem.limits)
-
-
 def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Blocks of rows of the windows that the output has room for."""
     row, part = problem.row, problem.whole
@@ -222,16 +218,20 @@ def reaches(
 
 
 def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
-    """Whole blocks of rows, then their ends; windows that leave a band apart from those that do not."""
+    """Whole blocks of rows, then their ends; windows that leave a band apart from those that do not.
+
+    Ends come last, since they replace parts of blocks that earlier windows have all of.
+    """
     row, part = problem.row, problem.whole
     pieces, each = deal_blocks(problem, Kernel.INSERT_ROWS)
     orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
-    for band in problem.bands:
+    for band in problem.bands_of_blocks:
         yield from claims(problem, band)
-        target = band_binding(problem, band)
+        target = problem.binding(band)
         blocks = Span(target.offset_nbytes, target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
         _, leaving = problem.reaching(band.numbers, band.ranges)
         with_room = band.numbers < problem.stop
+        ends = []
         for leave in (False, True):
             numbers = band.numbers[(leaving == leave) & with_room]
             for some in problem.held(part, numbers, row.count * max(pieces, END_PIECES)):
@@ -249,7 +249,9 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
                         clipped=leave or band.contested,
                     )
                 if problem.ragged or leave:
-                    yield words(problem, band, some, (target, source), END_PIECES, BLOCK_WORDS, ends=True)
+                    sides = target, source
+                    ends.append(words(problem, band, some, sides, END_PIECES, BLOCK_WORDS, ends=True))
+        yield from ends
 
 
 def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
@@ -259,7 +261,7 @@ def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
     pieces = -(-row.words_spanned // each)
     for band in problem.bands:
         yield from claims(problem, band)
-        target = band_binding(problem, band)
+        target = problem.binding(band)
         for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
             source = batch_binding(problem, numbers, problem.whole)
             yield words(problem, band, numbers, (target, source), pieces, each, ends=False)
@@ -294,7 +296,7 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
     reason = "windows, element by element" + ", put together word by word" * in_words
     for band in problem.bands:
         yield from claims(problem, band)
-        bindings = [band_binding(problem, band)] if problem.inserts else segments_of(problem)
+        bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
         for part in problem.parts(problem.whole):
             size = prod(map(len, part))
             for numbers in problem.held(part, band.numbers, size):
@@ -341,6 +343,9 @@ def claims(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
     """Each window claims its indices, once along dimensions that all have; nothing of disjoint windows."""
     if band.claims is None:
         return
+    if band.claims.in_parts:
+        yield from claims_of_rows(problem, band)
+        return
     sizes = problem.windows.sizes
     claimed = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
     bindings = band.claims.span, Span(0, WORD_NBYTES)
@@ -352,6 +357,22 @@ def claims(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
             numbers = band.numbers[start : start + most]
             share = problem.share(len(numbers), len(numbers) * size, 1, 1)
             yield dispatch(problem, Kernel.CLAIM_WINDOWS, band, numbers, part, bindings, share, reason)
+
+
+def claims_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
+    """Each row claims the blocks that it has all of, and its indices in those at its ends."""
+    assert band.claims is not None
+    row, profile = problem.row, problem.limits.profile
+    touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
+    pieces = -(-touched // profile.blocks_each)
+    each = -(-touched // pieces)
+    reason = "rows that may overlap claim their blocks and their ends, so that the later one wins"
+    bindings = problem.binding(band), Span(0, WORD_NBYTES)
+    for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
+        share = problem.share(len(numbers), len(numbers) * row.count * pieces, pieces, each)
+        share = replace(share, contiguous=False)
+        step = dispatch(problem, Kernel.CLAIM_ROWS, band, numbers, problem.whole, bindings, share, reason)
+        yield replace(step, target_binding=band.claims.span, channels=1, mirrored=False)
 
 
 # windows one by one

@@ -121,6 +121,8 @@ class Claims(NamedTuple):
     span: Span
     offset: int  # claims before that of the tensor's first index
     base: int  # a claim is the number of its window, and this
+    block_claims: int  # claims on indices, which those on blocks follow
+    in_parts: bool  # whether rows claim blocks, and indices in others, since windows overlap in parts of rows
     memory: Memory = Memory.CLAIMS
 
 

@@ -114,6 +114,7 @@ def window_block(step: WindowDispatch) -> bytes:
         block["each"] = step.share.each
     if step.claims is not None:
         block["claim_offset"], block["claim_base"] = step.claims.offset % 2**32, step.claims.base
+        block["block_claims"] = step.claims.block_claims
     return block.tobytes()
 
 
@@ -203,6 +204,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "offset_signed": step.windows.offset_signed,
         "element_bytes": step.element_nbytes,
         "contested": step.claims is not None,
+        "in_parts": step.claims is not None and step.claims.in_parts,
         "each": step.share.each,
         "contiguous": step.share.contiguous,
         "whole_words": step.element_nbytes >= 4,
