@@ -301,7 +301,7 @@ def windows(extents: tuple[int, ...], *, steps: int = 1, flips: int = 0) -> Wind
 
 BYTE = (2, 8, 64)
 WINDOWS: dict[str, tuple[Windows, Layout, Layout | None, int, str]] = {
-    "steps": (windows((8, 191), steps=2), Layout.packed((64, 256)), None, 1, "steps of 2 inside of rows"),
+    "steps": (windows((8, 190), steps=3), Layout.packed((64, 256)), None, 1, "steps of 3 inside of rows"),
     "apart": (
         windows((8, 64)),
         Layout.of((64, 256), (512, 2)),

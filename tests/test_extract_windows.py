@@ -522,12 +522,16 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
         ({"shape": (9, 99), "sizes": (3, 7), "width": 4, "profile": BLOCKS_FIRST[GPU]}, rows),
         ({"shape": (9, 99), "sizes": (3, 3), "width": 4, "profile": BLOCKS_FIRST[GPU]}, elements),
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (2, 1)}, rows),
-        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2)}, words),  # a step inside the row
-        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 2}, words),
-        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 4}, elements),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2)}, rows),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, -4), "width": 2}, rows),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 8}, rows),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 2), "width": 16}, elements),  # no block of two
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 3)}, words),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 3), "width": 2}, words),
+        ({"shape": (9, 99), "sizes": (3, 90), "strides": (1, 3), "width": 4}, elements),
         ({"shape": (9, 99), "sizes": (3, 15), "binding_nbytes": 1024}, words),
         ({"shape": (99, 99), "sizes": (3, 15), "binding_nbytes": 1024}, elements),  # a source in segments
-        ({"shape": (9, 99), "sizes": (9, 90), "strides": (1, 2), "binding_nbytes": 1024}, words),
+        ({"shape": (9, 99), "sizes": (9, 90), "strides": (1, 3), "binding_nbytes": 1024}, words),
         ({"shape": (9, 99), "sizes": (3, 90), "strides": (-1, -1)}, rows),
         ({"shape": (9, 99, 15), "sizes": (3, 9, 15), "strides": (1, -1, 1)}, rows),
         ({"shape": (9, 99, 17), "sizes": (3, 9, 17), "strides": (1, -1, 1)}, words),  # rows of a pixel
@@ -536,6 +540,20 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
         ({"shape": (9, 99, 3), "sizes": (3, 90, 3), "filled": True}, rows),
     ]:
         assert {step.kernel for step in steps_of(**cast("Any", arguments))} == {kernel}, arguments
+
+
+@pytest.mark.parametrize("step", [2, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+def test_stepped_rows_leave_the_input_on_both_sides(device: wg.Device, dtype: str, step: int) -> None:
+    """Rows of an extent that no step divides, every other one backwards, at all places in a block."""
+    array = random_bytes(9 * 200 * np.dtype(dtype).itemsize, step).view(dtype).reshape(9, 200)
+    offsets = np.stack([np.arange(60) % 5, np.arange(60) * 7 - 170], axis=1)
+    strides = np.tile([[1, step], [1, -step]], (30, 1))
+    found = wg.extract_windows(wg.asarray(array, device=device), offsets, (4, 134), strides, fill=1).numpy()
+    padded = np.pad(array, ((0, 0), (200, 400)), constant_values=1)
+    for number, (y, x) in enumerate(offsets + np.array([0, 200])):
+        window = padded[y : y + 4, x : x + 134][:, :: -1 if number % 2 else 1]
+        assert found[number].tobytes() == window[:, ::step].tobytes(), number
 
 
 def test_a_row_takes_in_all_dimensions_that_are_whole() -> None:
@@ -560,8 +578,8 @@ def test_one_dispatch_unless_limits_demand_more() -> None:
     assert len(steps_of(**many, binding_nbytes=2**26)) == 2  # 123 MB of output in bindings of 67 MB
     tiny: dict[str, Any] = {
         "shape": (40, 40),
-        "sizes": (15, 15),
-        "strides": (2, 2),
+        "sizes": (15, 22),
+        "strides": (2, 3),
         "width": 4,
         "count": 64,
     }

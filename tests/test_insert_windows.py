@@ -321,14 +321,14 @@ ONE_COPY_EACH = Case(
     4, Layout.packed((3, 2)), Layout.packed((3,)), np.array([[0], [0], [1]]), np.array([1]), seed=0
 )
 
-# The first window leaves the tensor, and has all of a block that the second begins inside of.
-END_BEFORE_A_WHOLE_BLOCK = Case(
-    4, Layout.packed((2, 32)), Layout.packed((64,)), np.array([[-4], [2]]), np.array([1]), seed=0
+# The second window leaves the tensor, and has all of the blocks that the others begin inside of.
+ENDS_IN_WHOLE_BLOCKS = Case(
+    4, Layout.packed((3, 32)), Layout.packed((64,)), np.array([[2], [-4], [5]]), np.array([1]), seed=0
 )
 
 
 @example(case=ONE_COPY_EACH, profile=CPU)
-@example(case=END_BEFORE_A_WHOLE_BLOCK, profile=CPU)
+@example(case=ENDS_IN_WHOLE_BLOCKS, profile=CPU)
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
 def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
     """Whatever they cost: in blocks, by words, by elements; where windows overlap in layers and by claims."""

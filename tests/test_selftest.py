@@ -70,7 +70,7 @@ FAULTS = {
             "(right >> 16u) | (left & 0xffff0000u)",
         ),
         Fault(
-            Kernel.WINDOW_ROWS, "one index too few", "offset - extent + size,", "offset - extent + size - 1,"
+            Kernel.WINDOW_ROWS, "one index too few", "reach - extent + step) / step", "reach - extent) / step"
         ),
         Fault(
             Kernel.INSERT_ROWS,
@@ -124,6 +124,7 @@ FAULTS = {
             "                    if (!by_rows) {",
             "                    if (false) {",
         ),
+        Fault(Kernel.WINDOW_ROWS, "steps of 2 alone", "ahead * distance", "ahead * min(distance, 2u)"),
         Fault(Kernel.WINDOW_WORDS, "rows too long by one", "cursor.left > 1u", "cursor.left > 0u"),
     ],
     "elements": [
@@ -229,7 +230,7 @@ def slices(device: wg.Device) -> Iterator[bool]:
 
 def windows(device: wg.Device) -> Iterator[bool]:
     """Whether some windows, in rows and in steps, inside and not, are NumPy's."""
-    for dtype, step in (("uint8", 1), ("uint8", 2), ("float16", 3), ("float32", 1), ("float64", 2)):
+    for dtype, step in (("uint8", 1), ("uint8", 2), ("float16", 3), ("float32", 1), ("float64", 3)):
         array = random_bytes(30 * 41 * np.dtype(dtype).itemsize, step).view(dtype).reshape(30, 41)
         padded = np.pad(array.view(f"u{array.itemsize}"), 9, constant_values=0).view(dtype)
         offsets = [(3, 1), (-9, 5), (12, 22), (21, 11)]

@@ -5,8 +5,8 @@
 //   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
 //   first, last   ->  also the blocks that hold the row's ends
 //
-// A row is the last dimension in use: neighbours in the source, maybe several channels an index, forwards, or with
-// the indices in reverse order.
+// A row is the last dimension in use: neighbours in the source, maybe several channels an index, or elements 2 or 4
+// apart; forwards, or with the indices in reverse order.
 //
 // Needs a target whose rows follow each other without gaps, rows that hold `each` whole blocks, one at least, wherever
 // they begin, windows in order where rows share blocks, and bindings of whole blocks.
@@ -14,6 +14,7 @@
 override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
 override filled: bool = true;     // whether some window leaves the input
 override ragged: bool = true;     // whether some row begins or ends inside a block
+override distance: u32 = 1u;      // indices of the source from one of a row to the next: 1, 2 or 4
 
 struct Row {
     source: u32,     // bytes before its lowest one, from the start of the binding, modulo 2^32
@@ -34,22 +35,38 @@ fn find_row(number: u32) -> Row {
     var row = Row(place.tensor, start, is_backwards(pick, last), 0u, high);
     let offset = find_offset(pick, last);
     let index_bytes = tensor_stride_of(last);
-    row.source += bitcast<u32>(offset) * index_bytes;
+    let size = bitcast<i32>(size_of(last));
+    let step = bitcast<i32>(distance);
+    let reach = (size - 1) * step; // from the lowest index to the highest
+    let lowest = offset + select(0, bitcast<i32>(last_of(last)) - reach, row.backwards);
+    row.source += bitcast<u32>(lowest) * index_bytes;
     if (filled) {
-        let size = bitcast<i32>(size_of(last));
         let extent = bitcast<i32>(extent_of(last));
-        let before = u32(clamp(-offset, 0, size)); // indices that lie before the input
-        let after = u32(clamp(offset - extent + size, 0, size));
+        let before = u32(clamp((step - 1 - lowest) / step, 0, size)); // indices that lie before the input
+        let after = u32(clamp((lowest + reach - extent + step) / step, 0, size));
         row.low = select(before, after, row.backwards) * index_bytes;
         row.high -= min(row.high, select(after, before, row.backwards) * index_bytes);
     }
     return row;
 }
 
+// The block of a row of steps whose first byte is `position`.
+fn block_of_steps(row: Row, position: u32) -> vec4<u32> {
+    let ahead = select(position, copy.row_bytes - position - 16u, row.backwards);
+    let source = row.source + ahead * distance;
+    let value = gather_step(source / 16u, source % 16u, distance, element_bytes);
+    return select(value, turn(value, element_bytes), row.backwards);
+}
+
 // The block of a row from byte `position` on, which may lie up to 15 before its first; bytes outside of the row have
 // any value.
 fn row_block(row: Row, position: u32) -> vec4<u32> {
-    var value = block_of_row(row.source, row.backwards, position);
+    var value = vec4(0u);
+    if (distance == 1u) {
+        value = block_of_row(row.source, row.backwards, position);
+    } else {
+        value = block_of_steps(row, position);
+    }
     if (filled) {
         let start = clamp(bitcast<i32>(row.low - position), 0, 16);
         let stop = clamp(bitcast<i32>(row.high - position), start, 16);

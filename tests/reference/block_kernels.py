@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reference.blocks import (
     block_after,
     block_at,
-    halve,
+    gather_step,
     join,
     mask_from,
     mask_of,
@@ -59,12 +59,7 @@ def read_blocks(step: Dispatch, memory: Observed, source: Words, invocations: Wo
     width, distance = step.width_nbytes, abs(source_step(step))
     if distance == 1:
         return in_order(step, block_at(memory, source, invocations))
-    offset = source % np.uint32(WIDEST_NBYTES)
-    loaded = [block_after(memory, source, n, invocations) for n in range(distance + 1)]
-    joined = [join(low, high, offset) for low, high in pairwise(loaded)]
-    while len(joined) > 1:
-        joined = [halve(*pair, width) for pair in zip(joined[::2], joined[1::2], strict=True)]
-    return in_order(step, joined[0])
+    return in_order(step, gather_step(memory, source, distance, width, invocations))
 
 
 def read_neighbours(step: Dispatch, memory: Observed, source: Words) -> Bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from reference.memory import Bytes, Flags, Observed, Words
 from reference.pieces import Extents
@@ -41,6 +43,18 @@ def halve(low: Bytes, high: Bytes, element_nbytes: int) -> Bytes:
     pair = np.concatenate([low, high], axis=1)
     elements = pair.reshape(len(low), 2 * WIDEST_NBYTES // element_nbytes, element_nbytes)
     return elements[:, ::2].reshape(low.shape)
+
+
+def gather_step(
+    memory: Observed, source: Words, distance: int, element_nbytes: int, invocations: Words
+) -> Bytes:
+    """The blocks of elements `distance` apart whose first bytes are `source`."""
+    offset = source % np.uint32(WIDEST_NBYTES)
+    loaded = [block_after(memory, source, n, invocations) for n in range(distance + 1)]
+    found = [join(low, high, offset) for low, high in pairwise(loaded)]
+    while len(found) > 1:
+        found = [halve(*pair, element_nbytes) for pair in zip(found[::2], found[1::2], strict=True)]
+    return found[0]
 
 
 def mask(start: Words, stop: Words) -> Flags:

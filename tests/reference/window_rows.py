@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from reference.blocks import mask, mask_from, mask_of, merge_edge
+from reference.blocks import gather_step, mask, mask_from, mask_of, merge_edge, turn
 from reference.memory import Bytes, Flags, Observed, Words, Writes
 from reference.pieces import divide, find_edges, find_extents, find_pieces, taken
 from reference.window_blocks import RowSources, blocks_of_rows
@@ -51,22 +51,39 @@ def find_rows(
     places = find_window_places(block, offsets, picks, rest, last)
     high = np.where(places.inside | (not filled), block["row_bytes"], np.uint32(0))
     backwards, index_nbytes = are_backwards(picks, last), block["tensor_strides"][last]
-    begins = find_offsets(block, offsets, picks, last)
-    source = places.tensor + begins.view(np.uint32) * index_nbytes
+    size, distance = int(block["sizes"][last]), step.dimensions[-1].step
+    reach = (size - 1) * distance  # from the lowest index to the highest
+    lowest = find_offsets(block, offsets, picks, last).astype(np.int64)
+    lowest += np.where(backwards, int(block["lasts"][last]) - reach, 0)
+    source = places.tensor + lowest.astype(np.uint32) * index_nbytes
     low = np.zeros_like(rest)
     if filled:
-        size = np.int64(block["sizes"][last])
-        outside = np.stack([-begins.astype(np.int64), begins + size - np.int64(block["extents"][last])])
+        outside = np.stack([-lowest, lowest + reach + 1 - np.int64(block["extents"][last])])
+        outside = (outside + distance - 1) // distance
         before, after = np.clip(outside, 0, size).astype(np.uint32)
         low = np.where(backwards, after, before) * index_nbytes
         high -= np.minimum(high, np.where(backwards, before, after) * index_nbytes)
     return Rows(source, start, backwards, low, high, invocation)
 
 
+def blocks_of_steps(
+    block: np.void, step: WindowDispatch, memory: Observed, rows: RowSources, position: Words
+) -> Bytes:
+    """The blocks of rows of steps whose first bytes are `position`."""
+    distance = step.dimensions[-1].step
+    ahead = np.where(rows.backwards, block["row_bytes"] - position - NBYTES, position)
+    source = np.asarray(rows.source + ahead * np.uint32(distance), np.uint32)
+    value = gather_step(memory, source, distance, step.element_nbytes, rows.invocation)
+    return np.where(rows.backwards[:, None], turn(value, step.element_nbytes), value)
+
+
 def row_blocks(block: np.void, step: WindowDispatch, memory: Observed, rows: Rows, position: Words) -> Bytes:
     """The blocks of rows whose first bytes are `position`, up to 15 before their first."""
     sources = RowSources(rows.source, rows.backwards, rows.invocation)
-    value = blocks_of_rows(block, step, memory, sources, position)
+    if step.dimensions[-1].step == 1:
+        value = blocks_of_rows(block, step, memory, sources, position)
+    else:
+        value = blocks_of_steps(block, step, memory, sources, position)
     if step.windows.fill is None:
         return value
     start = np.clip((rows.low - position).view(np.int32), 0, WIDEST_NBYTES)

@@ -29,26 +29,6 @@ fn find_source(place: Place, block: u32, distance: u32) -> u32 {
     return select(source - ahead - (16u - copy.element_bytes) * distance, source + ahead, is_forwards());
 }
 
-// Every second element of two neighbours.
-fn halve(low: vec4<u32>, high: vec4<u32>) -> vec4<u32> {
-    if (whole_words) {
-        return select(vec4(low.xz, high.xz), vec4(low.xy, high.xy), copy.element_bytes == 8u);
-    }
-    if (copy.element_bytes == 8u) {
-        return vec4(low.xy, high.xy);
-    }
-    if (copy.element_bytes == 4u) {
-        return vec4(low.xz, high.xz);
-    }
-    var first = vec4(low.xz, high.xz);
-    var second = vec4(low.yw, high.yw);
-    if (copy.element_bytes == 1u) {
-        first = (first & vec4(0xffu)) | ((first >> vec4(8u)) & vec4(0xff00u));
-        second = (second & vec4(0xffu)) | ((second >> vec4(8u)) & vec4(0xff00u));
-    }
-    return (first & vec4(0xffffu)) | (second << vec4(16u));
-}
-
 // The block of a row whose lowest source byte lies `offset` bytes, 0 to 15, into a block. The last load may lie past
 // the row, and the first one before the binding.
 fn read_from(block: u32, offset: u32, distance: u32) -> vec4<u32> {
@@ -56,16 +36,7 @@ fn read_from(block: u32, offset: u32, distance: u32) -> vec4<u32> {
         let far = source_block(block + u32(offset != 0u));
         return in_order(join(source_block(block), far, offset));
     }
-    let block_0 = source_block(block);
-    let block_1 = source_block(block + 1u);
-    let block_2 = source_block(block + 2u);
-    let pair = halve(join(block_0, block_1, offset), join(block_1, block_2, offset));
-    if (distance == 2u) {
-        return in_order(pair);
-    }
-    let block_3 = source_block(block + 3u);
-    let block_4 = source_block(block + 4u);
-    return in_order(halve(pair, halve(join(block_2, block_3, offset), join(block_3, block_4, offset))));
+    return in_order(gather_step(block, offset, distance, copy.element_bytes));
 }
 
 // The block of a row whose lowest source byte is `source`.

@@ -175,6 +175,8 @@ def windows_cases() -> Iterator[WindowsCase]:
         for inserts in both:
             yield WindowsCase(inserts, width, 1, 7, True, outside, skip, 2)
         yield WindowsCase(False, width, 1, 7, True, outside, skip, apart=2)
+    for width, step in product((1, 2, 4, 8), (2, 4)):
+        yield WindowsCase(False, width, 1, 99 // width, True, OUTSIDE, 1, step)
     for width, outside, (channels, size) in product((1, 2, 4), (0, OUTSIDE), ((1, 2), (3, 7))):
         yield WindowsCase(True, width, channels, size, True, outside, 1, overlap=True)
     for dtype in ("int64", "uint64", "int16", "uint16", "int8", "uint8", "uint32"):

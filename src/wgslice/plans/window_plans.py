@@ -23,6 +23,7 @@ from wgslice.plans.steps import Memory
 from wgslice.plans.strategies import LEAST_OF_BLOCKS
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import (
+    block_seconds,
     class_of,
     deal_blocks,
     each_window,
@@ -207,7 +208,7 @@ def extracted_seconds(problem: WindowProblem) -> float:
         return inf
     pieces, each = deal_blocks(problem, Kernel.WINDOW_ROWS)
     invocations = -(-problem.stop * row.count * pieces // size) * size
-    block_s = row.channels * WIDEST_NBYTES / work.bytes_per_s
+    block_s = block_seconds(problem, work)
     return costs.dispatch_s + invocations * (work.invocation_s + each * block_s)
 
 

@@ -25,6 +25,7 @@ from wgslice.plans.windows import Claims, Numbers, Windows
 
 __all__ = ["Band", "Row", "WindowProblem"]
 
+ROW_STEPS = 2, 4  # of elements that make a block
 MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 
 
@@ -78,8 +79,7 @@ class Band:
         firsts = (taken.start for taken in self.ranges)
         ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
         on_indices = prod(self.claim_sizes)
-        span = Span(0, (on_indices + self.blocks) * WORD_NBYTES)
-        return Claims(span, -ahead, self.base, on_indices, self.blocks > 0)
+        return Claims(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,14 +254,14 @@ class WindowProblem:
         return Row(axis, unit, nbytes, prod(windows.sizes[:axis]), element_nbytes, mirrored, channels)
 
     def _beside(self, axis: int, unit: int) -> bool:
-        """Whether a window's indices along a dimension are neighbours, each of `unit` elements."""
+        """Whether the tensor's indices along a dimension are neighbours, each of `unit` elements."""
         tensor = self.tensor
-        return self.windows.steps[axis] == 1 and (tensor.strides[axis] == unit or tensor.sizes[axis] == 1)
+        return tensor.strides[axis] == unit or tensor.sizes[axis] == 1
 
     def _joins(self, axis: int, unit: int) -> bool:
         """Whether a dimension and all after it make an index of that before: every window takes all of it."""
         windows, size = self.windows, self.tensor.sizes[axis]
-        whole = windows.extents[axis] == size and windows.starts_at_zero(axis, size)
+        whole = windows.takes_all(axis, size) and (windows.steps[axis - 1] == 1 or unit * size == 1)
         long = unit * size * self.itemsize > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
         beside = self._beside(axis, unit) and self._beside(axis - 1, unit * size)
         return whole and beside and not windows.goes_backwards(axis) and not long
@@ -329,7 +329,7 @@ class WindowProblem:
         row, windows, tensor, batch = self.row, self.windows, self.tensor, self.batch
         step, size = windows.steps[row.axis], tensor.sizes[row.axis]
         of_tensor, of_batch = self.sides
-        if step != 1:
+        if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
             return f"steps of {step} inside of rows"
         if not self._beside(row.axis, row.unit):
             return f"elements of a window's row do not follow each other in the {of_tensor}"
@@ -367,8 +367,8 @@ class WindowProblem:
             return "a buffer has no usage COPY_SRC or COPY_DST"
         if row.nbytes % WORD_NBYTES:
             return f"rows of {row.nbytes} bytes, not multiples of {WORD_NBYTES}"
-        if self.against_line:
-            return self.against_line
+        if self.against_line or windows.steps[row.axis] != 1:
+            return self.against_line or "steps inside of rows"
         own = slice(row.axis + 1)
         offsets = windows.offsets[numbers, own].astype(np.int64)
         if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import CostClass, windows_class
+from wgslice.plans.costs import CostClass, Work, windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, deal_row, words_spanned
 from wgslice.plans.plan import Step
@@ -23,6 +23,7 @@ from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 
 __all__ = [
+    "block_seconds",
     "class_of",
     "deal_blocks",
     "each_window",
@@ -134,6 +135,11 @@ def dimensions_of(
 # rows
 
 
+def block_seconds(problem: WindowProblem, work: Work) -> float:
+    """Estimated seconds of a block of a row, which costs as many as it is made of."""
+    return problem.row.channels * problem.windows.steps[problem.row.axis] * WIDEST_NBYTES / work.bytes_per_s
+
+
 def deal_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     """Invocations a row of a kernel, and the blocks that each takes; ragged rows begin or end inside of some.
 
@@ -143,7 +149,7 @@ def deal_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     if not profile.contiguous:
         return deal_row(kernel, row.nbytes, 1, profile)
     work = profile.costs.works[class_of(kernel, problem)]
-    block_s = row.channels * WIDEST_NBYTES / work.bytes_per_s
+    block_s = block_seconds(problem, work)
     most = row.nbytes // WIDEST_NBYTES
     least = most  # whole blocks of a row, wherever it begins
     if problem.ragged:
@@ -163,7 +169,9 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Blocks of rows of the windows that the output has room for."""
     row, part = problem.row, problem.whole
     pieces, each = deal_blocks(problem, Kernel.WINDOW_ROWS)
-    orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
+    step = problem.windows.steps[row.axis]
+    orders = "neighbours" if step == 1 else f"elements {step} apart"
+    orders += ", forwards and backwards" * row.mirrored
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
         for some, source in source_groups(problem, numbers) or ():

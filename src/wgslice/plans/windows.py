@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.plans.costs import CostClass, windows_class
-from wgslice.plans.kernels import WIDEST_NBYTES
+from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
@@ -122,8 +122,12 @@ class Claims(NamedTuple):
     offset: int  # claims before that of the tensor's first index
     base: int  # a claim is the number of its window, and this
     block_claims: int  # claims on indices, which those on blocks follow
-    in_parts: bool  # whether rows claim blocks, and indices in others, since windows overlap in parts of rows
     memory: Memory = Memory.CLAIMS
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether rows claim blocks, and indices in others, since windows may overlap in parts of rows."""
+        return self.span.nbytes > self.block_claims * WORD_NBYTES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,9 +175,12 @@ class WindowDispatch(OnGrid):
 
     @property
     def invocation_nbytes(self) -> float:
-        """Bytes that an invocation writes at most: of what may be mirrored, a block for each channel."""
+        """Bytes that an invocation writes at most, counting all blocks that one is made of.
+
+        What may be mirrored takes a block for each channel; elements 2 or 4 apart take as many.
+        """
         unit_nbytes = self.kernel.unit_nbytes(self.element_nbytes)
-        blocks = self.channels if unit_nbytes == WIDEST_NBYTES else 1
+        blocks = self.channels * self.dimensions[-1].step if unit_nbytes == WIDEST_NBYTES else 1
         return self.share.each * blocks * unit_nbytes
 
     def __str__(self) -> str:

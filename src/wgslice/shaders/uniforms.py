@@ -209,6 +209,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "contiguous": step.share.contiguous,
         "whole_words": step.element_nbytes >= 4,
         "filled": step.windows.fill is not None,
+        "distance": step.dimensions[-1].step,
     }
     of_rows = ("channels", "mirrored", "ragged", "clipped", "ends")
     return values | {name: getattr(step, name) for name in of_rows if hasattr(step, name)}
