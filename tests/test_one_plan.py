@@ -360,6 +360,7 @@ def test_asking_for_a_device_and_waiting_make_no_buffer(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WGSLICE_ADAPTER", str(device.adapter))
+    monkeypatch.setenv("WGSLICE_PROFILE", "shipped")  # nothing is compared, which takes buffers
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     with monkeypatch.context() as patch:
         import wgpu.backends.wgpu_native as native

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,6 @@ class Pipelines:
         self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
         )
-        self.living: WeakValueDictionary[tuple[Kernel, Constants], Pipeline] = WeakValueDictionary()
         self.tables: WeakKeyDictionary[object, dict[bytes, Buffer]] = WeakKeyDictionary()
         self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
 
@@ -191,20 +190,16 @@ class Pipelines:
         return kept[content]
 
     def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
-        """Compile a kernel with the constants that it needs, unless a living plan has it."""
-        found = self.living.get((kernel, constants))
-        if found is None:
-            layout = self._layout(kernel)
-            found = self.wgpu_device.create_compute_pipeline(
-                layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
-                compute={
-                    "module": self.module(kernel),
-                    "entry_point": entry_point(kernel),
-                    "constants": dict(constants),
-                },
-            )
-            self.living[kernel, constants] = found
-        return found
+        """Compile a kernel with the constants that it needs."""
+        layout = self._layout(kernel)
+        return self.wgpu_device.create_compute_pipeline(
+            layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={
+                "module": self.module(kernel),
+                "entry_point": entry_point(kernel),
+                "constants": dict(constants),
+            },
+        )
 
 
 def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:

@@ -193,7 +193,7 @@ UPLOAD_CHUNK_NBYTES = 2**22
 # allocates.
 MOST_PLANS = 4096  # of each planner, in 12 MB
 MOST_PLACES = 64  # of a compiled operator: binding alignments and tight buffers
-MOST_PIPELINES = 512  # of a device, beside those that living plans hold
+MOST_PIPELINES = 512  # of a device, beside those that plans hold
 MOST_UNIFORM_BUFFERS = 1024  # likewise
 
 # A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
