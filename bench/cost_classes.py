@@ -17,10 +17,10 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.choose import Dispatched, seconds_of
+from wgslice.plans.choose import Dispatched, Step, seconds_of
 from wgslice.plans.costs import CostClass, Costs, Work
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan, Step
+from wgslice.plans.plan import Plan
 from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
 from wgslice.plans.window_plans import claims_scratch
 

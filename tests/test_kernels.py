@@ -32,11 +32,12 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.gpu.pipelines import Bound, Pipelines
 from wgslice.layout import Layout
+from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Tiling, deal_row
 from wgslice.plans.pixels import MOST_BLOCKS
-from wgslice.plans.plan import Plan, Step
+from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of

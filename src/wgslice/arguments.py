@@ -10,29 +10,6 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.typing import NDArray
 
-__all__ = [
-    "I32_MAX",
-    "I32_MIN",
-    "I64_MAX",
-    "I64_MIN",
-    "MAX_RANK",
-    "U32_MAX",
-    "Integers",
-    "OneOrMore",
-    "check_row_major",
-    "check_within",
-    "checked_offset",
-    "checked_shape",
-    "distinct_axes",
-    "flat_integers",
-    "int64_of",
-    "integer",
-    "integers",
-    "one_or_more",
-    "order_letter",
-    "tensor_sizes",
-]
-
 Integers: TypeAlias = Iterable[SupportsIndex]
 OneOrMore: TypeAlias = SupportsIndex | Integers
 

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["AnyDType", "DType", "check_same_dtype", "element_dtype", "native_array"]
-
 type_widths = (1, 2, 4, 8, 16)
 
 DType = np.dtype[np.generic]

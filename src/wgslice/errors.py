@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from numpy.exceptions import AxisError
 
-__all__ = [
-    "CaptureRefused",
-    "ComputationRefused",
-    "DeviceLostError",
-    "NoAdapterError",
-    "NoKernelError",
-    "OutOfDeviceMemory",
-    "WindowError",
-    "named",
-]
-
 
 class WindowError(ValueError):
     """A window breaks a rule: outside its tensor, empty, without a step, or of the wrong rank."""

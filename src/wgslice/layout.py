@@ -9,8 +9,6 @@ from itertools import accumulate
 from math import gcd, prod
 from operator import mul
 
-__all__ = ["Layout", "check_disjoint", "coalesce", "whole_words"]
-
 MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
 

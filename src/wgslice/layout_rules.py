@@ -10,27 +10,6 @@ from typing import NamedTuple, SupportsIndex
 from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, distinct_axes, integer
 from wgslice.layout import Layout, coalesce
 
-__all__ = [
-    "MODES",
-    "Stage",
-    "border_parts",
-    "broadcast",
-    "flipped",
-    "lower_triangle",
-    "padded",
-    "parts",
-    "permuted",
-    "repeated",
-    "repeated_to",
-    "reshaped",
-    "rolled",
-    "squeezed",
-    "stages",
-    "tiled",
-    "unsqueezed",
-    "without_leading_ones",
-]
-
 
 def flipped(layout: Layout, axes: OneOrMore | None = None) -> Layout:
     """`layout` with `axes`, or all, from the last index to the first."""

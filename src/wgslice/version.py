@@ -1,5 +1,3 @@
 """Which wgslice this is."""
 
-__all__ = ["VERSION"]
-
 VERSION = "0.1.0"

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["written_whole"]
-
 PREFIX = ".wgslice-"  # of a folder beside the target, with the part and a file that is locked meanwhile
 LOCK, REPLACED = "lock", "replaced"
 

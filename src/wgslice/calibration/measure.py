@@ -13,21 +13,12 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
-from wgslice.plans.choose import seconds_of
+from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan, Step
+from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
-
-__all__ = [
-    "COMPARED",
-    "CONSTANTS",
-    "compare_constants",
-    "constants_of",
-    "measure_constants",
-    "with_constants",
-]
 
 # By name: what it is in words, the factor from its SI unit to the one it is printed in, and that unit.
 CONSTANTS = {

@@ -22,8 +22,6 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.version import VERSION
 from wgslice.whole_files import written_whole
 
-__all__ = ["Machine", "Record", "find", "folder", "forget", "keep", "processor", "say"]
-
 VARIABLE = "WGSLICE_PROFILE"  # names a file to read instead of the cache folder's, or is SHIPPED
 SHIPPED = "shipped"
 

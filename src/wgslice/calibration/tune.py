@@ -25,8 +25,6 @@ from wgslice.gpu.device import Device, checked_device, shipped_profile
 from wgslice.plans.costs import Costs
 from wgslice.plans.profiles import Profile
 
-__all__ = ["Tuning", "calibrate", "calibrated_profile", "described", "kept_record", "recorded", "tune"]
-
 compared: dict[Machine, Record] = {}  # comparisons of this process, kept in a file or not
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from wgslice.dtypes import DType
 from wgslice.whole_files import written_whole
 
-__all__ = ["is_array_store", "is_store_name", "open_array", "written_array"]
-
 
 def open_array(path: Path) -> Any:
     """A .npy file as a memory map, a Zarr store as its array, an image as an array in memory."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["progress_bar"]
-
 ERASE_LINE = "\r\x1b[K"
 
 

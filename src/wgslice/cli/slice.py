@@ -14,8 +14,6 @@ from wgslice.dialects.basic import Selection, basic_index
 from wgslice.dtypes import native_dtype
 from wgslice.streaming.walk import limit_nbytes
 
-__all__ = ["parse_key", "slice_file"]
-
 CHANNELS = 4  # that a picture has at most
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from wgslice.arguments import int64_of
 from wgslice.dialects.basic import Selection, basic_index, check_result_rank, expanded, select_axis
 
-__all__ = ["AdvancedSelection", "Elsewhere", "Indexed", "Indices", "any_index"]
-
 Part = TypeVar("Part")
 NO_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "

@@ -14,17 +14,6 @@ from wgslice.arguments import MAX_RANK, OneOrMore, checked_shape, integer, integ
 from wgslice.dialects.window import Window
 from wgslice.errors import WindowError
 
-__all__ = [
-    "Selection",
-    "basic_index",
-    "check_result_rank",
-    "expanded",
-    "is_plain",
-    "numpy_index",
-    "numpy_shape",
-    "select_axis",
-]
-
 KINDS = {int, range, NoneType}
 PLAIN = {int, slice, NoneType, EllipsisType}
 

@@ -21,15 +21,6 @@ from wgslice.dialects.basic import Selection, numpy_index
 from wgslice.dialects.window import Window, check_u32
 from wgslice.errors import WindowError, named
 
-__all__ = [
-    "directml_slice",
-    "directml_slice1",
-    "onnx_slice",
-    "tensorflow_strided_slice",
-    "webnn_reverse",
-    "webnn_slice",
-]
-
 
 def webnn_slice(
     input_sizes: Sequence[int], starts: Integers, sizes: Integers, strides: Integers | None = None

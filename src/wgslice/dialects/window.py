@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, Integers, integers
 from wgslice.errors import WindowError
 
-__all__ = ["Window", "check_u32"]
-
 
 @dataclass(frozen=True)
 class Window:

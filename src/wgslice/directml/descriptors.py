@@ -18,20 +18,6 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.operators.binding import TensorDesc
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad
 
-__all__ = [
-    "Bindings",
-    "CheckedOperator",
-    "array_item",
-    "at",
-    "bound",
-    "check_kind",
-    "counted",
-    "only",
-    "read_operator",
-    "snapshots",
-    "tensor_desc",
-]
-
 Some = TypeVar("Some")
 Bindings: TypeAlias = "structs.DML_BINDING_DESC | Sequence[structs.DML_BINDING_DESC] | None"  # a C array
 

@@ -21,8 +21,6 @@ from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
 from wgslice.plans.strategies import DISPATCHES
 
-__all__ = ["cases", "copy_trials"]
-
 FOLDED = 2  # workgroups in one dimension of a grid, so that a second one is in use
 
 # Kernels that go the same ways in many cases, which differ for others: one case of so many is tried.

@@ -20,8 +20,6 @@ from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import indexed_copy
 
-__all__ = ["IndexCase", "index_cases", "index_trials"]
-
 HEIGHT, BREADTH, COUNT = 9, 40, 33  # rows and columns of the input, and indices
 BEYOND = 9  # by which indices of the GPU may be out of range
 

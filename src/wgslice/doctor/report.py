@@ -25,8 +25,6 @@ from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import permute
 from wgslice.version import VERSION
 
-__all__ = ["QUIRKS", "Quirk", "Report", "examine", "quirks_of"]
-
 
 class Quirk(NamedTuple):
     """Something about a driver."""

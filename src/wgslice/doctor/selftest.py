@@ -21,8 +21,6 @@ from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["KernelTest", "SelfTest", "selftest"]
-
 # Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread. A self-test of 91 takes
 # 4.5 to 5.2 s, with nothing kept by the driver 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores
 # of an Intel Xeon; Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.

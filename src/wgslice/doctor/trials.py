@@ -22,8 +22,6 @@ from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Memory, OnGrid
 from wgslice.shaders.uniforms import override_constants
 
-__all__ = ["Bytes", "Trial", "in_whole_blocks", "run_trials", "side_nbytes", "view_of", "with_few_pipelines"]
-
 Bytes: TypeAlias = NDArray[np.uint8]
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, view_of
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows
+from wgslice.plans.choose import Step
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
-from wgslice.plans.plan import Plan, Step
+from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
 from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import WindowDispatch
-
-__all__ = ["window_trials"]
 
 COUNT, ROWS = 9, 3  # windows of a case, and rows of a window
 HEIGHT, ROOM = 5, 9  # rows of a picture to extract from, and pixels that a picture is longer than a window

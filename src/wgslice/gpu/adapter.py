@@ -18,17 +18,6 @@ from wgslice.errors import NoAdapterError
 from wgslice.gpu.native import check_process
 from wgslice.gpu.protocols import GPUAdapter, GPUDevice
 
-__all__ = [
-    "Adapter",
-    "adapters",
-    "choose_adapter",
-    "describe_adapter",
-    "devices_in_use",
-    "install_advice",
-    "process_lock",
-    "redirected",
-]
-
 KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # all that wgpu tells apart
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")

@@ -11,8 +11,6 @@ from typing import NamedTuple, TypeAlias
 from wgslice.errors import CaptureRefused
 from wgslice.plans.plan import Plan
 
-__all__ = ["Capture", "Step", "Submission", "Upload", "active", "capturing", "refuse_in_capture"]
-
 
 class Upload(NamedTuple):
     """Bytes written into a buffer before all that is submitted later."""

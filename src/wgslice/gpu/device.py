@@ -40,17 +40,6 @@ from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice
 from wgslice.plans.costs import shipped_for
 from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
 
-__all__ = [
-    "WRAPPED",
-    "AnyDevice",
-    "Device",
-    "calibrations",
-    "checked_device",
-    "default_device",
-    "named_device",
-    "shipped_profile",
-]
-
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
 WRAPPED = "_wgslice_device"  # the attribute of a wgpu.GPUDevice that holds its Device

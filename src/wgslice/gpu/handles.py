@@ -13,18 +13,6 @@ from wgslice.gpu.native import Placeholder, check_process, owner_of, translated_
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.layout import Layout, whole_words
 
-__all__ = [
-    "check_alive",
-    "check_buffer_type",
-    "check_encoder",
-    "check_fits",
-    "check_still_alive",
-    "check_usable",
-    "describe_buffer",
-    "device_of",
-    "is_buffer",
-]
-
 
 def describe_buffer(buffer: Buffer) -> str:
     """A buffer as errors call it."""

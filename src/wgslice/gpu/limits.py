@@ -9,8 +9,6 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders.uniforms import copy_dtype, windows_dtype
 
-__all__ = ["LEAST_LIMITS", "check_limits"]
-
 # What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
 LEAST_LIMITS = {
     "max-bind-groups": 1,

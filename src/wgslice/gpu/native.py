@@ -22,25 +22,6 @@ from typing import Any, NamedTuple, NoReturn, cast
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise
 
-__all__ = [
-    "LOST",
-    "Placeholder",
-    "begin_mapping",
-    "check_process",
-    "check_valid",
-    "exposed",
-    "hidden",
-    "is_exposed",
-    "leased",
-    "native_version",
-    "owner_of",
-    "queue_is_empty",
-    "refusals",
-    "translated_errors",
-    "wait_done",
-    "wait_for_mapping",
-]
-
 LOST = "the device is lost: request a new one and upload again"
 
 

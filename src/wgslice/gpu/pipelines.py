@@ -22,16 +22,15 @@ from wgslice.gpu.protocols import (
     Pipeline,
     ShaderModule,
 )
+from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan, Step
+from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import entry_point, kernel_module
 from wgslice.shaders.uniforms import override_constants, uniform_block
-
-__all__ = ["Bound", "Command", "Pipelines", "Place"]
 
 # Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)

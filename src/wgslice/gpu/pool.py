@@ -11,8 +11,6 @@ from threading import Lock
 
 from wgslice.gpu.protocols import Buffer
 
-__all__ = ["LEAST_REUSED_NBYTES", "BufferPool", "most_reused_nbytes"]
-
 LEAST_REUSED_NBYTES = 2**20  # smaller buffers come from memory that wgpu has: a new one is as quick
 VARIABLE = "WGSLICE_REUSED_MIB"
 MOST_REUSED_MIB = 512

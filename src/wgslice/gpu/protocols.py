@@ -6,24 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NewType, Protocol
 
-__all__ = [
-    "COMPUTE_STAGE",
-    "BindGroup",
-    "BindGroupLayout",
-    "Buffer",
-    "BufferUsage",
-    "CommandBuffer",
-    "CommandEncoder",
-    "ComputePass",
-    "GPUAdapter",
-    "GPUDevice",
-    "MapPromise",
-    "Pipeline",
-    "Queue",
-    "ShaderModule",
-    "TextureUsage",
-]
-
 # Plain integers, quicker to test than wgpu's flags; WebGPU fixes their values.
 COMPUTE_STAGE = 0x4  # of a binding's visibility
 

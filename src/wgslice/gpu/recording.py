@@ -21,20 +21,6 @@ from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Clear, Memory
 
-__all__ = [
-    "SIDES",
-    "BoundLayout",
-    "Planning",
-    "Recorder",
-    "check_bindable",
-    "place",
-    "record",
-    "run",
-    "run_copies",
-    "run_copy",
-]
-
-
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
 SIDES = ("input", "output", "offsets")  # callers' memories, as errors call them
 

@@ -15,8 +15,6 @@ from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromis
 from wgslice.layout import whole_words
 from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
-__all__ = ["Readback", "download", "upload"]
-
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
     """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""

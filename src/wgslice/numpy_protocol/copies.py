@@ -28,18 +28,6 @@ from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor, allocate
 
-__all__ = [
-    "Copies",
-    "Sink",
-    "check_readable",
-    "extended",
-    "joined",
-    "staged",
-    "tile",
-    "triangle",
-    "with_border",
-]
-
 V = TypeVar("V", bound=Shaped)
 
 

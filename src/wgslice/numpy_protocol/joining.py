@@ -14,10 +14,8 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies
-from wgslice.tensors.placed import check_no_sequence, check_tensor
-from wgslice.tensors.tensor import Tensor, viewed
-
-__all__ = ["concat", "split", "stack", "unstack"]
+from wgslice.tensors.placed import check_no_sequence, check_tensor, viewed
+from wgslice.tensors.tensor import Tensor
 
 
 def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:

@@ -16,10 +16,8 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import MODES, Stage, repeated, reshaped, rolled, stages, unsqueezed
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
-from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor
-from wgslice.tensors.tensor import Tensor, viewed
-
-__all__ = ["pad", "repeat", "roll", "tile", "tril", "triu"]
+from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor, viewed
+from wgslice.tensors.tensor import Tensor
 
 
 def pad(

@@ -17,8 +17,6 @@ from wgslice.tensors.placed import as_assigned, check_tensor, check_writeable, v
 from wgslice.tensors.placed import write as copy_into
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Repeated", "put", "put_along_axis"]
-
 Repeated: TypeAlias = Literal["last", "refuse", "disjoint"]
 
 

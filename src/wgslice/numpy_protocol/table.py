@@ -27,8 +27,6 @@ from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
-__all__ = ["FUNCTIONS", "LIKE", "call_function", "pointer"]
-
 
 def check_unused(**options: Any) -> None:
     """Refuse the first option that is given, that is not None."""

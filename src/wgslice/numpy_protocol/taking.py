@@ -14,8 +14,6 @@ from wgslice.tensors.indexing import indices_held
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy
 
-__all__ = ["take", "take_along_axis", "taken"]
-
 
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
     """Take elements by their indices along a dimension; the semantics are those of `numpy.take`.

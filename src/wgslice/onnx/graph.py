@@ -19,26 +19,6 @@ from wgslice.errors import named
 from wgslice.onnx.rules import RULES, Rule
 from wgslice.plans.profiles import MOST_HOST_NBYTES
 
-__all__ = [
-    "COMPUTING",
-    "FROM_SHAPES",
-    "HOST_ONLY",
-    "STANDARD_DOMAINS",
-    "Graph",
-    "Input",
-    "Node",
-    "Origin",
-    "Origins",
-    "UnsupportedOperatorError",
-    "fits_host",
-    "label_of",
-    "origin_of",
-    "origins_given",
-    "read_graph",
-    "read_model",
-    "trace",
-]
-
 COMPUTING = frozenset(
     {
         *("Abs", "Add", "And", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less"),

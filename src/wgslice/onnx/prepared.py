@@ -22,8 +22,6 @@ from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Inputs", "PreparedModel", "check_no_options"]
-
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | NDArray[Any] | Tensor
 Given: TypeAlias = "Nested[NDArray[Any] | Tensor]"  # what a caller gives for an input
 

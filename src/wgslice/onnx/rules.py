@@ -19,8 +19,6 @@ from wgslice.onnx.views import Call
 from wgslice.onnx.workspace import Nested, Value, as_value
 from wgslice.tensors.placed import as_assigned
 
-__all__ = ["RULES", "Rule"]
-
 MODES = "constant", "edge", "reflect", "wrap"
 
 

@@ -18,21 +18,6 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import parts, permuted, repeated_to, reshaped, squeezed, unsqueezed
 from wgslice.onnx.workspace import Nested, Value, Workspace, as_value
 
-__all__ = [
-    "Call",
-    "depth_to_space",
-    "expand",
-    "flatten",
-    "identity",
-    "reshape",
-    "slice_",
-    "space_to_depth",
-    "split",
-    "squeeze",
-    "transpose",
-    "unsqueeze",
-]
-
 
 @dataclass(frozen=True)
 class Call:

@@ -31,18 +31,6 @@ from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor
 
-__all__ = [
-    "MemoryUse",
-    "Nested",
-    "Slot",
-    "Value",
-    "Workspace",
-    "as_value",
-    "each",
-    "taking_turns",
-    "values_of",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence of them, or an optional that is absent

@@ -23,8 +23,6 @@ from wgslice.plans.profiles import MOST_PLACES, Limits
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 
-__all__ = ["Binding", "PlannedOperator", "Problem", "TensorDesc", "check_descs", "output_for"]
-
 
 @dataclass(frozen=True, init=False)
 class TensorDesc:

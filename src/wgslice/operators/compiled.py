@@ -24,8 +24,6 @@ from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["CompiledOperator", "Descriptor", "WindowDescriptor"]
-
 
 class Compiled(NamedTuple):
     """What an operator is planned to do on aligned bindings."""

@@ -18,8 +18,6 @@ from wgslice.plans.plan import Plan, duration
 from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Explanation", "explain"]
-
 MOST_PRINTED = 8
 NOT_A_VIEW = (
     "the tensor is no view but all of its buffer, as results of copies and uploads are; explain(f, *args) "

@@ -29,8 +29,6 @@ from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["ExtractWindows", "extract_windows"]
-
 
 @dataclass(frozen=True, init=False, eq=False)
 class ExtractWindows(Descriptor):

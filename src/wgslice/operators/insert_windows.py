@@ -23,8 +23,6 @@ from wgslice.plans.window_plans import insert_windows_planner
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["InsertWindows", "insert_windows"]
-
 Arguments = ParamSpec("Arguments")
 ORDER = "the order is insert_windows(x, offsets, windows)"
 

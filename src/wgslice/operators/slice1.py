@@ -18,8 +18,6 @@ from wgslice.plans.profiles import MOST_PLANS
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["Slice", "Slice1", "SliceGrad", "slice", "slice1", "slice_grad"]
-
 
 class Sliced(WindowDescriptor):
     """A window of `input` that fills `output`."""

@@ -26,17 +26,6 @@ from wgslice.plans.staging import plan_anew
 from wgslice.plans.windows import DROPPED, Windows
 from wgslice.tensors.placed import as_assigned, check_of_numbers
 
-__all__ = [
-    "OnGpu",
-    "Outside",
-    "Prepared",
-    "cached_by_value",
-    "extracted_windows",
-    "inserted_windows",
-    "repeated_bytes",
-    "tile_offsets",
-]
-
 Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
 
 

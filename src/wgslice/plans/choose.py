@@ -13,21 +13,6 @@ from wgslice.plans.profiles import UNKNOWN, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
 from wgslice.plans.windows import WindowDispatch
 
-__all__ = [
-    "OTHER",
-    "WORTHWHILE",
-    "Choice",
-    "Dispatched",
-    "Estimate",
-    "Reason",
-    "Step",
-    "Strategy",
-    "choose",
-    "compiling_seconds",
-    "seconds_of",
-]
-
-
 Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch
 Step: TypeAlias = Clear | BufferCopies | Dispatched
 

@@ -11,14 +11,12 @@ from typing import NamedTuple
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
-from wgslice.plans.plan import Plan, Step, in_order
+from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
+from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.problem import Problem, Terms, widen
 from wgslice.plans.profiles import PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.strategies import COPIES
-
-__all__ = ["SliceGradPlanner", "fills", "pattern_size", "plan_copy"]
 
 
 def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:

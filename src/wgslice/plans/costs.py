@@ -13,22 +13,6 @@ from typing import NamedTuple
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 
-__all__ = [
-    "ALIKE",
-    "IN_BLOCKS",
-    "STEPS",
-    "CostClass",
-    "Costs",
-    "Work",
-    "copy_class",
-    "pattern",
-    "shipped",
-    "shipped_for",
-    "step_of",
-    "windows_class",
-]
-
-
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
 

@@ -21,13 +21,6 @@ from wgslice.plans.tables import MOST_SPARSE, Dimension, dimensions_of
 from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import DROPPED, Windows
 
-__all__ = [
-    "IndexedWindows",
-    "WindowCopy",
-    "indexed_windows",
-]
-
-
 LEAST_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
 
 

@@ -17,16 +17,6 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.problem import Table, in_units
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
-__all__ = [
-    "INDEX_NBYTES",
-    "MOST_TABLES",
-    "Host",
-    "Index",
-    "IndexedCopy",
-    "IndexedDispatch",
-]
-
-
 MOST_TABLES = 4  # that kernels take
 SHORT_RUN, MOST_FLATTENED = 16, 8  # elements, and times that each index must then serve
 CLAIM_NBYTES = 4

@@ -29,9 +29,6 @@ from wgslice.plans.window_plans import WINDOWS, claims_scratch
 from wgslice.plans.window_problem import MOST_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
 
-__all__ = ["copy_at_once", "plan_indexing"]
-
-
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES}
 CACHE_LINE_NBYTES = 64

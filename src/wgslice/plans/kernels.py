@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["WIDEST_NBYTES", "WORD_NBYTES", "Kernel"]
-
 WIDEST_NBYTES = 16  # that an invocation moves at once: one vec4<u32>
 WORD_NBYTES = 4
 

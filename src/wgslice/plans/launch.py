@@ -21,21 +21,6 @@ from wgslice.plans.profiles import (
     Profile,
 )
 
-__all__ = [
-    "GRIDS",
-    "UNIT_GRIDS",
-    "Share",
-    "Tiling",
-    "arranged",
-    "deal",
-    "deal_row",
-    "fold",
-    "run_nbytes",
-    "tile_axis",
-    "wide_tile_axis",
-    "words_spanned",
-]
-
 
 def run_nbytes(target: Layout, width_nbytes: int) -> int:
     """Bytes of the elements along the last dimension."""

@@ -13,8 +13,6 @@ from wgslice.arguments import I64_MAX
 from wgslice.errors import WindowError
 from wgslice.plans.windows import Windows
 
-__all__ = ["Insertion", "Overlap", "insertion_of", "layers_of", "overlapping"]
-
 Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
 Integers: TypeAlias = NDArray[np.int64]
 

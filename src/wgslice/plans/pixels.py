@@ -10,19 +10,6 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.profiles import PIXEL_BLOCKS
 
-__all__ = [
-    "MOST_BLOCKS",
-    "Pixels",
-    "are_pixels",
-    "are_steps",
-    "as_pixels",
-    "as_steps",
-    "is_ragged",
-    "pixels_of",
-    "runs_per_word",
-    "stepped_parts",
-]
-
 
 def is_ragged(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
     """Whether some row, of so many of the last dimensions, begins or ends inside a block."""

@@ -13,17 +13,6 @@ from wgslice.plans.costs import Costs
 from wgslice.plans.problem import Terms
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
 
-__all__ = [
-    "COPY_PER_ROW",
-    "COPY_PER_WINDOW",
-    "Plan",
-    "Planner",
-    "Step",
-    "duration",
-    "in_order",
-    "reading_staged",
-]
-
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 

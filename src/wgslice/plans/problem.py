@@ -15,25 +15,6 @@ from wgslice.plans.launch import run_nbytes, tile_axis
 from wgslice.plans.profiles import MOST_PLANS, Limits
 from wgslice.plans.steps import Memory, Span
 
-__all__ = [
-    "LARGEST_BINDING_NBYTES",
-    "LEAST_SHIFTED_NBYTES",
-    "NO_ROOM",
-    "SHIFTED_STEPS",
-    "Problem",
-    "Rebased",
-    "Table",
-    "Terms",
-    "cut_end",
-    "in_units",
-    "rebase",
-    "room_of",
-    "span_of",
-    "split",
-    "widen",
-]
-
-
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
 LARGEST_BINDING_NBYTES = 2**31
 

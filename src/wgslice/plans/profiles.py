@@ -7,33 +7,6 @@ from dataclasses import dataclass
 from wgslice.plans.costs import Costs, shipped
 from wgslice.plans.kernels import Kernel
 
-__all__ = [
-    "BLOCKS_EACH",
-    "CPU",
-    "FAILED",
-    "GPU",
-    "LINE_NBYTES",
-    "MOST_HOST_NBYTES",
-    "MOST_PIPELINES",
-    "MOST_PLACES",
-    "MOST_PLANS",
-    "MOST_STAGING",
-    "MOST_UNIFORM_BUFFERS",
-    "PATTERN_NBYTES",
-    "PIXEL_BLOCKS",
-    "SECTOR_NBYTES",
-    "SMALL_NBYTES",
-    "STAGING_NBYTES",
-    "TILE_NBYTES",
-    "UNKNOWN",
-    "UPLOAD_CHUNK_NBYTES",
-    "WAVE_LANES",
-    "WIDE_TILE_SIDES",
-    "Limits",
-    "Profile",
-    "untrusted",
-]
-
 
 @dataclass(frozen=True)
 class Profile:

@@ -7,13 +7,12 @@ from functools import lru_cache
 from math import inf
 
 from wgslice.layout import Layout
+from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.plan import Plan, Planner, Step, reading_staged
+from wgslice.plans.plan import Plan, Planner, reading_staged
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.plans.steps import BufferCopies, Dispatch, Memory
-
-__all__ = ["plan_anew", "planned"]
 
 
 def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:

@@ -15,20 +15,6 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import Share, arranged, deal
 from wgslice.plans.profiles import Limits
 
-__all__ = [
-    "BufferCopies",
-    "Clear",
-    "Dispatch",
-    "Memory",
-    "OnGrid",
-    "Places",
-    "Span",
-    "dispatch_of",
-    "row_copies",
-    "row_sizes",
-    "way",
-]
-
 
 class Memory(IntEnum):
     """What a step reads or writes, by its place among the buffers that a plan is recorded with."""

@@ -20,8 +20,6 @@ from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, 
 from wgslice.plans.profiles import FAILED
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
-__all__ = ["COPIES", "DISPATCHES", "LEAST_NARROW_NBYTES", "LEAST_OF_BLOCKS", "dispatches"]
-
 Copying: TypeAlias = Strategy[Problem]
 
 

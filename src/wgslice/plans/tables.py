@@ -16,8 +16,6 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
 from wgslice.plans.indexed import MOST_TABLES, Claims, Host, Index, IndexedCopy
 
-__all__ = ["MOST_SPARSE", "Dimension", "dimensions_of", "indexed_copy"]
-
 MOST_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last
 
 

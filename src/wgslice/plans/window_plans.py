@@ -11,12 +11,12 @@ from typing import TypeAlias
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Reason, Strategy, choose, seconds_of
+from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
 from wgslice.plans.costs import windows_class
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, Step, in_order
+from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import NO_ROOM, Terms, span_of
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted
 from wgslice.plans.steps import Memory
@@ -35,8 +35,6 @@ from wgslice.plans.window_steps import (
     source_groups,
 )
 from wgslice.plans.windows import WindowDispatch, Windows
-
-__all__ = ["WINDOWS", "claims_scratch", "extract_windows_planner", "insert_windows_planner"]
 
 Copying: TypeAlias = Strategy[WindowProblem]
 

@@ -23,8 +23,6 @@ from wgslice.plans.profiles import FAILED, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Claims, Numbers, Windows
 
-__all__ = ["Band", "Row", "WindowProblem"]
-
 ROW_STEPS = 2, 4  # of elements that make a block
 MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 

@@ -11,30 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
+from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.costs import CostClass, Work, windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, deal_row, words_spanned
-from wgslice.plans.plan import Step
 from wgslice.plans.problem import span_of
 from wgslice.plans.profiles import BLOCKS_EACH, Profile
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
-
-__all__ = [
-    "block_seconds",
-    "class_of",
-    "deal_blocks",
-    "each_window",
-    "elements",
-    "extracted_blocks",
-    "inserted_blocks",
-    "inserted_words",
-    "segments_of",
-    "source_groups",
-    "words_each",
-]
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in

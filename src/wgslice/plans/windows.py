@@ -18,15 +18,6 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
-__all__ = [
-    "DROPPED",
-    "Claims",
-    "Dimension",
-    "Numbers",
-    "WindowDispatch",
-    "Windows",
-]
-
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
 
 DROPPED = bytes(WIDEST_NBYTES)  # fill of inserted windows whose elements outside are dropped; never read

@@ -9,8 +9,6 @@ from importlib.resources import files
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 
-__all__ = ["constants_of", "entry_point", "kernel_module", "shared_files", "shared_text"]
-
 # WGSL does not mind the order of declarations: a module is its kernel's file, then these.
 COPIES = ("common", "copy")
 WORDS = (*COPIES, "words")

@@ -17,15 +17,6 @@ from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders.modules import constants_of, shared_text
 
-__all__ = [
-    "copy_dtype",
-    "divider",
-    "indexed_dtype",
-    "override_constants",
-    "uniform_block",
-    "windows_dtype",
-]
-
 MOST_MASKS = 16  # channels, one a byte of a block
 
 # WGSL's types in NumPy's words; fields of 16 bytes begin at multiples of 16, also without padding.

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PAGE_NBYTES", "as_before", "fetch", "mapped", "mapping", "place_in", "release", "runs"]
-
 PAGE_NBYTES = 4096  # of most systems; where it is more, some pages are read for nothing
 MOST_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
 

@@ -19,8 +19,6 @@ from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["STRIP_NBYTES", "Sink", "check_target", "copy_in_strips", "share_storage"]
-
 STRIP_NBYTES = 2**20
 
 

@@ -19,8 +19,6 @@ from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release, runs
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
 from wgslice.tensors.placed import check_no_sequence
 
-__all__ = ["Block", "Source", "block_starts"]
-
 
 class Block(NamedTuple):
     """Bytes, and the layout of a box's elements in them."""

@@ -35,9 +35,8 @@ from wgslice.streaming.walk import (
     shares,
     slots,
 )
-from wgslice.tensors.tensor import Tensor, viewed
-
-__all__ = ["Ring", "stream"]
+from wgslice.tensors.placed import viewed
+from wgslice.tensors.tensor import Tensor
 
 
 class Turn(NamedTuple):

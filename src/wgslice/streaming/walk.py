@@ -19,23 +19,6 @@ from typing import NamedTuple, SupportsIndex, TypeAlias
 from wgslice.arguments import integer
 from wgslice.dialects.basic import Selection
 
-__all__ = [
-    "LEAST_NBYTES",
-    "Dimension",
-    "Edges",
-    "Piece",
-    "Shares",
-    "Tile",
-    "Walk",
-    "block_nbytes",
-    "blocks_touched",
-    "counts",
-    "described_nbytes",
-    "limit_nbytes",
-    "shares",
-    "slots",
-]
-
 UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}  # the exponents of those that have one
 LEAST_NBYTES = 2**10  # some elements of every width
 

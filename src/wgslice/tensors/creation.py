@@ -17,19 +17,6 @@ from wgslice.layout import Layout
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, imported, write
 from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
 
-__all__ = [
-    "arange",
-    "asarray",
-    "default_element",
-    "empty",
-    "from_buffer",
-    "from_dlpack",
-    "full",
-    "like",
-    "ones",
-    "zeros",
-]
-
 
 def asarray(
     array: ArrayLike | Tensor, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None

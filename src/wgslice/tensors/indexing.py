@@ -24,8 +24,6 @@ from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
 
-__all__ = ["gather", "indices_held", "scatter", "selected"]
-
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 

@@ -21,31 +21,6 @@ from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, without_leading_ones
 from wgslice.plans.copy import fills, pattern_size, plan_copy
 
-__all__ = [
-    "CPU_DEVICE",
-    "Flags",
-    "Placed",
-    "Shaped",
-    "as_assigned",
-    "as_copied",
-    "check_destination",
-    "check_no_sequence",
-    "check_of_numbers",
-    "check_sides",
-    "check_tensor",
-    "check_writeable",
-    "copyto",
-    "exported",
-    "imported",
-    "read_into",
-    "read_only",
-    "register",
-    "uploaded",
-    "upper_module",
-    "viewed",
-    "write",
-]
-
 
 class Flags(NamedTuple):
     """What NumPy's flags of the same names say of a tensor."""

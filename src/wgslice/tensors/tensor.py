@@ -45,8 +45,6 @@ from wgslice.tensors.placed import (
 )
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
-__all__ = ["Tensor", "allocate", "from_host", "packed_copy", "viewed"]
-
 
 class Tensor(Uncomputed, Placed):
     """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.

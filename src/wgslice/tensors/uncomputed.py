@@ -10,8 +10,6 @@ import numpy as np
 
 from wgslice.errors import ComputationRefused
 
-__all__ = ["INSTEAD", "REMEDY", "Uncomputed", "refused", "remedy_of"]
-
 REMEDY = (
     "tensors are moved, and nothing is computed on them: x.numpy() or np.asarray(x) is an array to compute "
     "with, and libraries that know DLPack take x as it is, such as torch.from_dlpack(x)"

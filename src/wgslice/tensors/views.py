@@ -10,22 +10,8 @@ from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes,
 from wgslice.dialects.basic import numpy_shape
 from wgslice.errors import named
 from wgslice.layout_rules import flipped, permuted, repeated_to, reshaped, unsqueezed
-from wgslice.tensors.placed import check_tensor, read_only
-from wgslice.tensors.tensor import Tensor, viewed
-
-__all__ = [
-    "broadcast_arrays",
-    "broadcast_to",
-    "expand_dims",
-    "flip",
-    "meshgrid",
-    "moveaxis",
-    "permute",
-    "reshape",
-    "reverse",
-    "rot90",
-    "squeeze",
-]
+from wgslice.tensors.placed import check_tensor, read_only, viewed
+from wgslice.tensors.tensor import Tensor
 
 
 def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None = None) -> Tensor:
