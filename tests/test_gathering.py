@@ -340,3 +340,26 @@ def test_tensors_as_numbers_are_not_read_back(device: wg.Device) -> None:
     for call, words in calls:
         with pytest.raises(TypeError, match=words):
             call()
+
+
+def test_kept_selections_are_told_apart(device: wg.Device) -> None:
+    """By the content of their indices, the tensor's shape and layout, and what else is in the key."""
+    array = np.arange(60, dtype=np.int32).reshape(10, 6)
+    turned = array.T.copy()
+    x, y = wg.asarray(array, device=device), wg.asarray(turned, device=device)
+    places = np.array([3, 1, 4])
+    slices = np.s_[1:5:3], (1, 5, 3)  # a tuple inside of a key is an array
+    for _ in range(2):
+        for number in range(3):
+            places[0] = number
+            check_same(x[places].numpy(), array[places])
+            check_same(x[::-1][places].numpy(), array[::-1][places])
+            check_same(y[places].numpy(), turned[places])
+            check_same(x[:, places].numpy(), array[:, places])
+            check_same(x[places.astype(np.uint8)].numpy(), array[places])
+        for item in slices:
+            check_same(x[places, item].numpy(), array[places, item])
+        mask = array % 7 == places[0]
+        check_same(x[mask].numpy(), array[mask])
+        x[mask], array[mask] = 100, 100
+        check_same(x.numpy(), array)

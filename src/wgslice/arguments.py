@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.exceptions import AxisError
@@ -125,3 +125,44 @@ def int64_of(array: NDArray[Any]) -> NDArray[np.int64]:
     """Integers as int64; those of uint64 that are too large as its largest, which is as far out of range."""
     fitting = np.minimum(array, np.uint64(I64_MAX)) if array.dtype == np.uint64 else array
     return fitting.astype(np.int64)
+
+
+MOST_CACHED_VALUES = 2048  # of an array that caches compare by its content
+
+
+class Values(NamedTuple):
+    """An array as caches compare it."""
+
+    content: bytes
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+class Sliced(NamedTuple):
+    """A slice as caches compare it, which equals no tuple of integers."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+    kind: type[slice] = slice
+
+
+def key_of(value: Any) -> Any:
+    """What a cache compares of an argument; NotImplemented for one of many values, or of a type like list."""
+    if type(value) is np.ndarray:
+        small = value.dtype.kind in "biu" and value.size <= MOST_CACHED_VALUES
+        return Values(value.tobytes(), value.dtype, value.shape) if small else NotImplemented
+    if type(value) is slice:
+        parts = value.start, value.stop, value.step
+        return Sliced(*parts) if all(part is None or type(part) is int for part in parts) else NotImplemented
+    if type(value) is tuple:
+        return value if all(type(item) is int for item in value) else NotImplemented
+    known = value is None or value is Ellipsis or type(value) in (int, str, bytes)
+    return value if known else NotImplemented
+
+
+def value_of(key: Any) -> Any:
+    """The argument of a key."""
+    if isinstance(key, Values):
+        return np.frombuffer(key.content, key.dtype).reshape(key.shape)
+    return slice(*key[:3]) if isinstance(key, Sliced) else key

@@ -17,7 +17,9 @@ from wgslice.arguments import (
     checked_shape,
     int64_of,
     integers,
+    key_of,
     one_or_more,
+    value_of,
 )
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
@@ -36,14 +38,6 @@ class OnGpu(NamedTuple):
     dtype: DType
 
 
-class Values(NamedTuple):
-    """An array as caches compare it."""
-
-    content: bytes
-    dtype: DType
-    shape: tuple[int, ...]
-
-
 class Prepared(NamedTuple):
     """Windows of a call, checked, and what plans them."""
 
@@ -59,7 +53,7 @@ class Prepared(NamedTuple):
 
 # Calls that are kept with their plans and tables, if each of their arrays has so few values. Preparing 16
 # windows takes 0.5 ms, and what else such a call takes on the host 0.1 (two cores of an AMD EPYC).
-MOST_PREPARED, MOST_PREPARED_PLANS, MOST_CACHED_VALUES = 16, 4, 512
+MOST_PREPARED, MOST_PREPARED_PLANS = 16, 4
 
 
 def cached_by_value(prepare: Callable[..., Prepared]) -> Callable[..., Prepared]:
@@ -67,25 +61,15 @@ def cached_by_value(prepare: Callable[..., Prepared]) -> Callable[..., Prepared]
     cached = lru_cache(maxsize=MOST_PREPARED)(lambda *keys: prepare(*map(value_of, keys)))
 
     def prepared(*arguments: Any) -> Prepared:
-        keys = [*map(key_of, arguments)]
+        keys = [*map(key_or_offsets, arguments)]
         return prepare(*arguments) if NotImplemented in keys else cached(*keys)
 
     return prepared
 
 
-def key_of(value: Any) -> Any:
-    """What a cache compares of an argument; NotImplemented for one of many values, or of a type like list."""
-    if type(value) is np.ndarray:
-        small = value.dtype.kind in "iu" and value.size <= MOST_CACHED_VALUES
-        return Values(value.tobytes(), value.dtype, value.shape) if small else NotImplemented
-    if isinstance(value, tuple) and not isinstance(value, OnGpu):
-        return value if all(type(item) is int for item in value) else NotImplemented
-    return value if value is None or isinstance(value, OnGpu | str | bytes) else NotImplemented
-
-
-def value_of(key: Any) -> Any:
-    """The argument of a key."""
-    return np.frombuffer(key.content, key.dtype).reshape(key.shape) if isinstance(key, Values) else key
+def key_or_offsets(value: Any) -> Any:
+    """What a cache compares of an argument."""
+    return value if isinstance(value, OnGpu) else key_of(value)
 
 
 EXTRACTING: dict[str, str] = {  # values of `outside`, each with the remedy that it is

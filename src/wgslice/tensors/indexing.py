@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.arguments import MOST_CACHED_VALUES, key_of, value_of
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.dtypes import DType, check_same_dtype
@@ -39,7 +41,22 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
     if os.environ.get(CHECK_VARIABLE) == "1":
         any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
-    return any_index(x.shape, tuple(held))
+    keys = tuple(map(key_of, held))
+    return any_index(x.shape, tuple(held)) if NotImplemented in keys else selection_by_value(x.shape, keys)
+
+
+# Selections by few indices, with their copies and plans, which hold their tables on the GPU.
+MOST_SELECTIONS = 64
+
+
+@lru_cache(maxsize=MOST_SELECTIONS)
+def selection_by_value(sizes: tuple[int, ...], keys: tuple[Any, ...]) -> Selection | AdvancedSelection:
+    """What NumPy's indexing selects, by the keys of an index."""
+    return any_index(sizes, tuple(map(value_of, keys)))
+
+
+kept_copy = lru_cache(maxsize=MOST_SELECTIONS)(copy_at_once)
+kept_plan = lru_cache(maxsize=MOST_SELECTIONS)(plan_anew)
 
 
 def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
@@ -77,13 +94,18 @@ def moved_at_once(
         return False
     dtype = holders[0].dtype if holders else None
     sides = x.layout, other.layout, x.itemsize, x.device.limits
-    copy = copy_at_once(selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
+    few = all(
+        isinstance(each.places, np.ndarray) and each.places.size <= MOST_CACHED_VALUES
+        for each in selection.indexed
+    )
+    copying, planning = (kept_copy, kept_plan) if few else (copy_at_once, plan_anew)
+    copy = copying(selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
     if copy is None:
         return False
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
     bound = source._replace(layout=copy.read), target._replace(layout=copy.written)
     offsets = holders[0].bound_layout if holders else None
-    run(x.device, copy.planner, *bound, offsets, planning=plan_anew)
+    run(x.device, copy.planner, *bound, offsets, planning=planning)
     return True
 
 
