@@ -44,7 +44,7 @@ def test_each_part_has_five_mutants_or_more() -> None:
     ("change", "message"),
     [
         ({"old": "VERSION = '"}, "has 0 places"),
-        ({"old": "VERSION"}, "has 2 places"),
+        ({"old": "i"}, "has 4 places"),
         ({"file": "src/wgslice/moved.py"}, "has 0 places"),
         ({"new": 'VERSION = "'}, "changes nothing"),
         ({"new": 'VERSION == ("'}, "does not compile"),
