@@ -153,7 +153,12 @@ def test_the_explained_plan_is_the_object_that_runs(
         added.append(plan)
         add(self, plan, *rest)
 
-    made, other = (wg.Device.request(device.adapter) for _ in range(2))
+    adapter = device.adapter
+    devices = (
+        wg.Device.request(adapter) for _ in range(50)
+    )  # a comparison on a busy machine may say nothing
+    made = next(each for each in devices if not adapter.software or tune.kept_record(adapter))
+    other = wg.Device.request(adapter)
     x = wg.asarray(X, device=made)
     explained = wg.explain(x[key])
     with monkeypatch.context() as patched:
