@@ -40,6 +40,7 @@ class Kernel(Enum):
     SCATTER = "scatter"
     SCATTER_NARROW = "scatter_narrow"
     CLAIM_INDICES = "claim_indices"
+    MASKED_WORDS = "masked_words"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
 
@@ -87,7 +88,7 @@ CLAIMING = {Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS}
 INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, *CLAIMING}
 INDEXING = {
     *(Kernel.GATHER, Kernel.GATHER_WORDS),
-    *(Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES),
+    *(Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES, Kernel.MASKED_WORDS),
 }
 IN_BLOCKS = (
     *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
@@ -96,6 +97,6 @@ IN_BLOCKS = (
 BY_WORDS = (
     *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS, Kernel.NARROW_STEPS),
     *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
-    *(Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES),
+    *(Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES, Kernel.MASKED_WORDS),
 )
 UNITS_NBYTES = {**dict.fromkeys(IN_BLOCKS, WIDEST_NBYTES), **dict.fromkeys(BY_WORDS, WORD_NBYTES)}

@@ -42,6 +42,7 @@ DIFFERENT = {
     Kernel.SCATTER: (*INDICES, "scattered"),
     Kernel.SCATTER_NARROW: (*INDICES, "scattered", "words", "atomic_words"),
     Kernel.CLAIM_INDICES: INDICES,
+    Kernel.MASKED_WORDS: ("common", "indexed", "pieces", "words"),
 }
 shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
 

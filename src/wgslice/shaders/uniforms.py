@@ -214,6 +214,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "index_bytes": step.index_nbytes,
         "index_signed": step.copy.signed,
         "by_rows": step.copy.by_rows,
+        "masked": step.copy.masked,
         "element_bytes": step.width_nbytes,
         "each": step.share.each,
         "contiguous": step.share.contiguous,

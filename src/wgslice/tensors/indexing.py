@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import MOST_CACHED_VALUES, key_of, value_of
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
-from wgslice.dialects.basic import Selection
+from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -24,17 +24,28 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.staging import plan_anew
-from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
+from wgslice.tensors.placed import (
+    Placed,
+    check_destination,
+    check_no_sequence,
+    check_sides,
+    uploaded,
+)
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
-    """What NumPy's indexing selects of a tensor; masks on the GPU are read back, as shapes depend on them.
+    """What an index, or a selection in another notation, selects; masks on the GPU are read back.
 
     With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and refused as NumPy refuses them.
     """
+    if is_plain(key):
+        return basic_index(x.shape, key)
+    if isinstance(key, Selection):
+        key.check(x.shape)
+        return key
     items = key if isinstance(key, tuple) else (key,)
     for item in items:
         check_no_sequence(item)
@@ -234,8 +245,7 @@ def scatter(
     if layout.size == 0:
         check_sides(x, value)
         return
-    source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
-    source = source._replace(layout=layout)
+    source = on_device(x, value)._replace(layout=layout)
     if source.buffer is x.memory:
         source = packed(x, source)
     if moved_at_once(x, selection, source, reads=False, disjoint=disjoint):
@@ -246,6 +256,11 @@ def scatter(
         found = indexed_windows(selection, x.layout, source.layout, reads=False)
         assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, source, x.bound_layout)
+
+
+def on_device(x: Placed, value: Placed | NDArray[Any]) -> BoundLayout:
+    """A tensor as a side of a copy, or an array that is uploaded to another's device."""
+    return value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
 
 
 def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
