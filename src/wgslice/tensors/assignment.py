@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -20,8 +21,7 @@ from wgslice.layout_rules import broadcast, without_leading_ones
 from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.indexing import masked_copy_at_once
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.plans.staging import plan_anew
-from wgslice.tensors.indexing import gather, on_device, packed, scatter, selected
+from wgslice.tensors.indexing import MOST_SELECTIONS, gather, kept_plan, on_device, packed, scatter, selected
 from wgslice.tensors.placed import (
     Placed,
     as_assigned,
@@ -116,6 +116,9 @@ def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[
     scatter(x, marked, taken)
 
 
+kept_masked_copy = lru_cache(maxsize=MOST_SELECTIONS)(masked_copy_at_once)
+
+
 def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
     """Copy to where a mask on the GPU is true, which is not read back; whether kernels take it.
 
@@ -126,10 +129,10 @@ def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
         check_alive(x.device, mask.buffer)
     if x.itemsize < WORD_NBYTES and x.is_packed:
         mask, source = in_words(x, mask, source)
-    copy = masked_copy_at_once(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
+    copy = kept_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
     if copy is None:
         return False
-    run(x.device, copy.planner, source, x.bound_layout, mask, planning=plan_anew)
+    run(x.device, copy.planner, source, x.bound_layout, mask, planning=kept_plan)
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -52,11 +53,15 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
     if os.environ.get(CHECK_VARIABLE) == "1":
         any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
-    keys = tuple(map(key_of, held))
-    return any_index(x.shape, tuple(held)) if NotImplemented in keys else selection_by_value(x.shape, keys)
+    holders = [item.holder for item in held if isinstance(item, Elsewhere)]
+    keys = tuple(replace(item, holder=None) if isinstance(item, Elsewhere) else key_of(item) for item in held)
+    if NotImplemented in keys:
+        return any_index(x.shape, tuple(held))
+    selection = selection_by_value(x.shape, keys)
+    return selection.held_by(holders) if holders and isinstance(selection, AdvancedSelection) else selection
 
 
-# Selections by few indices, with their copies and plans, which hold their tables on the GPU.
+# Selections by few indices of the host, whose tables plans hold, or by any of the GPU; with copies and plans.
 MOST_SELECTIONS = 64
 
 
@@ -105,12 +110,12 @@ def moved_at_once(
         return False
     dtype = holders[0].dtype if holders else None
     sides = x.layout, other.layout, x.itemsize, x.device.limits
-    few = all(
+    few = selection.unheld or all(
         isinstance(each.places, np.ndarray) and each.places.size <= MOST_CACHED_VALUES
         for each in selection.indexed
     )
     copying, planning = (kept_copy, kept_plan) if few else (copy_at_once, plan_anew)
-    copy = copying(selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
+    copy = copying(selection.unheld or selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
     if copy is None:
         return False
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
