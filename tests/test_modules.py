@@ -98,13 +98,13 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, and claims."""
+    """The uniform block, source and target, tables of windows, and claims; some of them are not used."""
     if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
-        return "0234"  # it reads nothing of the source
+        return "0234" + "5" * (kernel is Kernel.CLAIM_ROWS)  # it reads nothing of the source
     if kernel is Kernel.CLAIM_INDICES:
-        return "023"
+        return "0234"
     if kernel.takes_indices:
-        return "0123" + "4" * kernel.scatters
+        return "0123" + "4" * (kernel is Kernel.GATHER or kernel.scatters)
     return "012" + "34" * kernel.takes_windows + "5" * kernel.reads_claims
 
 

@@ -124,6 +124,7 @@ FAULTS = {
             "                    if (!by_rows) {",
             "                    if (false) {",
         ),
+        Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
         Fault(Kernel.WINDOW_ROWS, "steps of 2 alone", "ahead * distance", "ahead * min(distance, 2u)"),
         Fault(Kernel.WINDOW_WORDS, "rows too long by one", "cursor.left > 1u", "cursor.left > 0u"),
     ],
