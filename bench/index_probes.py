@@ -14,7 +14,7 @@ from wgslice.plans.costs import CostClass
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.problem import Table, Terms
+from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import indexed_copy, masked_copy
 
@@ -59,9 +59,9 @@ class IndexProbe(NamedTuple):
         """The dispatch that writes one element where a mask of about so many bytes of elements is true."""
         row = Layout.packed((max(nbytes // self.width_nbytes, COLUMNS),))
         element = Layout.of(row.sizes, (0,))
-        copy = masked_copy(row.sizes, row, element)
-        terms = Terms(limits, table=Table(row, 1))
-        plan = plan_indexing(copy, None, element, row, self.width_nbytes, terms)
+        mask = np.resize(np.array([0, 1, 1, 0], np.uint8), row.size // WORD_NBYTES * WORD_NBYTES)
+        copy = replace(masked_copy(row.sizes, row, element), host=Host(mask.view(np.int32)))
+        plan = plan_indexing(copy, None, element, row, self.width_nbytes, Terms(limits))
         return [step for step in plan.steps if isinstance(step, IndexedDispatch)]
 
 
