@@ -198,6 +198,18 @@ def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> N
         check(both)
 
 
+@pytest.mark.parametrize(("sizes", "rank"), [((3, 0), 1), ((0, 3), 1), ((0, 3), 2), ((3, 2), 0), ((), 0)])
+def test_masks_without_dimensions_and_of_nothing(
+    device: wg.Device, sizes: tuple[int, ...], rank: int
+) -> None:
+    for marked in (False, True):
+        both = placed(device, Layout.packed(sizes), "int16")
+        mask = np.full(sizes[:rank], marked)
+        both.array[mask] = 5
+        both.tensor[wg.asarray(mask, device=device)] = 5
+        check(both)
+
+
 def test_a_mask_and_a_value_in_the_buffer_that_is_written(device: wg.Device) -> None:
     both = placed(device, Layout.packed((7, 9)), "bool")
     both.array[both.array.copy()] = False

@@ -55,7 +55,7 @@ def assign(x: Placed, key: Any, value: Any, *, disjoint: bool = False) -> None:
 def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
     """The mask of a tensor's first dimensions that a key is, if the GPU has it or it marks many of them."""
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-    if not isinstance(mask, Placed | np.ndarray) or mask.dtype.kind != "b" or mask.size == 0:
+    if not isinstance(mask, Placed | np.ndarray) or mask.dtype.kind != "b" or x.size == 0:
         return None
     if mask.shape != x.shape[: mask.ndim]:
         return None
