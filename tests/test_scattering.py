@@ -210,6 +210,16 @@ def test_masks_without_dimensions_and_of_nothing(
         check(both)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_what_lies_behind_a_mask_is_not_asked(device: wg.Device, dtype: str) -> None:
+    mask = wg.full(64, True, bool, device=device)
+    for count in range(1, 9):
+        both = placed(device, Layout.packed((count,), 1), dtype)
+        both.array[:] = 5
+        both.tensor[mask[:count]] = 5
+        check(both)
+
+
 def test_a_mask_and_a_value_in_the_buffer_that_is_written(device: wg.Device) -> None:
     both = placed(device, Layout.packed((7, 9)), "bool")
     both.array[both.array.copy()] = False

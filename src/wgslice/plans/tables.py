@@ -112,8 +112,6 @@ def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> In
     """The copy between layouts of equal sizes to where a mask, which broadcasts to these, is true."""
     first = target.rank - len(mask_sizes)
     strides = strides_over(mask_sizes, range(first, target.rank), target.rank)
-    repeated = (1,) * first + tuple(mask_sizes)
-    strides = tuple(0 if size == 1 else stride for size, stride in zip(repeated, strides, strict=True))
     return IndexedCopy(
         Layout.of(target.sizes, target.strides),
         Layout.of(source.sizes, source.strides),
