@@ -8,11 +8,10 @@ from typing import NamedTuple
 from bench.index_probes import IndexProbe, index_probes
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, CostClass, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import GRIDS
 from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import ALIKE, IN_BLOCKS, STEPS, CostClass, Limits, copy_class, pattern, step_of
 from wgslice.plans.steps import Dispatch, dispatch_of
 from wgslice.plans.windows import WindowDispatch
 

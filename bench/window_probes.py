@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import CostClass, Limits, windows_class
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.window_plans import WINDOWS
 from wgslice.plans.window_problem import WindowProblem

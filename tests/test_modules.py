@@ -18,8 +18,15 @@ from bench.probes import probes
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.shaders.modules import entry_point, kernel_module, shared_files
-from wgslice.shaders.uniforms import copy_dtype, indexed_dtype, override_constants, windows_dtype
+from wgslice.shaders import (
+    copy_dtype,
+    entry_point,
+    indexed_dtype,
+    kernel_module,
+    override_constants,
+    shared_files,
+    windows_dtype,
+)
 
 
 def texts(*folder: str) -> dict[str, str]:

@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, deal_row
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms, rebase, span_of, widen
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
-from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
-from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders import override_constants
 
 BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS
 GRIDDED = preferring(GPU, *UNIT_GRIDS)

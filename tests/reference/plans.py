@@ -20,7 +20,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.uniforms import copy_dtype, uniform_block
+from wgslice.shaders import copy_dtype, uniform_block
 
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:

@@ -29,8 +29,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.modules import entry_point, kernel_module
-from wgslice.shaders.uniforms import override_constants, uniform_block
+from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
 # Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)

@@ -14,11 +14,10 @@ from wgslice.gpu.native import translated_errors
 from wgslice.gpu.pipelines import Bound, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLANS, Limits
-from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Clear, Memory
 
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`

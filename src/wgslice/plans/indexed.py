@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.problem import Table, in_units
+from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
 MOST_TABLES = 4  # that kernels take

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
-from wgslice.plans.costs import Costs
 from wgslice.plans.problem import Terms
+from wgslice.plans.profiles import Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
 
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"

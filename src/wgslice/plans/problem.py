@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout, coalesce, whole_words
-from wgslice.plans.costs import STEPS, pattern
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.launch import run_nbytes, tile_axis
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.profiles import MOST_PLANS, STEPS, Limits, pattern
 from wgslice.plans.steps import Memory, Span
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass, copy_class, pattern, step_of
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import Share, arranged, deal
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_of
 
 
 class Memory(IntEnum):

@@ -11,13 +11,12 @@ from typing import TypeAlias
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds
-from wgslice.plans.costs import CostClass, copy_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import wide_tile_axis
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
-from wgslice.plans.profiles import FAILED
+from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
 Copying: TypeAlias = Strategy[Problem]

@@ -12,13 +12,12 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
-from wgslice.plans.costs import windows_class
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import NO_ROOM, Terms, span_of
-from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted
+from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
 from wgslice.plans.strategies import LEAST_OF_BLOCKS
 from wgslice.plans.window_problem import WindowProblem

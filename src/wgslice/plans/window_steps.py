@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import CostClass, Work, windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, deal_row, words_spanned
 from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import BLOCKS_EACH, Profile
+from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, Work, windows_class
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch

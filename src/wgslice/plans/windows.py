@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.costs import CostClass, windows_class
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
+from wgslice.plans.profiles import CostClass, windows_class
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
