@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import prod
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.pixels import as_pixels, as_steps, pixels_of
 from wgslice.plans.profiles import (
     LINE_NBYTES,
@@ -95,7 +95,7 @@ class Grid:
 
 def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
     """The planes and tiles of a target for a kernel that takes tiles."""
-    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     columns = run_nbytes(target, width_nbytes) // unit_nbytes
     along = kernel is Kernel.SHIFTED_GRID
     return find_grid(
@@ -149,9 +149,9 @@ def arranged(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
 ) -> tuple[Layout, Layout]:
     """The same copy, index by index in another order."""
-    in_units = kernel.unit_nbytes(width_nbytes) > width_nbytes and kernel is not Kernel.NARROW_STEPS
+    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.NARROW_STEPS
     apart = in_units and target.strides[-1:] != (1,)
-    if (kernel.deals_rows and target.rank == 0) or apart:
+    if (kernel in SPLITTING_ROWS and target.rank == 0) or apart:
         source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
     if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
         source, target = as_pixels(source, target)
@@ -216,7 +216,7 @@ def deal(
         return deal_pixels(source, target, width_nbytes, limits)
     if kernel is Kernel.NARROW_STEPS:
         return deal_steps(target, width_nbytes, limits)
-    if kernel.deals_rows:
+    if kernel in SPLITTING_ROWS:
         *outer, size = target.sizes
         if paired:
             size *= outer.pop()
@@ -282,7 +282,7 @@ def deal_steps(target: Layout, width_nbytes: int, limits: Limits) -> Share:
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
     """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
-    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     lanes = unit_nbytes // width_nbytes
     least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
     words_each = profile.narrow_words_each if kernel is Kernel.NARROW_ROWS else profile.words_each

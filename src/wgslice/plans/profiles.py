@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
@@ -85,7 +85,7 @@ def windows_class(
     Rows may begin or end inside of what it takes at a time, be taken at their ends alone, and go backwards.
     """
     by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
-    width_nbytes = element_nbytes if by_words else kernel.unit_nbytes(element_nbytes)
+    width_nbytes = element_nbytes if by_words else UNITS_NBYTES.get(kernel, element_nbytes)
     traits = ("ragged",) * ragged + ("ends",) * ends + ("mirrored",) * mirrored
     return CostClass(kernel, width_nbytes, traits)
 

@@ -13,7 +13,7 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import NO_ROOM, Terms, span_of
@@ -247,7 +247,7 @@ def against_kernel(
     kernel: Kernel, applies: Callable[[WindowProblem], Reason | None], problem: WindowProblem
 ) -> Reason | None:
     """Why a kernel does not take windows."""
-    if kernel.inserts_windows != problem.inserts:
+    if (kernel in EXTRACTING) == problem.inserts:
         return OTHER
     failed = FAILED if kernel in problem.limits.distrusted else None
     return (problem.contested and problem.against_claims) or applies(problem) or failed

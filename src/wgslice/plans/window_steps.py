@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import CLAIMING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, deal_row, words_spanned
 from wgslice.plans.problem import span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, Work, windows_class
@@ -24,7 +24,6 @@ from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
 BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_ROWS
-CLAIMING = Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS
 
 
 def class_of(kernel: Kernel, problem: WindowProblem) -> CostClass:

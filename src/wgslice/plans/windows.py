@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass, windows_class
 from wgslice.plans.steps import Memory, OnGrid, Span, way
@@ -170,7 +170,7 @@ class WindowDispatch(OnGrid):
 
         What may be mirrored takes a block for each channel; elements 2 or 4 apart take as many.
         """
-        unit_nbytes = self.kernel.unit_nbytes(self.element_nbytes)
+        unit_nbytes = UNITS_NBYTES.get(self.kernel, self.element_nbytes)
         blocks = self.channels * self.dimensions[-1].step if unit_nbytes == WIDEST_NBYTES else 1
         return self.share.each * blocks * unit_nbytes
 
