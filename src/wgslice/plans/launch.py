@@ -179,7 +179,8 @@ def before_last(layout: Layout, axis: int) -> Layout:
     return layout.permuted([*others, axis, layout.rank - 1])
 
 
-END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
+# Of a row, and the units that each takes: two blocks, and the words of two.
+END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.NARROW_ENDS: (8, 1)}
 
 
 @dataclass(frozen=True)
@@ -197,87 +198,63 @@ class Share:
     tiling: Tiling | None = None  # of kernels whose lanes take several units of a tile
 
 
-def count_tiles(target: Layout, axis: int, rows: int, side: int) -> tuple[int, int, int]:
-    """Tiles of the last dimension and so many rows of another, over all others; along and down these two."""
-    across, down = -(-target.sizes[-1] // side), -(-rows // side)
-    return target.size // target.sizes[-1] // target.sizes[axis] * across * down, across, down
-
-
 def deal(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
 ) -> Share:
     """Deal a copy to the invocations of a kernel; `paired` says whether a row is the last two dimensions."""
     profile = limits.profile
-    if kernel in GRIDS:
-        return deal_tiles(kernel, target, width_nbytes, limits)
-    if kernel is Kernel.WIDE_TILES:
-        return deal_wide_tiles(source, target, width_nbytes, limits)
+    if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+        return deal_tiles(kernel, source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
-        return deal_pixels(source, target, width_nbytes, limits)
-    if kernel is Kernel.NARROW_STEPS:
-        return deal_steps(target, width_nbytes, limits)
-    if kernel in SPLITTING_ROWS:
+        *outer, count, channels = target.sizes
+        each = pixels_of(source, target, width_nbytes).group_blocks
+        pieces = -(-(count * channels * width_nbytes // WIDEST_NBYTES) // each)
+        paired = True
+    elif kernel is Kernel.NARROW_STEPS:
+        *outer, runs, run = target.sizes
+        extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
+        words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
+        each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
+        pieces = -(-words // each)
+    elif kernel in SPLITTING_ROWS:
         *outer, size = target.sizes
         if paired:
             size *= outer.pop()
-        count = prod(outer)
-        if kernel in END_PIECES:
-            pieces, each = END_PIECES[kernel], 1
-        else:
-            pieces, each = deal_row(kernel, size, width_nbytes, profile)
-        invocations = count * pieces
-    elif kernel is Kernel.TILES:
-        pieces, each = 1, TILE_NBYTES // width_nbytes
-        count, _, _ = count_tiles(target, target.rank - 2, target.sizes[-2], each)
-        invocations = count * profile.workgroup_size
+        pieces, each = END_PIECES.get(kernel) or deal_row(kernel, size, width_nbytes, profile)
     else:
-        count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
-        pieces, each = 1, profile.run_words if kernel is Kernel.NARROW_RUNS else 1
-        invocations = -(-count // each)
-    groups = -(-invocations // profile.workgroup_size)
-    grid = *fold(groups, limits), 1
-    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
-
-
-def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Tiles of the planes of the last two dimensions, one a workgroup."""
-    grid = grid_of(kernel, target, width_nbytes, limits.profile)
-    assert grid.axis == target.rank - 2
-    size, workgroups = limits.profile.workgroup_size, (*fold(grid.count, limits), 1)
-    pieces, each = grid.column_tiles, GRIDS[kernel]
-    return Share(grid.count, False, pieces, each, False, size, workgroups, grid.row_tiles, grid.tiling)
-
-
-def deal_wide_tiles(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Square tiles of the last two dimensions, one a workgroup."""
-    side, size = WIDE_TILE_SIDES[width_nbytes], limits.profile.workgroup_size
-    count, across, down = count_tiles(target, target.rank - 2, abs(source.reaches[-2]) + 1, side)
-    return Share(count, False, across, side, False, size, (*fold(count, limits), 1), down)
-
-
-def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Groups of pixels of the last two dimensions, one an invocation."""
-    *outer, count, channels = target.sizes
-    profile = limits.profile
-    blocks = count * channels * width_nbytes // WIDEST_NBYTES
-    each = pixels_of(source, target, width_nbytes).group_blocks
-    pieces = -(-blocks // each)
+        count, each = target.size, 1
+        if kernel is Kernel.NARROW_RUNS:
+            count, each = words_spanned(target, width_nbytes), profile.run_words
+        return share_of(limits, count, 1, each, -(-count // each))
     rows = prod(outer)
-    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
-    return Share(rows, True, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+    return share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
 
 
-def deal_steps(target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Words of the rows of runs, some an invocation."""
+def deal_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Tiles of the planes of the last two dimensions, one a workgroup."""
+    if kernel in GRIDS:
+        grid = grid_of(kernel, target, width_nbytes, limits.profile)
+        assert grid.axis == target.rank - 2
+        count, across, down = grid.count, grid.column_tiles, grid.row_tiles
+        tiling, each = grid.tiling, GRIDS[kernel]
+    else:
+        *outer, rows, columns = target.sizes
+        tiling, each = None, TILE_NBYTES // width_nbytes
+        if kernel is Kernel.WIDE_TILES:
+            rows, each = abs(source.reaches[-2]) + 1, WIDE_TILE_SIDES[width_nbytes]
+        across, down = -(-columns // each), -(-rows // each)
+        count = prod(outer) * across * down
+    size, workgroups = limits.profile.workgroup_size, (*fold(count, limits), 1)
+    return Share(count, False, across, each, False, size, workgroups, down, tiling)
+
+
+def share_of(
+    limits: Limits, count: int, pieces: int, each: int, invocations: int, *, paired: bool = False
+) -> Share:
+    """The grid of so many invocations, each of which takes `each` units of a piece of a row."""
     profile = limits.profile
-    runs, run = target.sizes[-2:]
-    extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
-    words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
-    each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
-    pieces = -(-words // each)
-    rows = target.size // (runs * run)
-    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
-    return Share(rows, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+    grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
+    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
@@ -16,7 +16,6 @@ from wgslice.arguments import I32_MAX, U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, fold
 from wgslice.plans.overlaps import layers_of
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
 from wgslice.plans.profiles import FAILED, Limits
@@ -115,12 +114,6 @@ class WindowProblem:
         limits = self.limits
         return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
 
-    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
-        """The grid of so many invocations."""
-        profile = self.limits.profile
-        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
-        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
-
     @property
     def whole(self) -> list[range]:
         """All indices of a window."""
@@ -147,7 +140,7 @@ class WindowProblem:
             return [Band(tuple(map(range, sizes)), self.numbers, False, differ, 0)]
         found: list[Band] = []
         base = 1  # above the zeros that claims begin as
-        for ranges in self._fitting(self._reached(), differ):
+        for ranges in halved(self._reached(), partial(self._excess, differ)):
             touching, _ = self.reaching(self.numbers, ranges)
             if touching.any():
                 numbers = self.numbers[touching]
@@ -196,30 +189,24 @@ class WindowProblem:
             for low, high, extent, size in zip(lows, highs, extents, sizes, strict=True)
         ]
 
-    def _fitting(self, ranges: list[range], differ: Sequence[bool]) -> Iterator[list[range]]:
-        """Halve what is in use of the tensor until bindings hold it and its claims."""
+    def _excess(self, differ: Sequence[bool], ranges: list[range]) -> Sequence[int] | None:
+        """How far indices of the tensor reach if no binding holds them; their claims if none holds these."""
         part = self.tensor.select(ranges)
         claims = [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
         if (part.stop - part.lowest) * self.itemsize > self.most_nbytes:
-            reaches = [abs(reach) for reach in part.reaches]
-        elif prod(claims) * WORD_NBYTES > self.most_nbytes:
-            reaches = claims
-        else:
-            yield ranges
-            return
-        for halves in halved(ranges, reaches):
-            yield from self._fitting(halves, differ)
+            return part.reaches
+        return claims if prod(claims) * WORD_NBYTES > self.most_nbytes else None
 
     def parts(self, ranges: list[range]) -> Iterator[list[range]]:
         """Halve a window until a binding holds what it has of the batch, and a grid its elements."""
+        return halved(ranges, self._part_excess)
+
+    def _part_excess(self, ranges: list[range]) -> Sequence[int] | None:
+        """How far a part of a window reaches if no binding holds it; its sizes if no grid does."""
         one = self.batch.select([0, *ranges])
-        too_long = (one.stop - one.lowest) * self.itemsize > self.most_nbytes
-        if not too_long and one.size <= self.most_invocations:
-            yield ranges
-            return
-        reaches = [abs(reach) for reach in one.reaches] if too_long else list(one.sizes)
-        for halves in halved(ranges, reaches):
-            yield from self.parts(halves)
+        if (one.stop - one.lowest) * self.itemsize > self.most_nbytes:
+            return one.reaches
+        return one.sizes if one.size > self.most_invocations else None
 
     def held(self, part: list[range], numbers: Numbers, invocations: int) -> Iterator[Numbers]:
         """Windows as many at a time as a binding of the batch holds of a part of each, and a grid.
@@ -383,12 +370,19 @@ class WindowProblem:
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
 
 
-def halved(ranges: list[range], reaches: list[int]) -> Iterator[list[range]]:
-    """Both halves of some indices, cut along the dimension that reaches furthest."""
-    axis = reaches.index(max(reaches))
+def halved(
+    ranges: list[range], excess: Callable[[list[range]], Sequence[int] | None]
+) -> Iterator[list[range]]:
+    """Halve indices along the dimension that reaches furthest as long as `excess` says how far they reach."""
+    reaches = excess(ranges)
+    if reaches is None:
+        yield ranges
+        return
+    distances = [abs(reach) for reach in reaches]
+    axis = distances.index(max(distances))
     middle = len(ranges[axis]) // 2
     for half in (ranges[axis][:middle], ranges[axis][middle:]):
-        yield [*ranges[:axis], half, *ranges[axis + 1 :]]
+        yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
 
 
 def in_line(batch: Layout, axis: int, unit: int) -> bool:
