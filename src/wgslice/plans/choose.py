@@ -124,30 +124,30 @@ def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
     In the order of their lower bounds, and only those are built that may save a share worth it.
     """
     limits = problem.limits
-    costs = limits.profile.costs
     bounds, rejected = bounded(problem, strategies)
     others: list[Estimate] = []
-    best: tuple[str, tuple[Step, ...], float] | None = None
-    best_s = 0.0  # with a share of the time to compile it
+    best: tuple[Estimate, tuple[Step, ...], float] | None = None
     for least_s, _, strategy in bounds:
-        if best is not None and least_s >= WORTHWHILE * best_s:
+        if best is not None and least_s >= WORTHWHILE * best[0].seconds:
             others.append(Estimate(strategy.name, least_s, is_bound=True))
             continue
         steps = tuple(strategy.build(problem))
         if not steps or not all(holds(step, limits) for step in steps):
             rejected.append(Rejected(strategy.name, TOO_LARGE, least_s))
             continue
-        first, seconds = steps[0], seconds_of(steps, costs)
+        first, seconds = steps[0], seconds_of(steps, limits.profile.costs)
         total_s = seconds
         if isinstance(first, Dispatch):
             total_s += compiling_seconds(first.kernel, limits.profile)
-        if best is None or total_s < best_s:
-            if best is not None:
-                others.append(Estimate(best[0], best_s))
-            best, best_s = (strategy.name, steps, seconds), total_s
-        else:
-            others.append(Estimate(strategy.name, total_s))
-    return Choice(*best, tuple(others), tuple(rejected), problem, strategies) if best else None
+        slower = Estimate(strategy.name, total_s), steps, seconds
+        if best is None or total_s < best[0].seconds:
+            best, slower = slower, best
+        if slower is not None:
+            others.append(slower[0])
+    if best is None:
+        return None
+    estimate, steps, seconds = best
+    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies)
 
 
 def bounded(
@@ -157,17 +157,15 @@ def bounded(
     rejected: list[Rejected] = []
     bounds: list[tuple[float, int, Strategy[P]]] = []
     for strategy in strategies:
-        name, applies, lower_bound, _ = strategy
-        reason = applies(problem)
+        reason = strategy.applies(problem)
         if reason is OTHER:
             continue
-        least_s = lower_bound(problem)
+        least_s = strategy.lower_bound(problem)
         if reason is None and least_s < inf:
             bounds.append((least_s, len(bounds), strategy))
         else:
-            rejected.append(Rejected(name, reason or UNKNOWN, least_s))
-    bounds.sort()
-    return bounds, rejected
+            rejected.append(Rejected(strategy.name, reason or UNKNOWN, least_s))
+    return sorted(bounds), rejected
 
 
 def holds(step: Step, limits: Limits) -> bool:

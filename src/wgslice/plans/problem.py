@@ -154,12 +154,8 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 
 def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
     """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
-    rooms = terms.source_room_nbytes, terms.target_room_nbytes
-    if rooms == (inf, inf):
-        return True
-    return all(
-        layout.stop * width_nbytes <= room for layout, room in zip((source, target), rooms, strict=True)
-    )
+    read_nbytes, written_nbytes = source.stop * width_nbytes, target.stop * width_nbytes
+    return read_nbytes <= terms.source_room_nbytes and written_nbytes <= terms.target_room_nbytes
 
 
 def cut_end(
@@ -202,6 +198,7 @@ class Problem:
     def __init__(self, source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> None:
         self.source, self.target = source, target
         self.width_nbytes, self.terms, self.limits = width_nbytes, terms, terms.limits
+        self.costs = terms.limits.profile.costs
         self.rank = len(target.sizes)
         self.nbytes = target.size * width_nbytes
         self.row_nbytes = run_nbytes(target, width_nbytes)
@@ -246,29 +243,17 @@ class Problem:
 
     def against_buffer_copies(self) -> str:
         """Why buffer copies do not do it."""
-        return "; and ".join(self._against_buffer_copies())
-
-    def _against_buffer_copies(self) -> Iterator[str]:
-        if not self.terms.copy_from:
-            yield "the input's buffer has no usage COPY_SRC"
-        if not self.terms.copy_to:
-            yield "the output's buffer has no usage COPY_DST"
+        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.terms.copy_from)
+        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.terms.copy_to)
         if not self.in_runs:
-            yield self.apart()
+            reasons.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
-            yield self.uneven(WORD_NBYTES)
-
-    def uneven_vectors(self) -> str:
-        """What of the rows is no multiple of 16 bytes."""
-        return self.uneven(WIDEST_NBYTES)
+            reasons.append(self.uneven(WORD_NBYTES))
+        return "; and ".join(reasons)
 
     def short(self) -> str:
         """That rows are too short to hold a block of 16 bytes wherever they begin."""
-        return self.short_of(LEAST_SHIFTED_NBYTES)
-
-    def short_of(self, least_nbytes: int) -> str:
-        """That rows are too short."""
-        return f"rows of {counted(self.row_nbytes)}, at least {least_nbytes} are needed"
+        return f"rows of {counted(self.row_nbytes)}, at least {LEAST_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""
