@@ -67,7 +67,12 @@ class Strategy(NamedTuple, Generic[P]):
     name: str
     applies: Callable[[P], Reason | None]  # None, or the reason why it does not
     lower_bound: Callable[[P], float]  # estimated seconds that its steps take at least; inf if unknown
-    build: Callable[[P], Sequence[Step]]  # none where it only then turns out not to apply
+    build: Callable[[P], Iterable[Step]]  # none where it only then turns out not to apply
+
+
+def where(condition: Callable[[P], bool]) -> Callable[[P], Reason | None]:
+    """What applies where a condition holds, and is for other copies elsewhere."""
+    return lambda problem: None if condition(problem) else OTHER
 
 
 class Estimate(NamedTuple):

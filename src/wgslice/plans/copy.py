@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
+from wgslice.plans.choose import Step, Strategy, choose, seconds_of, where
 from wgslice.plans.plan import Plan, Planner, in_order, reading_staged
 from wgslice.plans.problem import Problem, Table, Terms, widen
 from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
@@ -98,10 +98,9 @@ class Gradient:
         """The device's."""
         return self.terms.limits
 
-    @cached_property
-    def inside_s(self) -> float:
-        """Estimated seconds of the copy."""
-        return seconds_of(self.inside.steps, self.limits.profile.costs)
+    def seconds(self, *before: Step) -> float:
+        """Estimated seconds of the copy and the steps before it."""
+        return seconds_of((*before, *self.inside.steps), self.limits.profile.costs)
 
     @cached_property
     def clear(self) -> tuple[Step, ...]:
@@ -109,21 +108,6 @@ class Gradient:
         cleared = cleared_span(self.target, self.itemsize)
         outsides = any(True for _ in complement(self.target, self.taken))
         return (cleared,) if cleared and outsides and self.terms.copy_to else ()
-
-
-def against_clear(gradient: Gradient) -> Reason | None:
-    """Why no clear comes first."""
-    return None if gradient.clear else OTHER
-
-
-def cleared_seconds(gradient: Gradient) -> float:
-    """Estimated seconds of a clear and the copy."""
-    return gradient.inside_s + seconds_of(gradient.clear, gradient.limits.profile.costs)
-
-
-def cleared_first(gradient: Gradient) -> tuple[Step, ...]:
-    """A clear of everything, and the copy."""
-    return in_order((*gradient.inside.steps, *gradient.clear))
 
 
 def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
@@ -144,8 +128,13 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
 
 
 GRADIENTS: tuple[Strategy[Gradient], ...] = (
-    Strategy("each byte once", lambda _: None, lambda gradient: gradient.inside_s, each_byte_once),
-    Strategy("a clear first", against_clear, cleared_seconds, cleared_first),
+    Strategy("each byte once", where(lambda _: True), lambda gradient: gradient.seconds(), each_byte_once),
+    Strategy(
+        "a clear first",
+        where(lambda gradient: bool(gradient.clear)),
+        lambda gradient: gradient.seconds(*gradient.clear),
+        lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
+    ),
 )
 
 

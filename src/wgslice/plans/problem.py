@@ -65,7 +65,9 @@ class Rebased(NamedTuple):
 
     def capacity_nbytes(self, buffer_nbytes: int) -> float:
         """Bytes from the base on in a buffer, as `Terms` says them."""
-        return room_of(self.stop_nbytes, buffer_nbytes - self.base)
+        room_nbytes = buffer_nbytes - self.base
+        whole_nbytes = -(-self.stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
+        return inf if whole_nbytes <= room_nbytes else room_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -90,12 +92,6 @@ def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
     """The binding that holds a layout: from an aligned offset to the end of its last word."""
     start = base_of(layout, width_nbytes, limits)
     return Span(start, whole_words(layout.stop * width_nbytes) - start)
-
-
-def room_of(stop_nbytes: int, buffer_nbytes: int) -> float:
-    """What `Terms` says of a buffer of so many bytes, for what ends at one of them; both from a base."""
-    whole_nbytes = -(-stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
-    return inf if whole_nbytes <= buffer_nbytes else buffer_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:

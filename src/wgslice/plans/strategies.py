@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds
+from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds, where
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, wide_tile_axis
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
@@ -32,11 +32,6 @@ LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 LEAST_OF_BLOCKS = 0.5
 INTERLEAVING = "rows of the output interleave"
 SHARING = "rows of the output have bytes of the same words"
-
-
-def where(condition: Callable[[Problem], bool]) -> Applies:
-    """What applies where a condition holds, and is for other copies elsewhere."""
-    return lambda problem: None if condition(problem) else OTHER
 
 
 # buffer copies
@@ -65,9 +60,9 @@ def buffer_copies(problem: Problem) -> Sequence[Step]:
 
 # kernels
 
-anything = where(lambda _: True)
-pairs = where(lambda problem: problem.rank >= 2)
-tiles = where(lambda problem: problem.tile_axis is not None)
+anything: Applies = where(lambda _: True)
+pairs: Applies = where(lambda problem: problem.rank >= 2)
+tiles: Applies = where(lambda problem: problem.tile_axis is not None)
 
 
 def pixels(problem: Problem) -> Reason | None:

@@ -18,7 +18,7 @@ from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
-from wgslice.plans.profiles import FAILED, Limits
+from wgslice.plans.profiles import FAILED, Costs, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Claims, Numbers, Windows
 
@@ -96,6 +96,11 @@ class WindowProblem:
     def limits(self) -> Limits:
         """The device's."""
         return self.terms.limits
+
+    @property
+    def costs(self) -> Costs:
+        """The device's."""
+        return self.limits.profile.costs
 
     @property
     def binding_nbytes(self) -> int:
