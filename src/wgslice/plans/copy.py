@@ -12,7 +12,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.choose import Step, Strategy, choose, seconds_of, where
-from wgslice.plans.plan import Plan, Planner, in_order, reading_staged
+from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import Problem, Table, Terms, widen
 from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
@@ -119,8 +119,8 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
     seconds = 0.0
     for outside in complement(gradient.target, gradient.taken):
         for pattern, piece in fills(outside, itemsize):
-            added = [of_zeros(step) for step in plan_copy(pattern, piece, itemsize, of_pattern).steps]
-            steps += added
+            added = plan_copy(pattern, piece, itemsize, of_pattern).steps
+            steps += reading_from(Memory.ZEROS, added)
             seconds += seconds_of(added, costs)
             if seconds > most_s:
                 return ()
@@ -136,12 +136,6 @@ GRADIENTS: tuple[Strategy[Gradient], ...] = (
         lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
     ),
 )
-
-
-def of_zeros(step: Step) -> Step:
-    """The same copy, of zeros."""
-    assert isinstance(step, BufferCopies | Dispatch)  # what copies are made of
-    return replace(step, reads=Memory.ZEROS)
 
 
 def cleared_span(target: Layout, itemsize: int) -> Clear | None:
@@ -189,35 +183,27 @@ def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int,
         return planner(source, target, itemsize, terms)
     packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
     room = Terms(terms.limits, table.copy_from, True, table.room_nbytes)
-    copied = plan_copy(table.layout, packed.layout, table.itemsize, room)
     reason = "kernels read offsets in one piece, from a binding of their own"
-    packing = [redirected(step, Memory.OFFSETS, Memory.PACKED_OFFSETS, reason) for step in copied.steps]
+    packing = staging_copy(table.layout, table.itemsize, room, Memory.OFFSETS, packed.memory, reason)
     plan = planner(source, target, itemsize, terms._replace(table=packed))
-    scratch = Memory.PACKED_OFFSETS, packed.layout.size * packed.itemsize
-    return replace(
-        plan,
-        steps=(*packing, *plan.steps),
-        scratch=(*plan.scratch, scratch),
-        before=tuple(packing),
-    )
+    scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)
+    return replace(plan, steps=(*packing, *plan.steps), scratch=scratch, before=packing)
 
 
 def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
     """A planner's plan for a copy of its source, each element once, after what copies that aside."""
-    once = unrepeated(source)
-    room = Layout.packed(once.sizes)
-    copied = plan_copy(once, room, itemsize, terms._replace(copy_to=True, target_room_nbytes=inf, table=None))
+    firsts = zip(source.sizes, source.strides, strict=True)
+    once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
     reason = "input and output lie in one buffer"
-    reading = [redirected(step, Memory.INPUT, Memory.ASIDE, reason) for step in copied.steps]
-    repeated = Layout.of(source.sizes, room.strides)
-    moved = plan_packed(
-        planner, repeated, target, itemsize, terms._replace(copy_from=True, source_room_nbytes=inf)
-    )
-    scratch = Memory.ASIDE, room.size * itemsize
+    room = terms._replace(copy_to=True, target_room_nbytes=inf, table=None)
+    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.ASIDE, reason)
+    repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
+    terms = terms._replace(copy_from=True, source_room_nbytes=inf)
+    moved = plan_packed(planner, repeated, target, itemsize, terms)
     return replace(
         moved,
-        steps=(*reading, *reading_staged(moved.steps)),
-        scratch=(scratch, *moved.scratch),
+        steps=(*reading, *reading_from(Memory.ASIDE, moved.steps)),
+        scratch=((Memory.ASIDE, once.size * itemsize), *moved.scratch),
         before=(*reading, *moved.before),
         staged=True,
     )
@@ -228,16 +214,13 @@ def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, 
 planned = lru_cache(maxsize=MOST_PLANS)(plan_anew)
 
 
-def unrepeated(layout: Layout) -> Layout:
-    """The same places, each once: what repeats is taken at its first index."""
-    firsts = [
-        range(1) if stride == 0 else range(size)
-        for size, stride in zip(layout.sizes, layout.strides, strict=True)
-    ]
-    return layout.select(firsts)
-
-
-def redirected(step: Step, reads: Memory, writes: Memory, reason: str) -> Step:
-    """A step of a copy between other memories, and why."""
-    assert isinstance(step, BufferCopies | Dispatch)  # what copies are made of
-    return replace(step, reads=reads, writes=writes, reason=f"{step.reason}; {reason}")
+def staging_copy(
+    layout: Layout, itemsize: int, terms: Terms, reads: Memory, writes: Memory, reason: str
+) -> tuple[Step, ...]:
+    """The steps that pack a layout of one memory into another, and why."""
+    steps = plan_copy(layout, Layout.packed(layout.sizes), itemsize, terms).steps
+    return tuple(
+        replace(step, reads=reads, writes=writes, reason=f"{step.reason}; {reason}")
+        for step in steps
+        if isinstance(step, BufferCopies | Dispatch)  # what copies are made of
+    )

@@ -76,11 +76,6 @@ class Tiling:
     ahead_columns: int  # from one of a lane's units to its next; one of these is 0
     ahead_rows: int
 
-    @property
-    def lanes(self) -> int:
-        """Beside each other along the columns."""
-        return 1 << self.lane_shift
-
 
 @dataclass(frozen=True)
 class Grid:

@@ -91,10 +91,11 @@ class Plan:
         if self.choice is None or self.costs is None:
             return ()
         before_s = seconds_of(self.before, self.costs)
-        reading = reading_staged if self.staged else tuple
+        origin = Memory.ASIDE if self.staged else Memory.INPUT
         return tuple(
             each._replace(
-                steps=(*self.before, *reading(in_order(each.steps))), seconds=before_s + each.seconds
+                steps=(*self.before, *reading_from(origin, in_order(each.steps))),
+                seconds=before_s + each.seconds,
             )
             for each in self.choice.every()
         )
@@ -161,12 +162,10 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     return tuple(step for kind in kinds for step in given if isinstance(step, kind))
 
 
-def reading_staged(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The same steps, reading the staging copy instead of the input."""
+def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The same steps, reading another memory instead of the input."""
     return tuple(
-        replace(step, reads=Memory.ASIDE)
-        if not isinstance(step, Clear) and step.reads is Memory.INPUT
-        else step
+        replace(step, reads=memory) if not isinstance(step, Clear) and step.reads is Memory.INPUT else step
         for step in steps
     )
 
