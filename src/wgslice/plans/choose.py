@@ -70,7 +70,7 @@ class Strategy(NamedTuple, Generic[P]):
     build: Callable[[P], Iterable[Step]]  # none where it only then turns out not to apply
 
 
-def where(condition: Callable[[P], bool]) -> Callable[[P], Reason | None]:
+def where(condition: Callable[[P], object]) -> Callable[[P], Reason | None]:
     """What applies where a condition holds, and is for other copies elsewhere."""
     return lambda problem: None if condition(problem) else OTHER
 
@@ -106,14 +106,6 @@ class Choice(NamedTuple):
     rejected: tuple[Rejected, ...]
     problem: Any
     strategies: Sequence[Strategy[Any]]
-
-    def reasons(self) -> dict[str, list[str]]:
-        """Names of strategies that might be faster but are not applicable, by the reason."""
-        found: dict[str, list[str]] = {}
-        for each in self.rejected:
-            if each.reason is UNKNOWN or each.seconds < self.seconds:
-                found.setdefault(each.text, []).append(each.name)
-        return found
 
     def every(self) -> list[Choice]:
         """Every applicable strategy: the chosen one, then the others by their estimated time."""

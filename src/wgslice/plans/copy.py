@@ -104,10 +104,13 @@ class Gradient:
 
     @cached_property
     def clear(self) -> tuple[Step, ...]:
-        """The clear of all of the target, where there is something to clear, and that does it."""
-        cleared = cleared_span(self.target, self.itemsize)
+        """The clear of all of the target, where its elements and nothing else lie in whole words."""
+        _, merged = coalesce(self.target, self.target)
+        start, nbytes = merged.offset * self.itemsize, merged.size * self.itemsize
+        gapless = merged.rank == 0 or merged.strides == (1,)
+        in_words = gapless and start % 4 == nbytes % 4 == 0
         outsides = any(True for _ in complement(self.target, self.taken))
-        return (cleared,) if cleared and outsides and self.terms.copy_to else ()
+        return (Clear(start, nbytes),) if in_words and outsides and self.terms.copy_to else ()
 
 
 def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
@@ -131,19 +134,11 @@ GRADIENTS: tuple[Strategy[Gradient], ...] = (
     Strategy("each byte once", where(lambda _: True), lambda gradient: gradient.seconds(), each_byte_once),
     Strategy(
         "a clear first",
-        where(lambda gradient: bool(gradient.clear)),
+        where(lambda gradient: gradient.clear),
         lambda gradient: gradient.seconds(*gradient.clear),
         lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
     ),
 )
-
-
-def cleared_span(target: Layout, itemsize: int) -> Clear | None:
-    """The clear of all of a target, where its elements and nothing else lie in whole words."""
-    _, merged = coalesce(target, target)
-    start, nbytes = merged.offset * itemsize, merged.size * itemsize
-    gapless = merged.rank == 0 or merged.strides == (1,)
-    return Clear(start, nbytes) if gapless and start % 4 == nbytes % 4 == 0 else None
 
 
 def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:

@@ -132,12 +132,8 @@ def tilings(
             width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
             run = lanes * each if ahead_columns and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
             tiling = Tiling(shift, ahead_columns, ahead_rows)
-            yield max(min(run, columns), 1), tiling, tiles(columns, width), tiles(rows, height)
-
-
-def tiles(size: int, side: int) -> int:
-    """Tiles that cover a dimension, one at least."""
-    return max(-(-size // side), 1)
+            across, down = (-(-max(size, 1) // side) for size, side in ((columns, width), (rows, height)))
+            yield max(min(run, columns), 1), tiling, across, down
 
 
 def arranged(

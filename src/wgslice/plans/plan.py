@@ -10,7 +10,7 @@ from typing import Protocol
 from wgslice.layout import Layout
 from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import Costs
+from wgslice.plans.profiles import UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
 
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
@@ -112,7 +112,12 @@ class Plan:
     @cached_property
     def rejected(self) -> tuple[str, ...]:
         """Strategies that might be faster but are not applicable, and why, a line for each reason."""
-        found = self.choice.reasons() if self.choice else {}
+        found: dict[str, list[str]] = {}
+        if self.choice is None:
+            return ()
+        for each in self.choice.rejected:
+            if each.reason is UNKNOWN or each.seconds < self.choice.seconds:
+                found.setdefault(each.text, []).append(each.name)
         return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
     def estimate(self) -> Iterator[str]:

@@ -204,13 +204,10 @@ def in_parts(problem: Problem) -> Sequence[Step]:
     return chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
 
 
-def against_cut(problem: Problem) -> Reason | None:
-    """Why no end is cut off: no kernel is rejected only because a buffer ends inside a vector."""
-    return None if not problem.is_roomy and problem.is_held and without_room(problem) else OTHER
-
-
 def without_room(problem: Problem) -> list[Copying]:
     """The kernels that would take a copy if both buffers had room for whole vectors."""
+    if problem.is_roomy or not problem.is_held:
+        return []
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is NO_ROOM]
 
 
@@ -275,7 +272,7 @@ BY_KERNEL = (
     by_kernel((1, 2), Kernel.NARROW_RUNS, narrow_runs, RUNS),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),
 )
-PART_AND_END: Copying = Strategy("a part and its end", against_cut, cut_seconds, cut)
+PART_AND_END: Copying = Strategy("a part and its end", where(without_room), cut_seconds, cut)
 PARTS: Copying = Strategy(
     "parts that bindings hold",
     where(lambda problem: not problem.is_held),

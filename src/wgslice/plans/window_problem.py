@@ -55,17 +55,10 @@ class Band:
     base: int  # of claims
     blocks: int = 0  # of the binding that rows claim, where windows may overlap in parts of rows
 
-    @property
-    def claim_sizes(self) -> tuple[int, ...]:
-        """Indices of the claims, 1 along dimensions in which they are the same."""
-        return tuple(
-            len(taken) if differ else 1 for taken, differ in zip(self.ranges, self.differ, strict=True)
-        )
-
     @cached_property
     def claim_strides(self) -> list[int]:
         """Claims from one index to the next, 0 along dimensions in which they are the same."""
-        packed = [*accumulate(self.claim_sizes[:0:-1], mul, initial=1)][::-1]
+        packed = [*accumulate(claim_sizes(self.ranges, self.differ)[:0:-1], mul, initial=1)][::-1]
         return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
 
     @property
@@ -75,7 +68,7 @@ class Band:
             return None
         firsts = (taken.start for taken in self.ranges)
         ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
-        on_indices = prod(self.claim_sizes)
+        on_indices = prod(claim_sizes(self.ranges, self.differ))
         return Claims(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
@@ -197,7 +190,7 @@ class WindowProblem:
     def _excess(self, differ: Sequence[bool], ranges: list[range]) -> Sequence[int] | None:
         """How far indices of the tensor reach if no binding holds them; their claims if none holds these."""
         part = self.tensor.select(ranges)
-        claims = [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
+        claims = claim_sizes(ranges, differ)
         if (part.stop - part.lowest) * self.itemsize > self.most_nbytes:
             return part.reaches
         return claims if prod(claims) * WORD_NBYTES > self.most_nbytes else None
@@ -234,7 +227,7 @@ class WindowProblem:
         """The most dimensions of windows, from the last one on, of which the tensor has every index."""
         windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
         axis, unit = tensor.rank - 1, 1
-        while axis > 0 and self._joins(axis, unit) and in_line(batch, axis, unit):
+        while axis > 0 and self._joins(axis, unit):
             unit *= tensor.sizes[axis]
             axis -= 1
         places = tensor.offset, batch.offset, unit, *tensor.strides[:axis], *batch.strides[: axis + 1]
@@ -243,17 +236,16 @@ class WindowProblem:
         channels = unit * itemsize // element_nbytes if mirrored else 1
         return Row(axis, unit, nbytes, prod(windows.sizes[:axis]), element_nbytes, mirrored, channels)
 
-    def _beside(self, axis: int, unit: int) -> bool:
-        """Whether the tensor's indices along a dimension are neighbours, each of `unit` elements."""
-        tensor = self.tensor
-        return tensor.strides[axis] == unit or tensor.sizes[axis] == 1
-
     def _joins(self, axis: int, unit: int) -> bool:
         """Whether a dimension and all after it make an index of that before: every window takes all of it."""
         windows, size = self.windows, self.tensor.sizes[axis]
         whole = windows.takes_all(axis, size) and (windows.steps[axis - 1] == 1 or unit * size == 1)
         long = unit * size * self.itemsize > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
-        beside = self._beside(axis, unit) and self._beside(axis - 1, unit * size)
+        sides = (self.tensor, axis), (self.batch, axis + 1)
+        beside = all(
+            are_beside(side, inner, unit) and are_beside(side, inner - 1, unit * size)
+            for side, inner in sides
+        )
         return whole and beside and not windows.goes_backwards(axis) and not long
 
     @cached_property
@@ -321,7 +313,7 @@ class WindowProblem:
         of_tensor, of_batch = self.sides
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
             return f"steps of {step} inside of rows"
-        if not self._beside(row.axis, row.unit):
+        if not are_beside(tensor, row.axis, row.unit):
             return f"elements of a window's row do not follow each other in the {of_tensor}"
         if not self.inserts and not batch.is_packed:
             return f"the {of_batch} is not packed"
@@ -375,6 +367,11 @@ class WindowProblem:
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
 
 
+def claim_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:
+    """Claims on indices along each dimension, 1 along those in which they are the same."""
+    return [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
+
+
 def halved(
     ranges: list[range], excess: Callable[[list[range]], Sequence[int] | None]
 ) -> Iterator[list[range]]:
@@ -390,8 +387,6 @@ def halved(
         yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
 
 
-def in_line(batch: Layout, axis: int, unit: int) -> bool:
-    """Whether all indices of a dimension of windows lie in a batch one after another, and so on and on."""
-    size = batch.sizes[axis + 1]
-    beside = size == 1 or batch.strides[axis + 1] == unit
-    return beside and (batch.sizes[axis] == 1 or batch.strides[axis] == unit * size)
+def are_beside(layout: Layout, axis: int, unit: int) -> bool:
+    """Whether indices along a dimension are neighbours, each of `unit` elements."""
+    return layout.strides[axis] == unit or layout.sizes[axis] == 1
