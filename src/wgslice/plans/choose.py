@@ -59,18 +59,19 @@ class Problem(Protocol):
 
 
 P = TypeVar("P", bound=Problem)
+Applies: TypeAlias = Callable[[P], Reason | None]  # None, or the reason why a strategy does not apply
 
 
 class Strategy(NamedTuple, Generic[P]):
     """One way to perform a copy: a row of a table."""
 
     name: str
-    applies: Callable[[P], Reason | None]  # None, or the reason why it does not
+    applies: Applies[P]
     lower_bound: Callable[[P], float]  # estimated seconds that its steps take at least; inf if unknown
     build: Callable[[P], Iterable[Step]]  # none where it only then turns out not to apply
 
 
-def where(condition: Callable[[P], object]) -> Callable[[P], Reason | None]:
+def where(condition: Callable[[P], object]) -> Applies[P]:
     """What applies where a condition holds, and is for other copies elsewhere."""
     return lambda problem: None if condition(problem) else OTHER
 

@@ -78,8 +78,7 @@ class SliceGradPlanner(NamedTuple):
             return inside
         choice = choose(Gradient(inside, self.taken, target, itemsize, terms), GRADIENTS)
         assert choice is not None  # zeros can be written anywhere
-        rejected = inside.choice.rejected if inside.choice else ()
-        choice = choice._replace(rejected=rejected)
+        choice = choice._replace(rejected=inside.choice.rejected if inside.choice else ())
         return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
 
 
@@ -165,10 +164,23 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, t
     No command may read a buffer that it writes, so what is read of the output's buffer is copied aside.
     Kernels read offsets of windows in one piece, from where a binding can begin.
     """
-    apart = terms._replace(shared=False)
-    if terms.shared and target.size:
-        return plan_aside(planner, source, target, itemsize, apart)
-    return plan_packed(planner, source, target, itemsize, apart)
+    if not (terms.shared and target.size):
+        return plan_packed(planner, source, target, itemsize, terms)
+    firsts = zip(source.sizes, source.strides, strict=True)
+    once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
+    reason = "input and output lie in one buffer"
+    room = terms._replace(copy_to=True, target_room_nbytes=inf, table=None)
+    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.ASIDE, reason)
+    repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
+    terms = terms._replace(copy_from=True, source_room_nbytes=inf, shared=False)
+    moved = plan_packed(planner, repeated, target, itemsize, terms)
+    return replace(
+        moved,
+        steps=(*reading, *reading_from(Memory.ASIDE, moved.steps)),
+        scratch=((Memory.ASIDE, once.size * itemsize), *moved.scratch),
+        before=(*reading, *moved.before),
+        staged=True,
+    )
 
 
 def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
@@ -183,25 +195,6 @@ def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int,
     plan = planner(source, target, itemsize, terms._replace(table=packed))
     scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)
     return replace(plan, steps=(*packing, *plan.steps), scratch=scratch, before=packing)
-
-
-def plan_aside(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
-    """A planner's plan for a copy of its source, each element once, after what copies that aside."""
-    firsts = zip(source.sizes, source.strides, strict=True)
-    once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
-    reason = "input and output lie in one buffer"
-    room = terms._replace(copy_to=True, target_room_nbytes=inf, table=None)
-    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.ASIDE, reason)
-    repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
-    terms = terms._replace(copy_from=True, source_room_nbytes=inf)
-    moved = plan_packed(planner, repeated, target, itemsize, terms)
-    return replace(
-        moved,
-        steps=(*reading, *reading_from(Memory.ASIDE, moved.steps)),
-        scratch=((Memory.ASIDE, once.size * itemsize), *moved.scratch),
-        before=(*reading, *moved.before),
-        staged=True,
-    )
 
 
 # The one cache of plans, by the problem: equal copies at other places share one. Windows' planners, which are

@@ -53,15 +53,12 @@ def tile_axis(source: Layout, target: Layout) -> int | None:
     return None if nearer else axis
 
 
-def wide_tile_axis(source: Layout, target: Layout, width_nbytes: int) -> int | None:
-    """That dimension, where both sides are whole vectors of 16 bytes beside it."""
-    axis = tile_axis(source, target)
-    if axis is None:
-        return None
+def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
+    """Whether both sides are whole vectors of 16 bytes beside `axis`, that of the source's neighbours."""
     lowest = source.offset + min(0, source.reaches[axis])
     places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
     apart = [stride for other, stride in enumerate(source.strides) if other != axis]
-    return axis if all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart)) else None
+    return all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart))
 
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
@@ -148,26 +145,20 @@ def arranged(
         source, target = as_pixels(source, target)
     if kernel is Kernel.NARROW_STEPS:
         return as_steps(source, target, width_nbytes)
+    axis = tile_axis(source, target) if kernel in (Kernel.TILES, Kernel.WIDE_TILES) else None
     if kernel in GRIDS:
         missing = [None] * (2 - target.rank)  # dimensions of a plane
         source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
         axis = grid_of(kernel, target, width_nbytes, profile).axis
-        source, target = (before_last(layout, axis) for layout in (source, target))
-    if kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-        found = tile_axis(source, target)
-        assert found is not None
-        source, target = (before_last(layout, found) for layout in (source, target))
+    if axis is None:
+        return source, target
+    others = [other for other in range(target.rank - 1) if other != axis]
+    source, target = (layout.permuted([*others, axis, target.rank - 1]) for layout in (source, target))
     if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
         keys = [range(size) for size in source.sizes]
         keys[-2] = keys[-2][::-1]
         source, target = source.select(keys), target.select(keys)
     return source, target
-
-
-def before_last(layout: Layout, axis: int) -> Layout:
-    """The same places with a dimension moved before the last one."""
-    others = [other for other in range(layout.rank - 1) if other != axis]
-    return layout.permuted([*others, axis, layout.rank - 1])
 
 
 # Of a row, and the units that each takes: two blocks, and the words of two.

@@ -148,12 +148,6 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     return None
 
 
-def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
-    """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
-    read_nbytes, written_nbytes = source.stop * width_nbytes, target.stop * width_nbytes
-    return read_nbytes <= terms.source_room_nbytes and written_nbytes <= terms.target_room_nbytes
-
-
 def cut_end(
     source: Layout, target: Layout, width_nbytes: int, terms: Terms
 ) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
@@ -205,7 +199,9 @@ class Problem:
         self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
         self.is_held = axis_to_halve(source, target, width_nbytes, terms.limits) is None
-        self.is_roomy = has_room(source, target, width_nbytes, terms)
+        has_room = source.stop * width_nbytes <= terms.source_room_nbytes
+        has_room = has_room and target.stop * width_nbytes <= terms.target_room_nbytes
+        self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
@@ -229,11 +225,6 @@ class Problem:
         """Both layouts, counted from the start of their bindings."""
         source, target = (binding.offset_nbytes // self.width_nbytes for binding in self.bindings)
         return self.source.shifted(-source), self.target.shifted(-target)
-
-    @property
-    def tight(self) -> str | None:
-        """What keeps bindings from holding whole vectors, if anything does."""
-        return None if self.is_roomy else NO_ROOM
 
     # reasons
 

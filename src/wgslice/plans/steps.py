@@ -33,7 +33,6 @@ class Memory(IntEnum):
             Memory.ZEROS: "zeros",
             Memory.ASIDE: "the copy aside",
             Memory.PACKED_OFFSETS: "packed offsets",
-            Memory.CLAIMS: "the claims",
         }.get(self, f"the {self.name.lower()}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf, prod
@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds, where
+from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, choose, compiling_seconds, where
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import UNIT_GRIDS, wide_tile_axis
+from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
@@ -20,7 +20,6 @@ from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
 Copying: TypeAlias = Strategy[Problem]
-Applies: TypeAlias = Callable[[Problem], Reason | None]
 
 
 LEAST_NARROW_NBYTES = 7  # a row that holds a word wherever it begins
@@ -60,9 +59,9 @@ def buffer_copies(problem: Problem) -> Sequence[Step]:
 
 # kernels
 
-anything: Applies = where(lambda _: True)
-pairs: Applies = where(lambda problem: problem.rank >= 2)
-tiles: Applies = where(lambda problem: problem.tile_axis is not None)
+anything: Applies[Problem] = where(lambda _: True)
+pairs: Applies[Problem] = where(lambda problem: problem.rank >= 2)
+tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 
 def pixels(problem: Problem) -> Reason | None:
@@ -74,7 +73,7 @@ def wide_tiles(problem: Problem) -> Reason | None:
     """Both sides are whole vectors; the source is permuted."""
     if problem.tile_axis is None:
         return OTHER
-    if wide_tile_axis(problem.source, problem.target, problem.width_nbytes) is None:
+    if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
         return problem.against_tiles
     return problem.tight
 
@@ -139,7 +138,7 @@ def ends_of(kernel: Kernel, problem: Problem) -> Kernel | None:
 
 
 def by_kernel(
-    widths: Sequence[int], kernel: Kernel, applies: Applies, reason: str, *, paired: bool = False
+    widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str, *, paired: bool = False
 ) -> tuple[Sequence[int], Copying]:
     """The row of a kernel, and the widths of elements that it is for; `reason` says what it does."""
     return widths, Strategy(
@@ -156,7 +155,7 @@ def class_of(kernel: Kernel, paired: bool, problem: Problem) -> CostClass:
     return copy_class(kernel, width_nbytes, paired, problem.pattern, abs(problem.read_step))
 
 
-def against_kernel(kernel: Kernel, applies: Applies, problem: Problem) -> Reason | None:
+def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) -> Reason | None:
     """Why a kernel does not take a copy."""
     if not problem.is_held or (kernel in UNIT_GRIDS and problem.rank == 0):
         return OTHER
@@ -206,7 +205,7 @@ def in_parts(problem: Problem) -> Sequence[Step]:
 
 def without_room(problem: Problem) -> list[Copying]:
     """The kernels that would take a copy if both buffers had room for whole vectors."""
-    if problem.is_roomy or not problem.is_held:
+    if problem.tight is None or not problem.is_held:
         return []
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is NO_ROOM]
 
@@ -268,8 +267,15 @@ BY_KERNEL = (
     by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True),
     by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
     by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row"),
-    by_kernel((1, 2), Kernel.NARROW_STEPS, narrow_steps, STEPPED),
-    by_kernel((1, 2), Kernel.NARROW_RUNS, narrow_runs, RUNS),
+    by_kernel(
+        (1, 2),
+        Kernel.NARROW_STEPS,
+        narrow_steps,
+        "narrow elements at a step in the output, put into its words",
+    ),
+    by_kernel(
+        (1, 2), Kernel.NARROW_RUNS, narrow_runs, "narrow elements in short runs, put together word by word"
+    ),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),
 )
 PART_AND_END: Copying = Strategy("a part and its end", where(without_room), cut_seconds, cut)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of, where
+from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, choose, seconds_of, where
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
@@ -36,7 +36,6 @@ from wgslice.plans.window_steps import (
 from wgslice.plans.windows import WindowDispatch, Windows
 
 Copying: TypeAlias = Strategy[WindowProblem]
-Applies: TypeAlias = Callable[[WindowProblem], Reason | None]
 
 PICK_NBYTES = 8  # of a window's number and directions
 MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
@@ -196,7 +195,7 @@ def are_words(problem: WindowProblem) -> bool:
 
 def by_kernel(
     kernel: Kernel,
-    applies: Applies,
+    applies: Applies[WindowProblem],
     build: Callable[[WindowProblem], Iterable[Step]],
     lower_bound: Callable[[WindowProblem], float] | None = None,
 ) -> Copying:
@@ -209,7 +208,7 @@ def by_kernel(
     )
 
 
-def against_kernel(kernel: Kernel, applies: Applies, problem: WindowProblem) -> Reason | None:
+def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: WindowProblem) -> Reason | None:
     """Why a kernel does not take windows."""
     if (kernel in EXTRACTING) == problem.inserts:
         return OTHER

@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
@@ -187,7 +186,12 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
         return [(numbers, whole)]
     if windows.offsets is None:
         return None
-    lows, highs = reaches(problem, windows.offsets[numbers])
+    tensor, offsets = problem.tensor, windows.offsets[numbers].astype(np.int64)
+    most = np.array(tensor.sizes) - 1
+    nearest = np.clip(offsets, 0, most) * tensor.strides
+    furthest = np.clip(offsets + windows.extents - 1, 0, most) * tensor.strides
+    lows = (tensor.offset + np.minimum(nearest, furthest).sum(axis=1)) * problem.itemsize
+    highs = (tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)) * problem.itemsize
     if (highs - lows).max() > problem.most_nbytes:
         return None
     order = np.argsort(lows, kind="stable")
@@ -201,19 +205,6 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
         groups.append((np.sort(numbers[together]), Span(base, nbytes)))
         order = order[~fits]
     return groups
-
-
-def reaches(
-    problem: WindowProblem, offsets: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first byte that each window reads, and one past the last."""
-    tensor, extents = problem.tensor, np.array(problem.windows.extents)
-    most = np.array(tensor.sizes) - 1
-    nearest = np.clip(offsets.astype(np.int64), 0, most) * tensor.strides
-    furthest = np.clip(offsets.astype(np.int64) + extents - 1, 0, most) * tensor.strides
-    lows = tensor.offset + np.minimum(nearest, furthest).sum(axis=1)
-    highs = tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)
-    return lows * problem.itemsize, highs * problem.itemsize
 
 
 def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
