@@ -267,15 +267,8 @@ BY_KERNEL = (
     by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True),
     by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
     by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row"),
-    by_kernel(
-        (1, 2),
-        Kernel.NARROW_STEPS,
-        narrow_steps,
-        "narrow elements at a step in the output, put into its words",
-    ),
-    by_kernel(
-        (1, 2), Kernel.NARROW_RUNS, narrow_runs, "narrow elements in short runs, put together word by word"
-    ),
+    by_kernel((1, 2), Kernel.NARROW_STEPS, narrow_steps, STEPPED),
+    by_kernel((1, 2), Kernel.NARROW_RUNS, narrow_runs, RUNS),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),
 )
 PART_AND_END: Copying = Strategy("a part and its end", where(without_room), cut_seconds, cut)

@@ -16,7 +16,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
-from wgslice.plans.problem import NO_ROOM, Terms, span_of
+from wgslice.plans.problem import NO_ROOM, Terms
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
 from wgslice.plans.strategies import LEAST_OF_BLOCKS
@@ -141,11 +141,8 @@ def against_claimed_blocks(problem: WindowProblem) -> Reason | None:
 
 def against_groups(problem: WindowProblem) -> Reason | None:
     """Why no bindings of the input hold what the rows of windows are made of."""
-    if span_of(problem.tensor, problem.itemsize, problem.limits).nbytes <= problem.most_nbytes:
-        return None
-    for numbers in problem.held(
-        problem.whole, problem.numbers, problem.row.count * problem.row.words_spanned
-    ):
+    invocations = problem.row.count * problem.row.words_spanned
+    for numbers in problem.held(problem.whole, problem.numbers, invocations):
         groups = source_groups(problem, numbers)
         if problem.ragged and (groups is None or len(groups) > 1):
             return "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
