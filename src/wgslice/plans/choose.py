@@ -76,6 +76,11 @@ def where(condition: Callable[[P], object]) -> Applies[P]:
     return lambda problem: None if condition(problem) else OTHER
 
 
+def anything(_: object) -> Reason | None:
+    """What always applies."""
+    return None
+
+
 class Estimate(NamedTuple):
     """Estimated time of a strategy that is not taken, without the submission, with its share of compiling."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choose import Step, Strategy, choose, seconds_of, where
+from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import Problem, Table, Terms, widen
 from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
@@ -130,7 +130,7 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
 
 
 GRADIENTS: tuple[Strategy[Gradient], ...] = (
-    Strategy("each byte once", where(lambda _: True), lambda gradient: gradient.seconds(), each_byte_once),
+    Strategy("each byte once", anything, lambda gradient: gradient.seconds(), each_byte_once),
     Strategy(
         "a clear first",
         where(lambda gradient: gradient.clear),

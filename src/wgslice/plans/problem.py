@@ -199,8 +199,8 @@ class Problem:
         self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
         self.is_held = axis_to_halve(source, target, width_nbytes, terms.limits) is None
-        has_room = source.stop * width_nbytes <= terms.source_room_nbytes
-        has_room = has_room and target.stop * width_nbytes <= terms.target_room_nbytes
+        sides = (source, terms.source_room_nbytes), (target, terms.target_room_nbytes)
+        has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
         self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
@@ -273,7 +273,7 @@ class Problem:
             reasons.append(f"elements of a row lie {nbytes} apart in the output")
         return ", and ".join(reasons)
 
-    def uneven(self, unit_nbytes: int, strides: Sequence[int] | None = None) -> str:
+    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
         """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart.
 
         `strides` are those of the source that matter, where these are not those of its rows.

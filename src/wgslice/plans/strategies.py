@@ -10,7 +10,17 @@ from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
-from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, choose, compiling_seconds, where
+from wgslice.plans.choose import (
+    OTHER,
+    Applies,
+    Reason,
+    Step,
+    Strategy,
+    anything,
+    choose,
+    compiling_seconds,
+    where,
+)
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
@@ -59,7 +69,6 @@ def buffer_copies(problem: Problem) -> Sequence[Step]:
 
 # kernels
 
-anything: Applies[Problem] = where(lambda _: True)
 pairs: Applies[Problem] = where(lambda problem: problem.rank >= 2)
 tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
@@ -91,7 +100,7 @@ def vectors(problem: Problem) -> Reason | None:
     """Elements are vectors of 16 bytes."""
     if problem.width_nbytes == WIDEST_NBYTES:
         return None
-    return partial(problem.uneven, WIDEST_NBYTES) if problem.in_runs else OTHER
+    return problem.uneven if problem.in_runs else OTHER
 
 
 def narrow_rows(problem: Problem) -> Reason | None:
@@ -157,7 +166,7 @@ def class_of(kernel: Kernel, paired: bool, problem: Problem) -> CostClass:
 
 def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) -> Reason | None:
     """Why a kernel does not take a copy."""
-    if not problem.is_held or (kernel in UNIT_GRIDS and problem.rank == 0):
+    if not problem.is_held or (problem.rank == 0 and kernel in UNIT_GRIDS):
         return OTHER
     reason = applies(problem)
     distrusted = problem.limits.distrusted

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, choose, seconds_of, where
+from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
@@ -236,9 +236,9 @@ def are_long(problem: WindowProblem) -> bool:
 
 WITHOUT_BLOCKS: tuple[Copying, ...] = (
     by_kernel(Kernel.WINDOW_WORDS, where(are_words), partial(elements, Kernel.WINDOW_WORDS)),
-    by_kernel(Kernel.EXTRACT_WINDOWS, where(lambda _: True), partial(elements, Kernel.EXTRACT_WINDOWS)),
+    by_kernel(Kernel.EXTRACT_WINDOWS, anything, partial(elements, Kernel.EXTRACT_WINDOWS)),
     by_kernel(Kernel.INSERT_WORDS, against_inserted_words, inserted_words),
-    by_kernel(Kernel.INSERT_WINDOWS, where(lambda _: True), partial(elements, Kernel.INSERT_WINDOWS)),
+    by_kernel(Kernel.INSERT_WINDOWS, anything, partial(elements, Kernel.INSERT_WINDOWS)),
 )
 KERNELS: tuple[Copying, ...] = (
     by_kernel(Kernel.WINDOW_ROWS, against_blocks, partial(blocks, extracted_blocks), extracted_seconds),
