@@ -10,12 +10,11 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import CostClass, Limits
 from wgslice.plans.tables import indexed_copy, masked_copy
 
 __all__ = ["IndexProbe", "index_probes"]

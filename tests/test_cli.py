@@ -23,7 +23,7 @@ import wgslice as wg
 from wgslice.cli import main
 from wgslice.cli.slice import parse_key
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 PHOTO = random_bytes(31 * 21 * 3).reshape(21, 31, 3)
 

@@ -31,12 +31,11 @@ from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile, Work
 from wgslice.plans.steps import OnGrid
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 
 class Fault(NamedTuple):

@@ -13,7 +13,7 @@ from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, ta
 
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.uniforms import indexed_dtype, uniform_block
+from wgslice.shaders import indexed_dtype, uniform_block
 
 Indices = NDArray[np.generic]
 

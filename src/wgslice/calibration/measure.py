@@ -14,10 +14,9 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
-from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import Limits, Profile
+from wgslice.plans.profiles import Limits, Profile, Work
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 
 # By name: what it is in words, the factor from its SI unit to the one it is printed in, and that unit.

@@ -22,8 +22,7 @@ from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
 from wgslice.errors import OutOfDeviceMemory, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
-from wgslice.plans.costs import Costs
-from wgslice.plans.profiles import Profile
+from wgslice.plans.profiles import Costs, Profile
 
 compared: dict[Machine, Record] = {}  # comparisons of this process, kept in a file or not
 

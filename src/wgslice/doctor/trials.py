@@ -20,7 +20,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Memory, OnGrid
-from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders import override_constants
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Constants: TypeAlias = tuple[tuple[str, int], ...]

@@ -21,12 +21,11 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.gather import WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.plans.staging import plan_anew, planned
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor

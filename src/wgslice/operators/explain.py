@@ -14,8 +14,8 @@ from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
+from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, duration
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
 
 MOST_PRINTED = 8

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
 from wgslice.plans.problem import Table, in_units
+from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
 MOST_TABLES = 4  # that kernels take
@@ -230,7 +230,7 @@ class IndexedDispatch(OnGrid):
     @property
     def invocation_nbytes(self) -> float:
         """Bytes that an invocation writes at most."""
-        return self.share.each * self.kernel.unit_nbytes(self.width_nbytes)
+        return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
         of = "on the GPU" if self.table else "on the host"

@@ -15,14 +15,13 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import CostClass
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, fold, words_spanned
 from wgslice.plans.plan import Plan, Planner, in_order
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
-from wgslice.plans.profiles import BLOCKS_EACH, FAILED, Limits, untrusted
+from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.tables import indexed_copy, masked_copy
 from wgslice.plans.window_plans import WINDOWS, claims_scratch

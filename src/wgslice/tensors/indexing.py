@@ -21,17 +21,10 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run, run_copy
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
-from wgslice.plans.staging import plan_anew
-from wgslice.tensors.placed import (
-    Placed,
-    check_destination,
-    check_no_sequence,
-    check_sides,
-    uploaded,
-)
+from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
