@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape
+from wgslice.arguments import checked_shape, distinct_axes, integers
 from wgslice.dialects.advanced import AdvancedSelection
+from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -21,6 +22,7 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
+from wgslice.layout_rules import reshaped
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.gather import WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
@@ -78,11 +80,6 @@ class Slot:
     last: int = -1
     buffer: Buffer | None = None
 
-    def shared_out(self) -> Buffer:
-        """Its buffer, once it has got one."""
-        assert self.buffer is not None
-        return self.buffer
-
 
 def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
     """Slots that can share a buffer, in as few groups as are used at the same time.
@@ -93,7 +90,7 @@ def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
     for slot in sorted(slots, key=lambda slot: slot.first):
         done = [group for group in groups if group[-1].last < slot.first]
         if done:
-            sizes = [needed_nbytes(group) for group in done]
+            sizes = map(needed_nbytes, done)
             growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in sizes]
             done[growths.index(min(growths))].append(slot)
         else:
@@ -122,7 +119,9 @@ class Value(Shaped):
     @property
     def buffer(self) -> Buffer:
         """Where it lies; only after its submission, if in a slot."""
-        return self.memory.shared_out() if isinstance(self.memory, Slot) else self.memory
+        buffer = self.memory.buffer if isinstance(self.memory, Slot) else self.memory
+        assert buffer is not None
+        return buffer
 
     @property
     def bound_layout(self) -> BoundLayout:
@@ -223,14 +222,18 @@ class Workspace:
     ) -> Value:
         """A packed value of any content, also where zeros are asked for."""
         layout = Layout.packed(checked_shape(sizes))
-        return Value(self._reserved(Slot(layout.size * dtype.itemsize, self.label)), dtype, layout)
+        slot = Slot(layout.size * dtype.itemsize, self.label)
+        self.waiting.append(slot)
+        self.slots.append(slot)
+        return Value(slot, dtype, layout)
 
     def upload(self, array: NDArray[Any]) -> Value:
         """An array, on the device."""
         native = native_array(array)
-        layout = Layout.packed(checked_shape(native.shape))
-        slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8), first=-1)
-        return Value(self._reserved(slot), native.dtype, layout)
+        value = self.empty(native.shape, native.dtype)
+        assert isinstance(value.memory, Slot)
+        value.memory.array, value.memory.first = native.reshape(-1).view(np.uint8), -1
+        return value
 
     def constant(self, element: NDArray[Any], count: int) -> Value:
         """An element at least so often, kept like the graph's constants."""
@@ -242,12 +245,6 @@ class Workspace:
             kept = Value.of(asarray(np.full(count, element), device=self.device))
             self.constants[key] = kept
         return kept
-
-    def _reserved(self, slot: Slot) -> Slot:
-        """A slot, to get a buffer with the next submission."""
-        self.waiting.append(slot)
-        self.slots.append(slot)
-        return slot
 
     def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
         """Collect what a planner plans, unless there is nothing to write."""
@@ -265,11 +262,11 @@ class Workspace:
     def copy_at(self, selection: AdvancedSelection, tensor: Value, other: Value, *, reads: bool) -> None:
         """Collect copies between what a selection takes of a value and another of its shape."""
         limits = self.device.limits
-        at_once = copy_at_once(
-            selection, tensor.layout, other.layout, tensor.dtype.itemsize, limits, reads=reads
-        )
-        copies: Iterable[WindowCopy] = [at_once] if at_once else []
-        if at_once is None:
+        itemsize = tensor.dtype.itemsize
+        at_once = copy_at_once(selection, tensor.layout, other.layout, itemsize, limits, reads=reads)
+        if at_once:
+            copies: Iterable[WindowCopy] = [at_once]
+        else:
             found = indexed_windows(selection, tensor.layout, other.layout, reads=reads)
             if found is None:
                 other = self.packed(other)
@@ -288,11 +285,17 @@ class Workspace:
 
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
-        self._check_callers_buffers()
+        callers = {id(task.source.memory): task for task in self.tasks}
+        for task in callers.values():
+            if not isinstance(task.source.memory, Slot):
+                with named(task.label):  # of a destroyed or mapped buffer a submission would abort
+                    check_usable(self.device, task.source.memory)
+                    check_alive(self.device, task.source.memory)
         self._share_out()
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
-                upload(self.device, slot.shared_out(), slot.array)
+                assert slot.buffer is not None
+                upload(self.device, slot.buffer, slot.array)
                 slot.array = None
         if self.tasks:
             encoder = self.device.create_encoder()
@@ -305,15 +308,6 @@ class Workspace:
             self.submissions += 1
         self.tasks, self.waiting = [], []
 
-    def _check_callers_buffers(self) -> None:
-        """Refuse callers' buffers that are destroyed or mapped, each once: a submission would abort."""
-        callers = {id(task.source.memory): task for task in self.tasks}
-        for task in callers.values():
-            if not isinstance(task.source.memory, Slot):
-                with named(task.label):
-                    check_usable(self.device, task.source.memory)
-                    check_alive(self.device, task.source.memory)
-
     def _share_out(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
         for slot in self.waiting:
@@ -323,7 +317,9 @@ class Workspace:
         held = [slot for slot in self.slots if self.held[id(slot)]]
         used = [side.memory for task in self.tasks for side in (task.source, task.target)]
         busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
-        free = [buffer for buffer in self._kept() if id(buffer) not in busy]
+        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
+        kept = {id(buffer): buffer for buffer in (*self.owned, *mine)}
+        free = [buffer for key, buffer in kept.items() if key not in busy]
         alone = [[slot] for slot in self.waiting if slot.given]
         sharing = taking_turns(slot for slot in self.waiting if not slot.given)
         for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
@@ -338,11 +334,6 @@ class Workspace:
                     buffer = self.device.create_buffer(nbytes)
             for slot in slots:
                 slot.buffer = buffer
-
-    def _kept(self) -> list[Buffer]:
-        """Buffers of the last run and of this one that callers do not keep."""
-        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
-        return list({id(buffer): buffer for buffer in (*self.owned, *mine)}.values())
 
     def tensor(self, x: Value) -> Tensor:
         """A value whose work is submitted, as a tensor."""
@@ -369,3 +360,54 @@ class Workspace:
         assert isinstance(kept.memory, Slot)
         kept.memory.given = True
         return kept
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node about to run."""
+
+    workspace: Workspace
+    version: int  # of the operator, the opset that introduced it
+    attributes: Mapping[str, Any]
+    data: Sequence[Nested[Value]]  # the inputs whose elements it moves
+    parameters: Mapping[int, NDArray[Any] | None]  # the others, by their position; None for an absent one
+    output_count: int
+
+    @property
+    def x(self) -> Value:
+        """The first input."""
+        return as_value(0, self.data[0])
+
+    def axis(self, default: int = 0) -> int:
+        """The attribute `axis`, from 0 on."""
+        (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
+        return axis
+
+    def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
+        """A parameter that is an attribute before version `since`, and from then on an input."""
+        if self.version < since:
+            given = self.attributes.get(name)
+            return None if given is None else integers(name, given)
+        array = self.parameters.get(position)
+        return None if array is None else integers(name, np.atleast_1d(array))
+
+    def required(self, name: str, *, position: int, since: int) -> tuple[int, ...]:
+        """A parameter that must be there."""
+        value = self.integers(name, position=position, since=since)
+        if value is None:
+            raise ValueError(f"{name} is missing")
+        return value
+
+    def indices(self) -> NDArray[np.int64]:
+        """The second input as indices."""
+        given = self.parameters[1]
+        if given is None or given.dtype not in (np.int32, np.int64):
+            kind = "missing" if given is None else f"of dtype {given.dtype}"
+            raise TypeError(f"indices are {kind}: must be int32 or int64")
+        return given.astype(np.int64)
+
+    def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
+        """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+        sizes = numpy_shape(shape, x.size)
+        layout = reshaped(x.layout, sizes)
+        return x.viewed(layout) if layout else self.workspace.packed(x).viewed(Layout.packed(sizes))
