@@ -144,27 +144,37 @@ class Input(NamedTuple):
     sizes: tuple[int | str | None, ...] | None
 
 
-class Reference:
-    """A node, as ONNX's reference implementation runs it."""
+@dataclass(frozen=True)
+class Node:
+    """An operator, and the names of what it takes and gives; an empty name is nothing."""
 
-    def __init__(self, node: onnx.NodeProto, opset: int) -> None:
-        self.node = node
-        self.opset = opset
+    proto: onnx.NodeProto
+    opset: int
+    label: str
+    operator: str
+    rule: Rule | None  # None where the host runs it
+    version: int
+    attributes: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    on_host: bool  # whether what it takes is known there, whatever callers give
+    data: tuple[str, ...]  # of the inputs those that hold elements to move
+    parameters: Mapping[int, str]  # the others that are there, by their positions
 
     @cached_property
     def evaluator(self) -> Any:
-        """The implementation; made for the first run, since most nodes never need it."""
+        """ONNX's reference implementation; made for the first run, since most nodes never need it."""
         from onnx.reference import ReferenceEvaluator  # loads every operator there is
 
-        inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(filter(None, self.node.input))]
-        outputs = [onnx.ValueInfoProto(name=name) for name in filter(None, self.node.output)]
-        graph = helper.make_graph([self.node], "node", inputs, outputs)
+        inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(filter(None, self.inputs))]
+        outputs = [onnx.ValueInfoProto(name=name) for name in filter(None, self.outputs)]
+        graph = helper.make_graph([self.proto], "node", inputs, outputs)
         return ReferenceEvaluator(graph, opsets={"": self.opset})
 
-    def run(self, inputs: Sequence[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
+    def run_on_host(self, inputs: Sequence[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
         """The outputs by their names; whatever the implementation cannot do is a ValueError."""
-        given = {name: array for name, array in zip(self.node.input, inputs, strict=True) if name}
-        names = [name for name in self.node.output if name]
+        given = {name: array for name, array in zip(self.inputs, inputs, strict=True) if name}
+        names = [name for name in self.outputs if name]
         try:
             with np.errstate(divide="raise", over="ignore", invalid="ignore"):  # no size is 1 // 0
                 found = self.evaluator.run(names, given)
@@ -174,22 +184,6 @@ class Reference:
             sizes = ", ".join("nothing" if array is None else str(array.shape) for array in inputs)
             raise ValueError(f"on the host, with inputs of shapes {sizes}: {error}") from error
         return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}
-
-
-class Node(NamedTuple):
-    """An operator, and the names of what it takes and gives; an empty name is nothing."""
-
-    label: str
-    operator: str
-    rule: Rule | None  # None where the host runs it
-    version: int
-    attributes: Mapping[str, Any]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    on_host: bool  # whether what it takes is known there, whatever callers give
-    reference: Reference
-    data: tuple[str, ...]  # of the inputs those that hold elements to move
-    parameters: Mapping[int, str]  # the others that are there, by their positions
 
 
 @dataclass(frozen=True)
@@ -238,7 +232,7 @@ def read_graph(
     known, operators = dict(constants), []
     for number, node in enumerate(nodes):
         if node.op_type == "Constant":
-            known[node.output[0]] = constant(node)
+            known[node.output[0]] = read_constant(node)
         else:
             operators.append(read_node(node, opset, label_of(node, number), origins))
     return Graph(tuple(operators), tuple(inputs), known, tuple(outputs))
@@ -249,6 +243,8 @@ def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) ->
     rule = RULES.get(node.op_type)
     data = rule.positions(len(node.input)) if rule else []
     return Node(
+        proto=node,
+        opset=opset,
         label=label,
         operator=node.op_type,
         rule=rule,
@@ -260,7 +256,6 @@ def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) ->
         inputs=tuple(node.input),
         outputs=tuple(node.output),
         on_host=all(origins[name].on_host for name in node.output if name),
-        reference=Reference(node, opset),
         data=tuple(node.input[position] for position in data),
         parameters={
             position: name for position, name in enumerate(node.input) if name and position not in data
@@ -285,18 +280,16 @@ def check_element_type(number: int) -> None:
         )
 
 
-def constant(node: onnx.NodeProto) -> NDArray[Any]:
+def read_constant(node: onnx.NodeProto) -> NDArray[Any]:
     """The value of a Constant node."""
     (attribute,) = node.attribute
     value = helper.get_attribute_value(attribute)
-    match attribute.name:
-        case "value":
-            return read_tensor(f"Constant node {node.name!r}", value)
-        case "value_float" | "value_floats":
-            return np.asarray(value, np.float32)
-        case "value_int" | "value_ints":
-            return np.asarray(value, np.int64)
-    raise ValueError(f"Constant node {node.name!r}: {attribute.name} must be a tensor or numbers")
+    if attribute.name == "value":
+        return read_tensor(f"Constant node {node.name!r}", value)
+    dtype = {"value_float": np.float32, "value_int": np.int64}.get(attribute.name.removesuffix("s"))
+    if dtype is None:
+        raise ValueError(f"Constant node {node.name!r}: {attribute.name} must be a tensor or numbers")
+    return np.asarray(value, dtype)
 
 
 def read_input(value: onnx.ValueInfoProto) -> Input:
@@ -304,17 +297,14 @@ def read_input(value: onnx.ValueInfoProto) -> Input:
     if value.type.WhichOneof("value") != "tensor_type":
         return Input(value.name, None, None)
     declared = value.type.tensor_type
+    dtype, sizes = None, None
     if declared.elem_type:
         with named(f"input {value.name!r}"):
             check_element_type(declared.elem_type)
-    dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else None
-    if not declared.HasField("shape"):
-        return Input(value.name, dtype, None)
-    return Input(
-        value.name,
-        dtype,
-        tuple(
+        dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type)
+    if declared.HasField("shape"):
+        sizes = tuple(
             size.dim_value if size.HasField("dim_value") else size.dim_param or None
             for size in declared.shape.dim
-        ),
-    )
+        )
+    return Input(value.name, dtype, sizes)

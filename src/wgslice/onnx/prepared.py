@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -102,7 +101,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
             names = self._evaluate(workspace, given)
             for name in self.output_names:
                 if name in names.values:
-                    names.hold(name, each(partial(readable, workspace))(names.values[name]))
+                    names.hold(name, each(workspace.readable)(names.values[name]))
             outputs: Any = tuple(
                 each(workspace.read)(names.values[name])
                 if name in names.values
@@ -202,7 +201,7 @@ class Names:
     def give(self, name: str, given: Given, *, is_data: bool) -> None:
         """What a caller gives; what is no data stays on the host until the GPU needs it."""
         if is_data or isinstance(given, Tensor):
-            self.hold(name, each(partial(on_device, self.workspace))(given))
+            self.hold(name, each(self.workspace.upload)(given))
         if given is None or isinstance(given, np.ndarray):
             self.arrays[name] = given
         elif name not in self.values:
@@ -235,16 +234,11 @@ class Names:
         self.arrays.pop(name, None)
 
 
-def on_device(workspace: Workspace, given: NDArray[Any] | Tensor) -> Value:
-    """An array, uploaded, or a tensor as it is."""
-    return Value.of(given) if isinstance(given, Tensor) else workspace.upload(given)
-
-
 def run_node(names: Names, node: Node) -> None:
     """Run a node on the host where its elements are known there, or record it; parameters are read for it."""
-    found = run_on_host(names, node)
-    if found is not None:
-        names.arrays |= found
+    arrays = host_inputs(names, node)
+    if arrays is not None:
+        names.arrays |= node.run_on_host(arrays)
         return
     assert node.rule is not None
     data = [names.on_gpu(name) for name in node.data]
@@ -255,36 +249,31 @@ def run_node(names: Names, node: Node) -> None:
             names.hold(name, value)
 
 
-def run_on_host(names: Names, node: Node) -> Mapping[str, NDArray[Any]] | None:
-    """What a node gives on the host; None where it moves elements on the GPU."""
+def host_inputs(names: Names, node: Node) -> list[NDArray[Any] | None] | None:
+    """What a node takes where the host runs it; None where it moves elements on the GPU."""
     if node.operator in FROM_SHAPES:
-        return node.reference.run([names.outline(0, node.inputs[0])])
+        return [names.outline(0, node.inputs[0])]
     if not node.on_host or any(name and name not in names.arrays for name in node.data):
         return None
     arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]
-    if node.rule is not None and not fits_host(node.operator, arrays):
-        return None
-    return node.reference.run(arrays)
-
-
-def readable(workspace: Workspace, x: Value) -> Value:
-    """A value that is read without another copy."""
-    return x if x.is_packed else workspace.packed(x)
+    return arrays if node.rule is None or fits_host(node.operator, arrays) else None
 
 
 def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
     """Inputs by name, each as the graph declares it."""
+    found: dict[str, Given] = {}
+    free_sizes: dict[str, int] = {}
     with named("inputs"):
         given = by_name(inputs, graph)
-        free_sizes: dict[str, int] = {}
         for declared in graph.inputs:
             if declared.name in given:
                 with named(repr(declared.name)):
-                    check_input(given[declared.name], declared, free_sizes, device)
-        return given
+                    value = found[declared.name] = normalized(given[declared.name], declared.dtype)
+                    check_input(value, declared, free_sizes, device)
+    return found
 
 
-def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
+def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
     """Inputs under the names of the graph's, none missing and none unknown."""
     names = [declared.name for declared in graph.inputs]
     needed = [name for name in names if name not in graph.constants]
@@ -301,15 +290,10 @@ def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
             f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from the names "
             f"{', '.join(names)}"
         )
-    dtypes = {declared.name: declared.dtype for declared in graph.inputs}
-    for problem, wrong in (("unknown", given.keys() - dtypes), ("missing", set(needed) - given.keys())):
+    for problem, wrong in (("unknown", given.keys() - names), ("missing", set(needed) - given.keys())):
         if wrong:
             raise ValueError(f"{min(wrong)!r} is {problem}: the graph's inputs are {', '.join(names)}")
-    found: dict[str, Given] = {}
-    for name, value in given.items():
-        with named(repr(name)):
-            found[name] = normalized(value, dtypes[name])
-    return found
+    return given
 
 
 def normalized(value: Any, dtype: DType | None) -> Given:

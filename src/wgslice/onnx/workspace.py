@@ -227,9 +227,11 @@ class Workspace:
         self.slots.append(slot)
         return Value(slot, dtype, layout)
 
-    def upload(self, array: NDArray[Any]) -> Value:
-        """An array, on the device."""
-        native = native_array(array)
+    def upload(self, given: NDArray[Any] | Tensor) -> Value:
+        """An array, on the device; a tensor as it is."""
+        if isinstance(given, Tensor):
+            return Value.of(given)
+        native = native_array(given)
         value = self.empty(native.shape, native.dtype)
         assert isinstance(value.memory, Slot)
         value.memory.array, value.memory.first = native.reshape(-1).view(np.uint8), -1
@@ -282,6 +284,10 @@ class Workspace:
         copied = self.empty(x.shape, x.dtype)
         self.copy(x, x.layout, copied, copied.layout)
         return copied
+
+    def readable(self, x: Value) -> Value:
+        """A packed value of the same elements, which is read without a copy of its own."""
+        return x if x.is_packed else self.packed(x)
 
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
