@@ -15,7 +15,8 @@ from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
-from wgslice.onnx.workspace import Call, MemoryUse, Nested, Value, Workspace, as_value, each
+from wgslice.onnx.rules import Call
+from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor

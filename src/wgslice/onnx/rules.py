@@ -1,15 +1,16 @@
-"""A rule for each of ONNX's operators that move elements, and the table of all."""
+"""A rule for each of ONNX's operators that move elements, what it is given, and the table of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape, distinct_axes
+from wgslice.arguments import checked_shape, distinct_axes, integers
 from wgslice.dialects.advanced import advanced_index
 from wgslice.dialects.converters import onnx_slice
 from wgslice.errors import named
@@ -17,10 +18,52 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import parts, permuted, repeated_to, squeezed, unsqueezed
 from wgslice.numpy_protocol import copies
 from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
-from wgslice.onnx.workspace import Call, Nested, Value, as_value
+from wgslice.onnx.workspace import Nested, Value, Workspace, as_value
 from wgslice.tensors.placed import as_assigned
 
 MODES = "constant", "edge", "reflect", "wrap"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node about to run."""
+
+    workspace: Workspace
+    version: int  # of the operator, the opset that introduced it
+    attributes: Mapping[str, Any]
+    data: Sequence[Nested[Value]]  # the inputs whose elements it moves
+    parameters: Mapping[int, NDArray[Any] | None]  # the others, by their position; None for an absent one
+    output_count: int
+
+    @property
+    def x(self) -> Value:
+        """The first input."""
+        return as_value(0, self.data[0])
+
+    def axis(self, default: int = 0) -> int:
+        """The attribute `axis`, from 0 on."""
+        (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
+        return axis
+
+    def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
+        """A parameter that is an attribute before version `since`, and from then on an input."""
+        given = self.attributes.get(name) if self.version < since else self.parameters.get(position)
+        return None if given is None else integers(name, np.atleast_1d(given))
+
+    def required(self, name: str, *, position: int, since: int) -> tuple[int, ...]:
+        """A parameter that must be there."""
+        value = self.integers(name, position=position, since=since)
+        if value is None:
+            raise ValueError(f"{name} is missing")
+        return value
+
+    def indices(self) -> NDArray[np.int64]:
+        """The second input as indices."""
+        given = self.parameters[1]
+        if given is None or given.dtype not in (np.int32, np.int64):
+            kind = "missing" if given is None else f"of dtype {given.dtype}"
+            raise TypeError(f"indices are {kind}: must be int32 or int64")
+        return given.astype(np.int64)
 
 
 def slice_(call: Call) -> list[Value]:
@@ -67,20 +110,17 @@ def reshape(call: Call) -> list[Value]:
     if call.attributes.get("allowzero", 0):
         if 0 in shape and -1 in shape:
             raise ValueError(f"shape = {shape}: must not hold both 0 and -1 where allowzero is set")
-        return [call.reshaped(call.x, shape)]
-    for axis, size in enumerate(shape):
-        if size == 0 and axis >= call.x.ndim:
-            raise ValueError(
-                f"shape[{axis}] = 0: the input of rank {call.x.ndim} has no such dimension to copy"
-            )
+        return [call.workspace.reshaped(call.x, shape)]
+    if 0 in shape[call.x.ndim :]:
+        axis = shape.index(0, call.x.ndim)
+        raise ValueError(f"shape[{axis}] = 0: the input of rank {call.x.ndim} has no such dimension to copy")
     sizes = [size or call.x.shape[axis] for axis, size in enumerate(shape)]
-    return [call.reshaped(call.x, sizes)]
+    return [call.workspace.reshaped(call.x, sizes)]
 
 
 def squeeze(call: Call) -> list[Value]:
     """Squeeze."""
-    axes = call.integers("axes", position=1, since=13)
-    x = call.x
+    x, axes = call.x, call.integers("axes", position=1, since=13)
     with named("squeeze"):
         return [x.viewed(squeezed(x.layout, None if call.version < 13 and not axes else axes))]
 
@@ -97,7 +137,7 @@ def flatten(call: Call) -> list[Value]:
     if not -rank <= axis <= rank:
         raise ValueError(f"axis = {axis}: must be {-rank} to {rank}")
     outer = axis if axis >= 0 else axis + rank
-    return [call.reshaped(call.x, (prod(call.x.shape[:outer]), prod(call.x.shape[outer:])))]
+    return [call.workspace.reshaped(call.x, (prod(call.x.shape[:outer]), prod(call.x.shape[outer:])))]
 
 
 def expand(call: Call) -> list[Value]:
@@ -141,16 +181,15 @@ def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
 
 def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Value:
     """The input, its dimensions split, permuted and joined again."""
-    split_input = call.reshaped(call.x, split_shape)
-    return call.reshaped(split_input.viewed(permuted(split_input.layout, axes)), sizes)
+    split_input = call.workspace.reshaped(call.x, split_shape)
+    return call.workspace.reshaped(split_input.viewed(permuted(split_input.layout, axes)), sizes)
 
 
 def concat(call: Call) -> list[Value]:
     """Concat."""
     axis, first = call.axis(default=1), call.x.shape
-    values: list[Value] = []
-    for number, given in enumerate(call.data):
-        value = as_value(number, given)
+    values = [as_value(number, given) for number, given in enumerate(call.data)]
+    for number, value in enumerate(values):
         if value.dtype != call.x.dtype:
             raise TypeError(f"input {number} has dtype {value.dtype}: must be {call.x.dtype} as input 0 has")
         others = value.shape[:axis] + value.shape[axis + 1 :]
@@ -158,7 +197,6 @@ def concat(call: Call) -> list[Value]:
             raise ValueError(
                 f"input {number} has sizes {value.shape}: must be {first} as input 0 has, but for axis {axis}"
             )
-        values.append(value)
     if len(values) == 1:
         return values
     return [joined(call.workspace, values, [value.layout for value in values], axis)]
@@ -166,8 +204,7 @@ def concat(call: Call) -> list[Value]:
 
 def pad(call: Call) -> list[Value]:
     """Pad, in all of its modes."""
-    x = call.x
-    name = "paddings" if call.version == 1 else "pads"
+    x, name = call.x, "paddings" if call.version == 1 else "pads"
     amounts = call.required(name, position=1, since=11)
     axes = call.integers("axes", position=3, since=18)
     chosen = distinct_axes("axes", range(x.ndim) if axes is None else axes, x.ndim)
@@ -189,11 +226,9 @@ def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
     """Copy with `widths` elements more, or fewer if negative, before and behind each dimension."""
     x, mode = call.x, call.attributes.get("mode", b"constant").decode()
     sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
-    for axis, size in enumerate(sizes):
+    for axis, (size, had) in enumerate(zip(sizes, x.shape, strict=True)):
         if size < 0:
-            raise ValueError(
-                f"pads {widths[axis]} of axis {axis} leave {size} of its {x.shape[axis]} elements"
-            )
+            raise ValueError(f"pads {widths[axis]} of axis {axis} leave {size} of its {had} elements")
     if mode not in MODES:
         raise ValueError(f"mode = {mode!r}: must be 'constant', 'edge', 'reflect' or 'wrap'")
     if not any(map(any, widths)):
@@ -217,21 +252,18 @@ def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
 
 def tile(call: Call) -> list[Value]:
     """Tile: a view where only dimensions of size 1 are repeated."""
-    x, counts = call.x, repeats(call)
+    x = call.x
+    if call.version >= 6:
+        counts = call.required("repeats", position=1, since=6)
+    else:  # at first one dimension was repeated, named by numbers of any type
+        count, along = (int(np.asarray(call.parameters[position]).item()) for position in (1, 2))
+        (axis,) = distinct_axes("axis", along, x.ndim)
+        counts = tuple(count if number == axis else 1 for number in range(x.ndim))
     if len(counts) != x.ndim or min(counts, default=0) < 0:
         raise ValueError(f"repeats = {counts}: must be {x.ndim}, one a dimension, each at least 0")
     if all(size == 1 or count == 1 for size, count in zip(x.shape, counts, strict=True)):
         return [x.viewed(repeated_to(x.layout, [a * b for a, b in zip(x.shape, counts, strict=True)]))]
     return [copies.tile(call.workspace, x, x.layout, counts)]
-
-
-def repeats(call: Call) -> tuple[int, ...]:
-    """How often Tile repeats each dimension; at first it was one dimension, named by numbers of any type."""
-    if call.version >= 6:
-        return call.required("repeats", position=1, since=6)
-    count, along = (int(np.asarray(call.parameters[position]).item()) for position in (1, 2))
-    (axis,) = distinct_axes("axis", along, call.x.ndim)
-    return tuple(count if number == axis else 1 for number in range(call.x.ndim))
 
 
 def constant_of_shape(call: Call) -> list[Value]:
@@ -258,7 +290,7 @@ def gather(call: Call) -> list[Value]:
     sizes = checked_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     steps = np.diff(indices.reshape(-1))
     if (steps != steps[:1]).any():
-        return [selected(call, (*[slice(None)] * axis, indices))]
+        return [call.workspace.gathered(x, [*[slice(None)] * axis, indices])]
     step, first = (int(found.flat[0]) if found.size else 0 for found in (steps, indices))
     stride = x.strides[axis]
     among = [step * stride * each for each in Layout.packed(indices.shape).strides]
@@ -285,9 +317,9 @@ def gather_elements(call: Call) -> list[Value]:
     for other, (size, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
         if other != axis and size > most:
             raise ValueError(f"indices have size {size} in dimension {other}: must be at most {most}")
-    key = list(np.ogrid[tuple(map(slice, indices.shape))])
+    key: list[Any] = [*np.indices(indices.shape, sparse=True)]
     key[axis] = indices
-    return [selected(call, tuple(key))]
+    return [call.workspace.gathered(x, key)]
 
 
 def reverse_sequence(call: Call) -> list[Value]:
@@ -305,16 +337,7 @@ def reverse_sequence(call: Call) -> list[Value]:
         raise ValueError(f"sequence_lens = {given}: must be {batch}, one a sequence, each 0 to {time}")
     lengths, steps = np.array(given, np.int64)[:, None], np.arange(time)
     key = [np.arange(batch)[:, None], np.where(steps < lengths, lengths - 1 - steps, steps)]
-    return [selected(call, tuple(key if batch_axis == 0 else [each.T for each in reversed(key)]))]
-
-
-def selected(call: Call, key: tuple[Any, ...]) -> Value:
-    """A copy of what an index with arrays selects of the first input."""
-    selection = advanced_index(call.x.shape, key)
-    result = call.workspace.empty(selection.shape, call.x.dtype)
-    if result.size:
-        call.workspace.copy_at(selection, call.x, result, reads=True)
-    return result
+    return [call.workspace.gathered(x, key if batch_axis == 0 else [each.T for each in reversed(key)])]
 
 
 def scatter_nd(call: Call) -> list[Value]:
@@ -335,10 +358,9 @@ def scatter_nd(call: Call) -> list[Value]:
         )
     if indices.ndim == 1:  # one index
         indices, updates = indices[None], updates.viewed(unsqueezed(updates.layout, [0]))
-    key = tuple(within(indices[..., axis], x.shape[axis], axis) for axis in range(indexed))
+    key = [within(indices[..., axis], x.shape[axis], axis) for axis in range(indexed)]
     result = call.workspace.packed(x)
-    if updates.size:
-        call.workspace.copy_at(advanced_index(x.shape, key), result, updates, reads=False)
+    call.workspace.copy_at(advanced_index(x.shape, key), result, updates, reads=False)
     return [result]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import checked_shape, distinct_axes, integers
-from wgslice.dialects.advanced import AdvancedSelection
+from wgslice.arguments import checked_shape
+from wgslice.dialects.advanced import AdvancedSelection, advanced_index
 from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
@@ -263,6 +263,8 @@ class Workspace:
 
     def copy_at(self, selection: AdvancedSelection, tensor: Value, other: Value, *, reads: bool) -> None:
         """Collect copies between what a selection takes of a value and another of its shape."""
+        if not other.size:
+            return
         limits = self.device.limits
         itemsize = tensor.dtype.itemsize
         at_once = copy_at_once(selection, tensor.layout, other.layout, itemsize, limits, reads=reads)
@@ -278,6 +280,19 @@ class Workspace:
         source, target = (tensor, other) if reads else (other, tensor)
         for planner, read, written in copies:
             self.run(planner, source.viewed(read), target.viewed(written), plan_anew)
+
+    def gathered(self, x: Value, key: Sequence[Any]) -> Value:
+        """A copy of what an index with arrays of int64 selects."""
+        selection = advanced_index(x.shape, key)
+        result = self.empty(selection.shape, x.dtype)
+        self.copy_at(selection, x, result, reads=True)
+        return result
+
+    def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
+        """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+        sizes = numpy_shape(shape, x.size)
+        layout = reshaped(x.layout, sizes)
+        return x.viewed(layout) if layout else self.packed(x).viewed(Layout.packed(sizes))
 
     def packed(self, x: Value) -> Value:
         """A packed copy."""
@@ -366,54 +381,3 @@ class Workspace:
         assert isinstance(kept.memory, Slot)
         kept.memory.given = True
         return kept
-
-
-@dataclass(frozen=True)
-class Call:
-    """A node about to run."""
-
-    workspace: Workspace
-    version: int  # of the operator, the opset that introduced it
-    attributes: Mapping[str, Any]
-    data: Sequence[Nested[Value]]  # the inputs whose elements it moves
-    parameters: Mapping[int, NDArray[Any] | None]  # the others, by their position; None for an absent one
-    output_count: int
-
-    @property
-    def x(self) -> Value:
-        """The first input."""
-        return as_value(0, self.data[0])
-
-    def axis(self, default: int = 0) -> int:
-        """The attribute `axis`, from 0 on."""
-        (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
-        return axis
-
-    def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
-        """A parameter that is an attribute before version `since`, and from then on an input."""
-        if self.version < since:
-            given = self.attributes.get(name)
-            return None if given is None else integers(name, given)
-        array = self.parameters.get(position)
-        return None if array is None else integers(name, np.atleast_1d(array))
-
-    def required(self, name: str, *, position: int, since: int) -> tuple[int, ...]:
-        """A parameter that must be there."""
-        value = self.integers(name, position=position, since=since)
-        if value is None:
-            raise ValueError(f"{name} is missing")
-        return value
-
-    def indices(self) -> NDArray[np.int64]:
-        """The second input as indices."""
-        given = self.parameters[1]
-        if given is None or given.dtype not in (np.int32, np.int64):
-            kind = "missing" if given is None else f"of dtype {given.dtype}"
-            raise TypeError(f"indices are {kind}: must be int32 or int64")
-        return given.astype(np.int64)
-
-    def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
-        """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
-        sizes = numpy_shape(shape, x.size)
-        layout = reshaped(x.layout, sizes)
-        return x.viewed(layout) if layout else self.workspace.packed(x).viewed(Layout.packed(sizes))
