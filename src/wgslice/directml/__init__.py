@@ -8,6 +8,7 @@ pointer is returned. Structures and enumerators, of `structs`, are this module's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import wgslice.directml.structs as structs
@@ -18,8 +19,8 @@ from wgslice.directml.descriptors import (
     array_item,
     at,
     bound,
-    check_kind,
     counted,
+    of_kind,
     only,
     read_operator,
     snapshots,
@@ -132,15 +133,16 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                     source = bound(array_item(at(table.inputs, number)), tensor)
                 with named(f"persistent resource of operator {number}"):
                     target = bound(at(table.outputs, number), tensor)
-                copies.append((source, target, tensor.nbytes))
-        for source, target, _ in copies:
-            for buffer in (source[0], target[0]):
-                check_usable(self.device, buffer)
-                check_alive(self.device, buffer)
-        for *bindings, nbytes in copies:
-            read, written = (
-                BoundLayout(buffer, Layout.packed((nbytes,), start), itemsize=1) for buffer, start in bindings
-            )
+                copies.append(
+                    [
+                        BoundLayout(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
+                        for buffer, start in (source, target)
+                    ]
+                )
+        for side in chain.from_iterable(copies):
+            check_usable(self.device, side.buffer)
+            check_alive(self.device, side.buffer)
+        for read, written in copies:
             record(self.device, encoder, plan_copy, read, written)
 
 
@@ -159,8 +161,8 @@ class IDMLBindingTable:
             It has no dispatchable, or fewer descriptors than that requires.
         """
         with named("IDMLBindingTable"):
-            check_kind("desc", desc, structs.DML_BINDING_TABLE_DESC)
-            check_kind("Dispatchable", desc.Dispatchable, IDMLDispatchable)
+            of_kind("desc", desc, structs.DML_BINDING_TABLE_DESC)
+            of_kind("Dispatchable", desc.Dispatchable, IDMLDispatchable)
             required = desc.Dispatchable.GetBindingProperties().RequiredDescriptorCount
             if integer("SizeInDescriptors", desc.SizeInDescriptors) < required:
                 raise ValueError(f"SizeInDescriptors = {desc.SizeInDescriptors}: must be at least {required}")
@@ -215,7 +217,7 @@ class IDMLCommandRecorder:
             The device is gone.
         """
         with named("RecordDispatch"):
-            check_kind("bindings", bindings, IDMLBindingTable)
+            of_kind("bindings", bindings, IDMLBindingTable)
             if bindings.dispatchable is not dispatchable:
                 raise ValueError("the binding table is for another dispatchable: Reset it for this one")
             dispatchable._record(commandList, bindings)
@@ -347,7 +349,7 @@ class IDMLDevice:
             device has no buffer for a tensor of that size.
         """
         with named("CompileOperator"):
-            check_kind("op", op, IDMLOperator)
+            of_kind("op", op, IDMLOperator)
             if structs.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in structs.DML_EXECUTION_FLAGS(flags):
                 raise ValueError(
                     "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "

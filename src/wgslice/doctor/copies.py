@@ -33,7 +33,6 @@ ONE_OF = {
 WHOLE = {Kernel.SHIFTED_ROWS: 1, Kernel.SHIFTED_GRID: 1, Kernel.PIXELS: 2}  # dimensions that are a row
 ENDS = {Kernel.ROW_ENDS: 1, Kernel.NARROW_ENDS: 2}
 
-
 SEED, COUNT = 1, 2000
 MOST_NBYTES = 2**13  # that a case writes
 
@@ -42,20 +41,8 @@ WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: narrow ones go more w
 ROWS_NBYTES = (2, 8, 19, 31, 32, 33, 40, 48, 64, 64, 80, 96, 128, 144, 152, 200, 400, 1024, 4096)
 CHANNELS = (2, 3, 3, 4, 5)
 OUTER_SIZES = (
-    (),
-    (),
-    (2,),
-    (5,),
-    (8,),
-    (17,),
-    (33,),
-    (64,),
-    (70,),
-    (3, 2),
-    (2, 9),
-    (2, 33),
-    (40, 3),
-    (2, 3, 4),
+    *((), (), (2,), (5,), (8,), (17,), (33,), (64,), (70,)),
+    *((3, 2), (2, 9), (2, 33), (40, 3), (2, 3, 4)),
 )
 STEPS: Sequence[int] = (1, 1, 1, 1, 1, 2, 3, 4)  # elements from one of a source to the next
 STEPS_DOWN = {1: (1, 1, 2), 2: (1,), 4: (1, 1, 4), 8: (1,), 16: (1,)}  # of a permuted source, by width
