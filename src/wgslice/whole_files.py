@@ -27,19 +27,14 @@ def written_whole(target: Path) -> Iterator[Path]:
         with locked(folder):
             part = folder / target.name
             yield part
-            put(part, target, folder / REPLACED)
+            if part.is_file():
+                with part.open("rb+") as file:  # Windows flushes no file that is only read
+                    os.fsync(file.fileno())
+            if target.is_dir():  # a folder cannot take another's place
+                target.rename(folder / REPLACED)
+            part.replace(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def put(part: Path, target: Path, replaced: Path) -> None:
-    """Give a part its name. A folder cannot take another's place, which therefore is moved aside."""
-    if part.is_file():
-        with part.open("rb+") as file:  # Windows flushes no file that is only read
-            os.fsync(file.fileno())
-    if target.is_dir():
-        target.rename(replaced)
-    part.replace(target)
 
 
 @contextmanager
