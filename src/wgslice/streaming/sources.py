@@ -57,9 +57,7 @@ class Source:
     array: Any  # with `shape`, `dtype` and basic indexing
     shape: tuple[int, ...]
     dtype: DType  # in native byte order
-    starts: (
-        tuple[Edges, ...] | None
-    )  # for each dimension the indices at which its blocks begin, if it has any
+    starts: tuple[Edges, ...] | None  # for each dimension the indices at which blocks begin, if there are any
     strides: tuple[int, ...]  # bytes from one element to the next, in the file or memory that boxes come from
 
     @classmethod
@@ -125,7 +123,8 @@ class Source:
         """What an element takes while it is read: its part of the pages that it is on, in a memory map."""
         run_nbytes, elements = self.dtype.itemsize, 1
         for axis in reversed(self.order):
-            count, distance = dimensions[axis].read_count, dimensions[axis].apart * self.strides[axis]
+            _, count, _ = dimensions[axis].read(0, dimensions[axis].size)
+            distance = dimensions[axis].apart * self.strides[axis]
             if count > 1 and distance - run_nbytes >= PAGE_NBYTES:
                 run_nbytes = max(run_nbytes, PAGE_NBYTES)
                 break

@@ -86,7 +86,8 @@ class Ring:
             for turn in self._turns(reading):
                 block = self.take()
                 if isinstance(self.out, Tensor):
-                    target = placed_in(self.out, turn)
+                    landing = [range(part.start, part.stop) for part in turn.piece.target]
+                    target = viewed(self.out, self.out.layout.select(landing)).bound_layout
                     self.copy(self.upload(block, turn), target)
                     tell(target.layout.size)
                 elif turn.is_plain:
@@ -177,12 +178,6 @@ class Ring:
         sink.write(tile.target, block.part.reshape(tile.shape))
         release(block.part)
         return prod(tile.shape)
-
-
-def placed_in(out: Tensor, turn: Turn) -> BoundLayout:
-    """Where a piece lies in a tensor."""
-    layout = out.layout.select([range(part.start, part.stop) for part in turn.piece.target])
-    return viewed(out, layout).bound_layout
 
 
 def part_of(turn: Turn) -> Layout:
@@ -277,9 +272,8 @@ def stream(
         else:
             check_target(out, selection.shape, opened.dtype, opened)
         chosen = device_for(out, device)
-    if 0 in selection.shape:
-        return out
-    with named("stream"):
+        if 0 in selection.shape:
+            return out
         refuse_in_capture("blocks go through threads of their own")
     target = out if isinstance(out, Tensor) else Sink(out)
     tiles = target.starts if isinstance(target, Sink) else None
