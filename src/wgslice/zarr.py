@@ -71,16 +71,11 @@ class Landing:
             return
         target = self.tensor[key].layout
         with self.lock:
-            if given.ndim == 0:
-                self.gather_repeated(given, target)
-            else:
+            if given.ndim:
                 self.gather_parts(np.broadcast_to(given, target.sizes), target)
-
-    def gather_repeated(self, element: NDArray[Any], target: Layout) -> None:
-        """Gather one element for many places; zero is there already."""
-        if target.size and any(element.tobytes()):
-            pieces = fills(target, element.itemsize)
-            self.gather(np.repeat(element, pattern_size(pieces)), pieces)
+            elif target.size and any(given.tobytes()):  # of one element; zero is there already
+                pieces = fills(target, given.itemsize)
+                self.gather(np.repeat(given, pattern_size(pieces)), pieces)
 
     def gather_parts(self, array: NDArray[Any], target: Layout) -> None:
         """Gather an array, halved along its longest dimension until the parts are small enough."""
@@ -112,10 +107,11 @@ class Landing:
         else:
             device.synchronize()  # or the queue would hold all that the GPU has not come to
         upload(device, self.buffer, self.gathered[: self.used_nbytes])
+        bound = self.tensor.bound_layout
         run_copies(
             device,
             [
-                (BoundLayout(self.buffer, source, itemsize), self.tensor.bound_layout._replace(layout=target))
+                (BoundLayout(self.buffer, source, itemsize), bound._replace(layout=target))
                 for source, target in self.windows
             ],
         )
