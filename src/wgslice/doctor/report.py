@@ -161,14 +161,8 @@ class Report:
         """What `json.dumps` takes; the keys stay the same from machine to machine."""
         return {
             "passed": self.tested.passed,
-            "versions": self.versions,
-            "system": self.system,
+            **{name: value for name, value in vars(self).items() if name != "tested"},
             "adapter": {name: getattr(self.adapter, name) for name in ("name", "backend", "kind", "driver")},
-            "limits": self.limits,
-            "features": self.features,
-            "profile": self.profile,
-            "costs": self.costs,
-            "notes": self.notes,
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
             "quirks": [{"what": quirk.what, "source": quirk.source} for quirk in self.quirks],

@@ -54,8 +54,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
             for name, array in graph.constants.items()
             if name in self._data_names
         }
-        last_use = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
-        last_use |= {name: number for number, node in enumerate(graph.nodes) for name in node.inputs}
+        uses = [(*node.inputs, *node.outputs) for node in graph.nodes]
+        last_use = {name: number for number, names in enumerate(uses) for name in names}
         self._dying: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
         for name, number in last_use.items():
             if name not in graph.outputs:
@@ -224,10 +224,10 @@ class Names:
     def outline(self, position: int, name: str) -> NDArray[Any]:
         """An array of the sizes and the dtype of a node's input; nothing is read back for it."""
         known = self.arrays.get(name)
-        if known is not None:
-            return known
-        value = as_value(position, self.values.get(name))
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        if known is None:
+            value = as_value(position, self.values.get(name))
+            known = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        return known
 
     def forget(self, name: str) -> None:
         """Let go what no later node reads."""

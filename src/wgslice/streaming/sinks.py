@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.streaming.pages import mapping, place_in, release, runs
-from wgslice.streaming.sources import Source, block_starts
+from wgslice.streaming.sources import Source, block_starts, mapping, place_in, release, runs
 from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor

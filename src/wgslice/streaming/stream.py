@@ -22,9 +22,8 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
-from wgslice.streaming.pages import as_before, release
 from wgslice.streaming.sinks import Sink, check_target
-from wgslice.streaming.sources import Block, Source
+from wgslice.streaming.sources import Block, Source, as_before, release
 from wgslice.streaming.walk import (
     Piece,
     Tile,
