@@ -61,18 +61,12 @@ def lock(file: IO[str]) -> bool:
 
 
 def remove_left_over(folder: Path) -> None:
-    """Remove the folders of processes that are gone: nobody holds their locks."""
+    """Remove the folders of processes that are gone: no process holds their locks."""
     for left in folder.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError), left.open() as file:
             if lock(file):
-                finish(left.parent)
+                if (left.parent / REPLACED).exists():  # what was there is moved aside: the part is whole
+                    for part in left.parent.iterdir():
+                        if part.name not in (LOCK, REPLACED) and not (folder / part.name).exists():
+                            part.rename(folder / part.name)
                 shutil.rmtree(left.parent, ignore_errors=True)
-
-
-def finish(folder: Path) -> None:
-    """Give a part its name whose process was killed after it had moved aside what was there."""
-    if (folder / REPLACED).exists():
-        for part in folder.iterdir():
-            target = folder.parent / part.name
-            if part.name not in (LOCK, REPLACED) and not target.exists():
-                part.rename(target)

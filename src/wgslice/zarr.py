@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from math import prod
 from threading import Lock
@@ -117,11 +117,6 @@ class Landing:
         )
         self.windows, self.used_nbytes = [], 0
 
-    def insert(self) -> None:
-        """Let the GPU insert all that has been written, without waiting for it."""
-        with self.lock:
-            self.insert_gathered()
-
 
 NAME = "wgslice.zarr.NDBuffer"  # the class, in Zarr's configuration
 DEVICE_KEY = "wgslice.device"  # beside it: a Device, a part of an adapter's name, or None for the default one
@@ -166,8 +161,10 @@ class NDBuffer(cpu.NDBuffer):
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: DTypeLike, order: Literal["C", "F"] = "C") -> Self:
         """Make what is read into; all of it is written."""
-        element = element_of_a_tensor(shape, np.dtype(dtype))
-        task = current_task()
+        element, task = None, current_task()
+        if len(shape) <= MAX_RANK:
+            with suppress(TypeError):  # of a dtype that no tensor has
+                element = native_dtype(np.dtype(dtype))
         if element is None or task is None:
             return cls(np.empty(shape, dtype, order))
         asked_for = reading.get() is None
@@ -210,7 +207,8 @@ class NDBuffer(cpu.NDBuffer):
     def _landed(self) -> Any:
         """The array, or the tensor with all that has been written into it."""
         if self._landing is not None:
-            self._landing.insert()
+            with self._landing.lock:
+                self._landing.insert_gathered()
         return self._held
 
     @property
@@ -236,16 +234,6 @@ class NDBuffer(cpu.NDBuffer):
             value = value.as_numpy_array()
         target = self._held if self._landing is None else self._landing
         target[key] = value
-
-
-def element_of_a_tensor(shape: Sequence[int], dtype: DType) -> DType | None:
-    """How a tensor holds elements of a dtype in so many dimensions, or None where it cannot."""
-    if len(shape) > MAX_RANK:
-        return None
-    try:
-        return native_dtype(dtype)
-    except TypeError:
-        return None
 
 
 register_ndbuffer(NDBuffer, NAME)

@@ -92,9 +92,8 @@ def checked_item(number: int, item: object) -> int | range | None:
     if item is None or isinstance(item, range):
         return item
     if isinstance(item, bool) or not isinstance(item, SupportsIndex):
-        raise TypeError(
-            f"items[{number}] = {item!r}: must be an int, a range or None, not {type(item).__name__}"
-        )
+        kind = type(item).__name__
+        raise TypeError(f"items[{number}] = {item!r}: must be an int, a range or None, not {kind}")
     return integer(f"items[{number}]", item)
 
 

@@ -37,20 +37,6 @@ from wgslice.operators.slice1 import slice1
 from wgslice.plans.copy import plan_copy
 from wgslice.tensors.tensor import Tensor
 
-__all__ = [
-    "DMLCalcBufferTensorSize",
-    "DMLCreateDevice",
-    "IDMLBindingTable",
-    "IDMLCommandRecorder",
-    "IDMLCompiledOperator",
-    "IDMLDevice",
-    "IDMLDispatchable",
-    "IDMLOperator",
-    "IDMLOperatorInitializer",
-    "slice",
-]
-__all__ += structs.__all__
-
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
@@ -378,3 +364,6 @@ class IDMLDevice:
     def CreateCommandRecorder(self) -> IDMLCommandRecorder:
         """Make a recorder."""
         return IDMLCommandRecorder()
+
+
+__all__ = ["slice", *(name for name in globals() if name.startswith(("DML", "IDML")))]

@@ -98,7 +98,11 @@ def share_storage(one: Any, other: Any) -> bool:
     if first is None or second is None:
         return False
     (path, start, stop), (other_path, other_start, other_stop) = first, second
-    return start < other_stop and other_start < stop and same_file(path, other_path)
+    if start >= other_stop or other_start >= stop:
+        return False
+    with suppress(OSError):  # of a file that was removed its maps remain
+        return Path(path).samefile(other_path)
+    return os.path.realpath(path) == os.path.realpath(other_path)
 
 
 def file_range(array: Any) -> tuple[str | os.PathLike[str], int, int] | None:
@@ -112,13 +116,6 @@ def file_range(array: Any) -> tuple[str | os.PathLike[str], int, int] | None:
     mapped_from = whole.offset - whole.offset % mmap.ALLOCATIONGRANULARITY  # where NumPy lets the map begin
     start = mapped_from + place_in(memory, array) + first
     return whole.filename, start, start + int(offsets[-1]) + nbytes
-
-
-def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Return whether two paths name one file; of a file that was removed its maps remain."""
-    with suppress(OSError):
-        return Path(one).samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def stored_at(array: Any) -> object:

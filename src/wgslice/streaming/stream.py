@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -287,26 +286,25 @@ def stream(
 
 def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) -> None:
     """Let a ring run elsewhere, and tell what it tells, until it is done or an interrupt arrives here."""
-    told: SimpleQueue[int | None] = SimpleQueue()
+    told: SimpleQueue[int | None] = SimpleQueue()  # elements that have arrived; None at the end
     done = 0
     with ThreadPoolExecutor(1, "wgslice-stream") as moving:
         moved = moving.submit(ring.run, told.put)
         moved.add_done_callback(lambda _: told.put(None))
         try:
-            while (elements := next_of(told)) is not None:
+            while True:
+                try:
+                    elements = told.get(timeout=LOOK_SECONDS)
+                except Empty:
+                    continue
+                if elements is None:
+                    break
                 done += elements * ring.source.dtype.itemsize
                 if progress is not None:
                     progress(done / nbytes, f"{described_nbytes(done)} of {described_nbytes(nbytes)}")
         finally:
             ring.stopped.set()
         moved.result()
-
-
-def next_of(told: SimpleQueue[int | None]) -> int | None:
-    """How many elements more have arrived, once some have; None where nothing is told any more."""
-    while True:
-        with suppress(Empty):
-            return told.get(timeout=LOOK_SECONDS)
 
 
 def selected(shape: tuple[int, ...], key: Any) -> Selection:
