@@ -15,7 +15,6 @@ import wgslice.directml.structs as structs
 from wgslice.arguments import Integers, integer
 from wgslice.directml.descriptors import (
     Bindings,
-    CheckedOperator,
     array_item,
     at,
     bound,
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
 class IDMLOperator:
     """An operator that is checked, and not yet compiled."""
 
-    def __init__(self, checked: CheckedOperator) -> None:
-        self.checked = checked
+    def __init__(self, desc: structs.DML_OPERATOR_DESC) -> None:
+        self.descriptor, self.input, self.output = read_operator(desc)
 
 
 class IDMLDispatchable:
@@ -70,25 +69,25 @@ class IDMLCompiledOperator(IDMLDispatchable):
         wgslice's own; its `plan` says what runs.
     """
 
-    def __init__(self, device: Device, checked: CheckedOperator) -> None:
-        self.checked = checked
-        self.compiled = device.compile(checked.descriptor)
+    def __init__(self, device: Device, op: IDMLOperator) -> None:
+        self.input, self.output = op.input, op.output
+        self.compiled = device.compile(op.descriptor)
 
     def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
         """Two descriptors, and a persistent resource for an input that is owned by DirectML."""
-        owned = self.checked.input.nbytes if self.checked.input.owned else 0
+        owned = self.input.nbytes if self.input.owned else 0
         return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2, PersistentResourceSize=owned)
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
-        owned = self.checked.input.owned
+        owned = self.input.owned
         if owned and any(binding.Type != structs.DML_BINDING_TYPE.NONE for binding in table.inputs):
             raise ValueError(
                 "input: is owned by DirectML, and bound to the initializer: bind DML_BINDING_TYPE_NONE"
             )
         with named("persistent resource" if owned else "input"):
-            source = bound(table.persistent if owned else only(table.inputs), self.checked.input)
+            source = bound(table.persistent if owned else only(table.inputs), self.input)
         with named("output"):
-            target = bound(only(table.outputs), self.checked.output)
+            target = bound(only(table.outputs), self.output)
         self.compiled.record(encoder, input=source, output=target)
 
 
@@ -113,7 +112,7 @@ class IDMLOperatorInitializer(IDMLDispatchable):
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
         copies = []
         for number, operator in enumerate(self.operators):
-            tensor = operator.checked.input
+            tensor = operator.input
             if tensor.owned:
                 with named(f"inputs of operator {number}"):
                     source = bound(array_item(at(table.inputs, number)), tensor)
@@ -321,7 +320,7 @@ class IDMLDevice:
             A structure is missing, or breaks a rule; what the descriptor says of windows is as in `Slice1`.
         """
         with named("CreateOperator"):
-            return IDMLOperator(read_operator(desc))
+            return IDMLOperator(desc)
 
     def CompileOperator(
         self, op: IDMLOperator, flags: structs.DML_EXECUTION_FLAGS = structs.DML_EXECUTION_FLAGS.NONE
@@ -341,7 +340,7 @@ class IDMLDevice:
                     "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "
                     "called; bind before it, and leave the flag out"
                 )
-            return IDMLCompiledOperator(self.device, op.checked)
+            return IDMLCompiledOperator(self.device, op)
 
     def CreateOperatorInitializer(
         self, operatorCount: int, operators: IDMLCompiledOperator | Sequence[IDMLCompiledOperator]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -33,36 +33,29 @@ def of_kind(name: str, value: object, kind: type[Some]) -> Some:
     return value
 
 
-@dataclass(frozen=True)
 class BufferTensor:
-    """A tensor in a buffer, and what its bindings promise."""
+    """A tensor in a buffer, refused where it breaks a rule of DirectML's, and what its bindings promise."""
 
-    desc: TensorDesc
-    nbytes: int  # least size of a binding
-    alignment_nbytes: int  # of a binding's offset
-    owned: bool  # given once, to the initializer
-
-    @classmethod
-    def of(cls, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> BufferTensor:
-        """Refuse what breaks a rule of DirectML's buffer tensors."""
+    def __init__(self, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> None:
         tensor = of_kind("tensor", tensor, structs.DML_TENSOR_DESC)
         if tensor.Type != structs.DML_TENSOR_TYPE.BUFFER:
             raise ValueError(f"Type = {tensor.Type!r}: must be DML_TENSOR_TYPE_BUFFER")
         buffer = of_kind("Desc", tensor.Desc, structs.DML_BUFFER_TENSOR_DESC)
         if buffer.DimensionCount != dimensions:
             raise ValueError(f"DimensionCount = {buffer.DimensionCount}: must be the operator's {dimensions}")
-        desc = tensor_desc(buffer.DataType, dimensions, buffer.Sizes, buffer.Strides)
-        nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)
-        if nbytes < desc.nbytes or nbytes % 4:
+        self.desc = tensor_desc(buffer.DataType, dimensions, buffer.Sizes, buffer.Strides)
+        self.nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)  # least of a binding
+        if self.nbytes < self.desc.nbytes or self.nbytes % 4:
             raise ValueError(
-                f"TotalTensorSizeInBytes = {nbytes}: must be a multiple of 4, and at least {desc.nbytes} as "
-                "DMLCalcBufferTensorSize says"
+                f"TotalTensorSizeInBytes = {self.nbytes}: must be a multiple of 4, and at least "
+                f"{self.desc.nbytes} as DMLCalcBufferTensorSize says"
             )
         alignment = integer("GuaranteedBaseOffsetAlignment", buffer.GuaranteedBaseOffsetAlignment)
         if alignment < 0 or alignment & (alignment - 1):
             raise ValueError(f"GuaranteedBaseOffsetAlignment = {alignment}: must be 0 or a power of two")
+        self.alignment_nbytes = alignment or 1  # of a binding's offset
         flags = structs.DML_TENSOR_FLAGS(buffer.Flags)
-        return cls(desc, nbytes, alignment or 1, structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags)
+        self.owned = structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags  # given once, to the initializer
 
 
 def tensor_desc(
@@ -86,15 +79,6 @@ def check_counts(dimensions: int, **arrays: Sequence[int]) -> None:
             raise ValueError(f"{name} has {len(values)} entries: must have DimensionCount, {dimensions}")
 
 
-@dataclass(frozen=True)
-class CheckedOperator:
-    """What is computed, and the tensors that are bound for it."""
-
-    descriptor: Slice | Slice1 | SliceGrad
-    input: BufferTensor
-    output: BufferTensor
-
-
 STRUCTURES: dict[structs.DML_OPERATOR_TYPE, tuple[type[Any], type[Slice | Slice1 | SliceGrad]]] = {
     structs.DML_OPERATOR_TYPE.SLICE: (structs.DML_SLICE_OPERATOR_DESC, Slice),
     structs.DML_OPERATOR_TYPE.SLICE1: (structs.DML_SLICE1_OPERATOR_DESC, Slice1),
@@ -102,8 +86,10 @@ STRUCTURES: dict[structs.DML_OPERATOR_TYPE, tuple[type[Any], type[Slice | Slice1
 }
 
 
-def read_operator(operator: structs.DML_OPERATOR_DESC) -> CheckedOperator:
-    """What an operator descriptor says, refused where it breaks a rule."""
+def read_operator(
+    operator: structs.DML_OPERATOR_DESC,
+) -> tuple[Slice | Slice1 | SliceGrad, BufferTensor, BufferTensor]:
+    """What an operator computes, its input and its output, refused where its descriptor breaks a rule."""
     operator = of_kind("desc", operator, structs.DML_OPERATOR_DESC)
     if operator.Type not in STRUCTURES:
         names = ", ".join(f"DML_OPERATOR_{known.name}" for known in STRUCTURES)
@@ -115,12 +101,12 @@ def read_operator(operator: structs.DML_OPERATOR_DESC) -> CheckedOperator:
         window = {name: getattr(desc, name) for name in window_names}
         check_counts(desc.DimensionCount, **window)
         with named(input_name):
-            input = BufferTensor.of(getattr(desc, input_name), desc.DimensionCount)
+            input = BufferTensor(getattr(desc, input_name), desc.DimensionCount)
         with named(output_name):
-            output = BufferTensor.of(getattr(desc, output_name), desc.DimensionCount)
+            output = BufferTensor(getattr(desc, output_name), desc.DimensionCount)
             if output.owned:
                 raise ValueError("Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be DML_TENSOR_FLAG_NONE")
-        return CheckedOperator(descriptor(input.desc, output.desc, *window.values()), input, output)
+        return descriptor(input.desc, output.desc, *window.values()), input, output
 
 
 def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: type[Some]) -> list[Some]:

@@ -105,13 +105,9 @@ def quirks_of(adapter: Adapter) -> tuple[Quirk, ...]:
 
 # What decides which slices are split, and which devices are refused.
 LIMITS = (
-    "max-buffer-size",
-    "max-storage-buffer-binding-size",
-    "min-storage-buffer-offset-alignment",
-    "max-compute-workgroups-per-dimension",
-    "max-compute-invocations-per-workgroup",
-    "max-compute-workgroup-storage-size",
-    "max-storage-buffers-per-shader-stage",
+    *("max-buffer-size", "max-storage-buffer-binding-size", "min-storage-buffer-offset-alignment"),
+    *("max-compute-workgroups-per-dimension", "max-compute-invocations-per-workgroup"),
+    *("max-compute-workgroup-storage-size", "max-storage-buffers-per-shader-stage"),
 )
 
 TESTED_SHARE = 0.95  # of the time of a report; the rest is for speeds

@@ -23,7 +23,7 @@ from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.protocols import GPUDevice
-from wgslice.onnx.graph import Input, UnsupportedOperatorError, origins_given, read_graph, read_model, trace
+from wgslice.onnx.graph import Graph, Input, UnsupportedOperatorError, origins_given, read_model, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 
 __all__ = [
@@ -165,7 +165,7 @@ class Backend(onnx.backend.base.Backend):
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
             given = [name for name in node.input if name]
             declared = [Input(name, None, None) for name in dict.fromkeys(given)]
-            graph = read_graph([node], opset, declared, {}, filter(None, node.output), {})
+            graph = Graph([node], opset, declared, {}, filter(None, node.output), {})
             if isinstance(inputs, list | tuple) and len(inputs) == len(given):
                 inputs = dict(zip(given, inputs, strict=True))
             return PreparedModel(graph, find_device(device)).run(inputs)

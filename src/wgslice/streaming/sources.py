@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wgslice.dialects.basic import Selection
-from wgslice.dtypes import DType, native_array, native_dtype
+from wgslice.dtypes import native_array, native_dtype
 from wgslice.layout import Layout
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
 from wgslice.tensors.placed import check_no_sequence
@@ -57,35 +55,25 @@ class Block(NamedTuple):
         return cls(ordered.view(np.uint8), layout)
 
 
-@dataclass(frozen=True)
 class Source:
-    """An array-like to read boxes of."""
+    """An array-like to read boxes of: what has `shape`, `dtype` and basic indexing, or becomes an array."""
 
-    array: Any  # with `shape`, `dtype` and basic indexing
-    shape: tuple[int, ...]
-    dtype: DType  # in native byte order
-    starts: tuple[Edges, ...] | None  # for each dimension the indices at which blocks begin, if there are any
-    strides: tuple[int, ...]  # bytes from one element to the next, in the file or memory that boxes come from
-
-    @classmethod
-    def of(cls, array: Any) -> Source:
-        """An array-like of a user's, looked at."""
+    def __init__(self, array: Any) -> None:
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
             check_no_sequence(array)
             array = np.asarray(array)
-        shape = tuple(map(int, array.shape))
-        dtype = native_dtype(np.dtype(array.dtype))
-        starts = block_starts(shape, getattr(array, "chunks", None))
+        self.array = array
+        self.shape = tuple(map(int, array.shape))
+        self.dtype = native_dtype(np.dtype(array.dtype))
+        # For each dimension the indices at which blocks begin, if there are any.
+        self.starts = block_starts(self.shape, getattr(array, "chunks", None))
+        # Bytes from one element to the next, in the file or memory that boxes come from.
         if isinstance(array, np.ndarray):
-            strides = tuple(map(abs, array.strides))
+            self.strides = [abs(stride) for stride in array.strides]
         else:
-            strides = tuple(accumulate([dtype.itemsize, *shape[:0:-1]], mul))[len(shape) - 1 :: -1]
-        return cls(array, shape, dtype, starts, strides)
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The dimensions from the outermost to the innermost, as the elements lie."""
-        return tuple(sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]))
+            self.strides = [stride * self.dtype.itemsize for stride in Layout.packed(self.shape).strides]
+        # The dimensions from the outermost to the innermost, as the elements lie.
+        self.order = sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis])
 
     def read(self, piece: Piece) -> Block:
         """Read a box, to be uploaded."""
@@ -124,7 +112,7 @@ class Source:
             if item is not None:
                 dimensions.append(self._dimension(len(dimensions), item, edges))
         read_nbytes = self._read_nbytes(dimensions)
-        return Walk(selection, tuple(dimensions), self.order, self.dtype.itemsize, read_nbytes, shares)
+        return Walk(selection, tuple(dimensions), tuple(self.order), self.dtype.itemsize, read_nbytes, shares)
 
     def _read_nbytes(self, dimensions: Sequence[Dimension]) -> int:
         """What an element takes while it is read: its part of the pages that it is on, in a memory map."""

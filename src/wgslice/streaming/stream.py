@@ -259,7 +259,7 @@ def stream(
            [32, 33]])
     """
     with named("stream"):
-        opened = Source.of(source)
+        opened = Source(source)
         if len(opened.shape) > MAX_RANK:
             raise ValueError(f"the source has rank {len(opened.shape)}: the rank must be 0 to {MAX_RANK}")
     selection = selected(opened.shape, key)
