@@ -287,8 +287,7 @@ def enable(device: AnyDevice = None) -> Configured:
     with named("enable"):
         if device is not None:
             checked_device(device)
-    changed: Configured = zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device})
-    return changed
+    return cast("Configured", zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device}))
 
 
 def disable() -> Configured:
@@ -299,5 +298,4 @@ def disable() -> Configured:
     donfig.ConfigSet
         As `enable`.
     """
-    changed: Configured = zarr.config.set({**HOST, DEVICE_KEY: None})
-    return changed
+    return cast("Configured", zarr.config.set({**HOST, DEVICE_KEY: None}))

@@ -232,7 +232,8 @@ def onnx_slice(
             raise ValueError(f"{len(chosen)} axes and {len(entries)} starts: there must be one of each")
         key = [slice(None)] * len(sizes)
         for number, axis in enumerate(distinct_axes("axes", chosen, len(sizes))):
-            check_step("steps", number, entries[number][2])
+            if entries[number][2] == 0:
+                raise ValueError(f"steps[{number}] = 0: must not be 0")
             key[axis] = slice(*entries[number])
         return numpy_index(sizes, tuple(key))
 
@@ -303,7 +304,8 @@ def tensorflow_strided_slice(
                     raise ValueError(f"strides[{number}] = {step}: must be positive where an axis is shrunk")
                 key.append(start)
             else:
-                check_step("strides", number, step)
+                if step == 0:
+                    raise ValueError(f"strides[{number}] = 0: must not be 0")
                 key.append(slice(None if number in begins else start, None if number in ends else stop, step))
         return numpy_index(input_sizes, tuple(key))
 
@@ -319,12 +321,6 @@ def strided_entries(**columns: Integers | None) -> list[tuple[int, ...]]:
                 f"{len(found[-1])} {name} for {len(found[0])} {next(iter(columns))}: one of each is needed"
             )
     return list(zip(*found, strict=True))
-
-
-def check_step(name: str, number: int, step: int) -> None:
-    """Refuse a step that stays where it is."""
-    if step == 0:
-        raise ValueError(f"{name}[{number}] = 0: must not be 0")
 
 
 def bits(name: str, mask: SupportsIndex) -> set[int]:

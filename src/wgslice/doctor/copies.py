@@ -113,7 +113,6 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
     """A trial of each kernel that a device may take for each case, also with its grid folded."""
     for number, case in enumerate(cases()):
         width, (source, target) = case.width_nbytes, coalesce(case.source, case.target)
-        case = Case(width, source, target)
         problem = Problem(source, target, width, Terms(limits))
         owners: dict[Kernel, str] = {}  # which of two kernels the same ends are tried with
         for strategy in DISPATCHES[width]:
@@ -126,18 +125,18 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
                 assert isinstance(step, Dispatch)
                 if number % ONE_OF.get(step.kernel, 1):
                     break
-                yield trial_of(Case(width, step.source, step.target), step)
+                yield trial_of(step)
                 for end in ends:
                     assert isinstance(end, Dispatch)
                     if owners.setdefault(end.kernel, strategy.name) == strategy.name:
-                        yield trial_of(Case(width, end.source, end.target), end)
+                        yield trial_of(end)
                 if step.share.workgroups[0] <= FOLDED:
                     break  # nothing to fold
 
 
-def trial_of(case: Case, step: Dispatch) -> Trial:
+def trial_of(step: Dispatch) -> Trial:
     """The trial of one dispatch of a case."""
-    width, source, target = case
+    width, source, target = step.width_nbytes, step.source, step.target
 
     def expected(read: Bytes, before: Bytes) -> Bytes:
         after = before.copy()

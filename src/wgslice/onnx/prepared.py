@@ -97,9 +97,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
             The device has no memory left for a tensor, or is gone.
         """
         check_no_options("run", kwargs)
-        given = bind(inputs, self._graph, self.device)
-        with self._running() as workspace:
-            names = self._evaluate(workspace, given)
+        with self._running(inputs) as names:
+            workspace = names.workspace
             for name in self.output_names:
                 if name in names.values:
                     names.hold(name, each(workspace.readable)(names.values[name]))
@@ -109,7 +108,6 @@ class PreparedModel(onnx.backend.base.BackendRep):
                 else np.array(names.arrays[name])  # the caller's own
                 for name in self.output_names
             )
-            self.memory = workspace.end()
         return cast("tuple[NDArray[Any], ...]", outputs)  # a graph that gives a sequence is rare
 
     def run_on_device(self, inputs: Inputs) -> tuple[Tensor, ...]:
@@ -131,31 +129,30 @@ class PreparedModel(onnx.backend.base.BackendRep):
         TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
             As for `run`.
         """
-        given = bind(inputs, self._graph, self.device)
-        with self._running() as workspace:
-            names = self._evaluate(workspace, given)
+        with self._running(inputs) as names:
+            workspace = names.workspace
             values = [each(workspace.give_away)(names.on_gpu(name)) for name in self.output_names]
             workspace.submit()
-            self.memory = workspace.end()
             return cast("tuple[Tensor, ...]", tuple(each(workspace.tensor)(value) for value in values))
 
     @contextmanager
-    def _running(self) -> Iterator[Workspace]:
-        """A workspace for one run, which leaves its buffers alone, and nothing where it is captured."""
+    def _running(self, inputs: Inputs) -> Iterator[Names]:
+        """The values of one run, whose buffers are kept for the next one, unless it is captured."""
+        given = bind(inputs, self._graph, self.device)
         try:
             kept = self._kept.pop()  # a list's pop is one step: threads need no lock
         except IndexError:
             kept = Workspace(self.device)
-        workspace, memory = kept, self.memory
+        workspace = kept
         if active.capture is not None:
             workspace = kept.duplicate()
         try:
-            yield workspace
+            yield self._evaluate(workspace, given)
+            if workspace is kept:
+                self.memory = workspace.end()
         finally:
             kept.begin()
             self._kept[:] = [kept]
-            if workspace is not kept:
-                self.memory = memory
 
     def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
         """Record every node, or run it on the host; what is left are the outputs."""

@@ -90,8 +90,7 @@ def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
     for slot in sorted(slots, key=lambda slot: slot.first):
         done = [group for group in groups if group[-1].last < slot.first]
         if done:
-            sizes = map(needed_nbytes, done)
-            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in sizes]
+            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in map(needed_nbytes, done)]
             done[growths.index(min(growths))].append(slot)
         else:
             groups.append([slot])
