@@ -122,11 +122,6 @@ def stored_at(array: Any) -> object:
     """Where an array of Zarr or HDF5 is stored, equal for all of its handles; None for other arrays."""
     if hasattr(getattr(array, "file", None), "filename"):
         return array.id  # HDF5's own, equal through links and files that are opened twice
-    return zarr_location(array)
-
-
-def zarr_location(array: Any) -> tuple[Any, str] | None:
-    """The file system and the path of a Zarr array, equal for all of its handles; None for other arrays."""
     path = getattr(array, "store_path", None)
     if path is None:
         return None
