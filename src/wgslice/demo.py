@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 def main() -> int:
     """Run the demo; status 1 where a result differs from NumPy's."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # of its caches, which nobody asked about
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs how it fills its caches
     device = wg.default_device()
     photo = load_photo()
     print(f"adapter     {device.adapter} ({device.adapter.kind}; {device.adapter.driver})")

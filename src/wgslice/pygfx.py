@@ -33,7 +33,7 @@ BUFFER_USAGE = (
     BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
 )
 
-ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of so many bytes
+ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of it
 FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths that pygfx's formats have
 
 
@@ -175,7 +175,7 @@ def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
 
 
 class Texels:
-    """How a texture of so many dimensions holds a tensor, refused where it cannot."""
+    """How a texture of `dim` dimensions holds a tensor, refused where it cannot."""
 
     def __init__(self, x: Tensor, dim: int) -> None:
         if dim not in (1, 2, 3):

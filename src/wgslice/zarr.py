@@ -139,7 +139,7 @@ class NDBuffer(cpu.NDBuffer):
 
     Zarr makes it, and `enable` has Zarr do so. Chunks, decoded and to be encoded, are arrays in host memory,
     and so are shards. What is read is put together there up to 64 MiB, and uploaded once; more lands chunk by
-    chunk in a tensor. A tensor that is written is read back whole up to so many bytes, and chunk by chunk
+    chunk in a tensor. A tensor that is written is read back whole up to 64 MiB, and chunk by chunk
     beyond.
 
     What a tensor cannot hold is read as an array: strings, records, objects, elements of more than 16 bytes,

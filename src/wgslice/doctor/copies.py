@@ -23,7 +23,7 @@ from wgslice.plans.strategies import DISPATCHES
 
 FOLDED = 2  # workgroups in one dimension of a grid, so that a second one is in use
 
-# Kernels that go the same ways in many cases, which differ for others: one case of so many is tried.
+# Kernels that treat many cases alike, which differ for others: one of this many cases is tried.
 ONE_OF = {
     Kernel.SLICE1: 5,
     **dict.fromkeys((Kernel.ROWS, Kernel.NARROW_ROWS, Kernel.NARROW_RUNS, Kernel.SHIFTED_GRID), 3),
@@ -37,7 +37,7 @@ SEED, COUNT = 1, 2000
 MOST_NBYTES = 2**13  # that a case writes
 
 # What is drawn of; what stands there several times is drawn more often.
-WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: narrow ones go more ways
+WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: kernels treat sub-word ones in more ways
 ROWS_NBYTES = (2, 8, 19, 31, 32, 33, 40, 48, 64, 64, 80, 96, 128, 144, 152, 200, 400, 1024, 4096)
 CHANNELS = (2, 3, 3, 4, 5)
 OUTER_SIZES = (

@@ -147,7 +147,7 @@ class Report:
     limits: dict[str, int]
     features: list[str]
     profile: str  # of the plans
-    costs: str  # where the figures are from that plans go by
+    costs: str  # where the cost model of the plans is from
     notes: list[str]  # what was warned of
     tested: SelfTest
     quirks: tuple[Quirk, ...]

@@ -184,7 +184,7 @@ def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[
 
 
 def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
-    """What becomes of a kernel on a device that nobody else tries one on."""
+    """Try a kernel on a device that no other thread uses meanwhile."""
     device = devices.get()
     try:
         wrong = [verdict for verdict in run_trials(device, trials) if verdict]

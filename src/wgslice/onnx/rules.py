@@ -371,7 +371,7 @@ class Rule(NamedTuple):
     data: Collection[int] | None = (0,)
 
     def positions(self, count: int) -> list[int]:
-        """The positions of data among so many inputs."""
+        """The positions of data among `count` inputs."""
         return [position for position in range(count) if self.data is None or position in self.data]
 
 

@@ -155,7 +155,7 @@ def block_starts(shape: tuple[int, ...], chunks: Any) -> tuple[Edges, ...] | Non
 
 
 def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
-    """Have the pages of a part of a memory map brought in, and no others; at once, unless nobody waits.
+    """Bring in the pages of a part of a memory map, and no others; before this returns if `wait`.
 
     Threads that touch new pages at the same time hold each other up.
     """

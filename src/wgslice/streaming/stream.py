@@ -107,7 +107,7 @@ class Ring:
             writing.shutdown(cancel_futures=True)
 
     def _turns(self, reading: ThreadPoolExecutor) -> Iterator[Turn]:
-        """Pieces in their order, each being read; so many ahead as there are slots, that one included."""
+        """Pieces in their order, of which up to `slots` are being read ahead."""
         ahead: deque[Turn] = deque()
         for tile in self.walk.tiles():
             is_plain = len(tile.pieces) == 1 and tile.pieces[0].is_plain and isinstance(self.out, Sink)

@@ -260,7 +260,7 @@ class Span(NamedTuple):
     joined: bool  # whether neighbours may be taken together
 
     def extent(self, count: int) -> int:
-        """Elements that count, of so many positions in a row."""
+        """Elements that count, of `count` positions in a row."""
         return self.distance * (count - 1) + 1
 
     def largest(self, edges: Edges) -> int:
@@ -270,7 +270,7 @@ class Span(NamedTuple):
         return max(self.extent(count) for count in counts(edges, self.stop))
 
     def grown(self, edges: Edges, most: int) -> Edges:
-        """Fewer edges, so that parts have no more than so many elements; parts that have more stay."""
+        """Fewer edges, so that parts have at most `most` elements; parts that have more stay."""
         if not self.joined:
             return edges
         reach = (most - 1) // self.distance + 1  # positions
