@@ -157,7 +157,11 @@ class Report:
         """What `json.dumps` takes; the keys stay the same from machine to machine."""
         return {
             "passed": self.tested.passed,
-            **{name: value for name, value in vars(self).items() if name != "tested"},
+            **{
+                name: value
+                for name, value in vars(self).items()
+                if name not in ("tested", "quirks", "speeds")
+            },
             "adapter": {name: getattr(self.adapter, name) for name in ("name", "backend", "kind", "driver")},
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
