@@ -131,7 +131,7 @@ def test_only_the_gpu_folder_imports_wgpu() -> None:
 def test_numpy_and_wgpu_are_all_it_needs_at_run_time() -> None:
     allowed = {"numpy", "wgpu", "wgslice", *sys.stdlib_module_names}
     extras = {
-        "cli.files": {"PIL", "zarr"},
+        "cli.slice": {"PIL", "zarr"},
         "cli.progress": {"rich"},
         "dask": {"dask"},
         "demo": {"matplotlib"},

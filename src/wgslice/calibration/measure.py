@@ -103,11 +103,10 @@ def compare_constants(device: Device) -> dict[str, float]:
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
         return {}
     best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
-    vanished = not best or (
-        best["many copies"] - best["one copy"] <= LEAST_S
-        or best["large dispatch"] - best["small dispatch"] <= LEAST_S
-    )
-    return {} if vanished else {name: constants(best, COMPARED_NBYTES)[name] for name in COMPARED}
+    differences = (("many copies", "one copy"), ("large dispatch", "small dispatch"))
+    if not best or any(best[longer] - best[shorter] <= LEAST_S for longer, shorter in differences):
+        return {}
+    return {name: constants(best, COMPARED_NBYTES)[name] for name in COMPARED}
 
 
 def measure_constants(device: Device, report: Callable[[float, str], None]) -> dict[str, float]:

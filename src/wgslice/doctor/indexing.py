@@ -61,8 +61,8 @@ class IndexCase:
         """NumPy's key, by the indices, and as a column of them."""
         rows = np.arange(HEIGHT)[:, None]
         return {
-            "rows": (indices,),
-            "columns": (slice(None), indices),
+            "rows": (indices, slice(BREADTH)),
+            "columns": (slice(HEIGHT), indices),
             "grid": (column, indices),
             "pixels": (rows, indices),
         }[self.kind]
@@ -100,8 +100,6 @@ class IndexCase:
         picture = view_of(after, self.picture, self.width)
         with_outside = np.zeros((HEIGHT + 1, BREADTH + 1, self.run), picture.dtype)
         with_outside[:HEIGHT, :BREADTH] = picture
-        if self.kind in ("rows", "columns"):
-            key = {"rows": (columns, slice(BREADTH)), "columns": (slice(HEIGHT), columns)}[self.kind]
         with_outside[key] = view_of(read, self.elements, self.width)
         picture[...] = with_outside[:HEIGHT, :BREADTH]
         return after
