@@ -21,10 +21,12 @@ from wgslice.numpy_protocol.putting import put
 from wgslice.numpy_protocol.taking import take
 from wgslice.operators.binding import TensorDesc
 from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.compiled_textures import CompiledTextureCopy, FromTexture, ToTexture
 from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
 from wgslice.operators.insert_windows import InsertWindows, insert_windows
 from wgslice.operators.slice1 import Slice, Slice1, SliceGrad, slice, slice1, slice_grad
+from wgslice.operators.textures import copy_to_texture, from_texture
 from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros
@@ -84,11 +86,13 @@ __all__ = [
     "Adapter",
     "CaptureRefused",
     "CompiledOperator",
+    "CompiledTextureCopy",
     "ComputationRefused",
     "Device",
     "DeviceLostError",
     "Explanation",
     "ExtractWindows",
+    "FromTexture",
     "InsertWindows",
     "NoAdapterError",
     "NoKernelError",
@@ -100,6 +104,7 @@ __all__ = [
     "SliceGrad",
     "Tensor",
     "TensorDesc",
+    "ToTexture",
     "Tuning",
     "WindowError",
     "adapters",
@@ -107,6 +112,7 @@ __all__ = [
     "asarray",
     "broadcast_to",
     "concat",
+    "copy_to_texture",
     "copyto",
     "default_device",
     "dialects",
@@ -116,6 +122,7 @@ __all__ = [
     "flip",
     "from_buffer",
     "from_dlpack",
+    "from_texture",
     "full",
     "insert_windows",
     "moveaxis",

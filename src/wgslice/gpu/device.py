@@ -169,12 +169,12 @@ class Device:
 
         Parameters
         ----------
-        descriptor : Slice1, Slice, SliceGrad, ExtractWindows or InsertWindows
+        descriptor : Slice1, Slice, SliceGrad, ExtractWindows, InsertWindows, FromTexture or ToTexture
             What to compute.
 
         Returns
         -------
-        CompiledOperator
+        CompiledOperator or CompiledTextureCopy
 
         Raises
         ------

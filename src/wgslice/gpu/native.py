@@ -20,7 +20,7 @@ from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
-from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise
+from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise, Texture
 
 LOST = "the device is lost: request a new one and upload again"
 
@@ -84,11 +84,60 @@ def pointer(wgpu_device: Any) -> Any:
     return wgpu_device._internal
 
 
-def owner_of(handle: Buffer | CommandEncoder) -> GPUDevice:
-    """The wgpu device of a buffer or encoder."""
+def owner_of(handle: Buffer | CommandEncoder | Texture) -> GPUDevice:
+    """The wgpu device of a buffer, encoder or texture."""
     owned: Any = handle
     owner: GPUDevice = owned._device
     return owner
+
+
+class Region(NamedTuple):
+    """Where a copy begins in a texture."""
+
+    texture: Texture
+    origin: tuple[int, int, int]  # x, y, and z or the first layer, in texels
+    mip_level: int
+    aspect: str  # as WebGPU names it
+
+
+class Rows(NamedTuple):
+    """Rows of texels in a buffer."""
+
+    buffer: Buffer
+    offset_nbytes: int
+    row_nbytes: int  # from one row to the next
+    image_rows: int  # from one layer to the next
+
+
+def copy_texels(
+    encoder: CommandEncoder, region: Region, rows: Rows, size: tuple[int, int, int], *, writes: bool
+) -> None:
+    """Record a copy between rows and a texture, of one aspect, which wgpu-py's own methods ignore."""
+    from wgpu.backends.wgpu_native import ffi
+
+    library, checked, _, _ = native()
+    aspects = {
+        "all": library.WGPUTextureAspect_All,
+        "depth-only": library.WGPUTextureAspect_DepthOnly,
+        "stencil-only": library.WGPUTextureAspect_StencilOnly,
+    }
+    handles: Any = encoder, region.texture, rows.buffer
+    commands, texture, buffer = (handle._internal for handle in handles)
+    in_texture = ffi.new("WGPUTexelCopyTextureInfo *")
+    in_texture.texture, in_texture.mipLevel, in_texture.aspect = (
+        texture,
+        region.mip_level,
+        aspects[region.aspect],
+    )
+    in_texture.origin.x, in_texture.origin.y, in_texture.origin.z = region.origin
+    in_buffer = ffi.new("WGPUTexelCopyBufferInfo *")
+    in_buffer.buffer = buffer
+    in_buffer.layout.offset, in_buffer.layout.bytesPerRow, in_buffer.layout.rowsPerImage = rows[1:]
+    extent = ffi.new("WGPUExtent3D *", size)
+    if writes:
+        checked.wgpuCommandEncoderCopyBufferToTexture(commands, in_buffer, in_texture, extent)
+    else:
+        checked.wgpuCommandEncoderCopyTextureToBuffer(commands, in_texture, in_buffer, extent)
 
 
 class Placeholder:

@@ -27,7 +27,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, SCATTERING, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
-from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
+from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
@@ -65,7 +65,7 @@ class Bound(NamedTuple):
     workgroups: tuple[int, int, int]
 
 
-Command: TypeAlias = Clear | BufferCopies | Bound
+Command: TypeAlias = Clear | BufferCopies | TextureCopy | Bound
 
 
 class Pipelines:
@@ -110,7 +110,7 @@ class Pipelines:
 
     def _command(self, step: Step) -> Command:
         """A step with what it runs with; tables that the host knows live as long as what needs them."""
-        if isinstance(step, Clear | BufferCopies):
+        if isinstance(step, Clear | BufferCopies | TextureCopy):
             return step
         known: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(uniform_block(step))}
         brought = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}

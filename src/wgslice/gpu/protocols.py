@@ -25,6 +25,7 @@ class BufferUsage:
 class TextureUsage:
     """What a texture may be used for."""
 
+    COPY_SRC = 0x1
     COPY_DST = 0x2
     TEXTURE_BINDING = 0x4
 
@@ -60,6 +61,26 @@ class Buffer(Protocol):
     def map_async(self, mode: str, offset: int, size: int) -> MapPromise: ...
     def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview: ...
     def unmap(self) -> None: ...
+
+
+class Texture(Protocol):
+    """A wgpu.GPUTexture."""
+
+    @property
+    def size(self) -> tuple[int, int, int]: ...  # of mip level 0: width, height, and depth or layers
+    @property
+    def dimension(self) -> str: ...  # "1d", "2d" or "3d"
+    @property
+    def format(self) -> str: ...
+    @property
+    def mip_level_count(self) -> int: ...
+    @property
+    def sample_count(self) -> int: ...
+    @property
+    def usage(self) -> int: ...  # bits of `TextureUsage`
+    @property
+    def label(self) -> str: ...
+    def create_view(self) -> object: ...
 
 
 class ComputePass(Protocol):

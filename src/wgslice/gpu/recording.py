@@ -10,7 +10,7 @@ from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.native import translated_errors
+from wgslice.gpu.native import Region, Rows, copy_texels, translated_errors
 from wgslice.gpu.pipelines import Bound, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.layout import Layout
@@ -18,7 +18,7 @@ from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLANS, Limits
-from wgslice.plans.steps import BufferCopies, Clear, Memory
+from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
 SIDES = ("input", "output", "offsets")  # callers' memories, as errors call them
@@ -57,9 +57,10 @@ class Side(NamedTuple):
 class Recorder:
     """Records commands into an encoder; dispatches that follow each other share a compute pass."""
 
-    def __init__(self, device: Device, encoder: CommandEncoder) -> None:
+    def __init__(self, device: Device, encoder: CommandEncoder, region: Region | None = None) -> None:
         self.device = device
         self.encoder = encoder
+        self.region = region  # what texture copies read or write
         self.compute_pass: ComputePass | None = None
 
     def copy(
@@ -111,8 +112,15 @@ class Recorder:
         self.compute_pass.set_bind_group(0, bind_group)
         self.compute_pass.dispatch_workgroups(*command.workgroups)
 
-    def _copy(self, command: Clear | BufferCopies, places: Sequence[Place]) -> None:
-        """Record a clear, or buffer copies."""
+    def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
+        """Record a clear, buffer copies, or a texture copy."""
+        if isinstance(command, TextureCopy):
+            assert self.region is not None
+            writes = command.writes is Memory.TEXTURE
+            buffer, base = places[command.reads if writes else command.writes]
+            rows = Rows(buffer, base + command.offset_nbytes, command.row_nbytes, command.image_rows)
+            copy_texels(self.encoder, self.region, rows, command.size, writes=writes)
+            return
         if isinstance(command, Clear):
             target, base = places[Memory.OUTPUT]
             self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)

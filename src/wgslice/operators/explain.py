@@ -14,6 +14,7 @@ from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
+from wgslice.operators.compiled_textures import TextureDescriptor
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, duration
 from wgslice.tensors.tensor import Tensor
@@ -110,6 +111,10 @@ def explain(what: Tensor | Descriptor, /, device: AnyDevice = None) -> Plan: ...
 
 
 @overload
+def explain(what: TextureDescriptor, /, device: AnyDevice = None) -> Explanation: ...
+
+
+@overload
 def explain(what: Callable[..., object], /, *args: Any, **kwargs: Any) -> Explanation: ...
 
 
@@ -118,7 +123,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
 
     Parameters
     ----------
-    what : callable, Tensor, Slice1, Slice, SliceGrad, ExtractWindows or InsertWindows
+    what : callable, Tensor, or a descriptor such as Slice1
         A function, whose call ``what(*args, **kwargs)`` is explained: `wgslice.stack`, `numpy.concatenate`,
         `operator.getitem`, `operator.setitem`, a method, a compiled operator. Or a view, whose `copy()` is
         explained: what `numpy()` runs as well, unless the view is packed and read as it lies. Or a
@@ -135,7 +140,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     Explanation
         Of a call: to print; `steps` has the uploads and submissions, `plans` what the GPU runs. The function
         is called, and what this thread would upload, record or submit is listed instead, so that no tensor is
-        written; whatever else the function does, it does.
+        written; whatever else the function does, it does. Also of `FromTexture` and `ToTexture`.
     Plan
         Of a view or a descriptor: to print; `summary` is its line, `steps` what runs, `rejected` why others
         are not applicable.
@@ -177,6 +182,8 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
         return explained_view(what, *args, **kwargs)
     if isinstance(what, Descriptor):
         return explained_descriptor(what, *args, **kwargs)
+    if isinstance(what, TextureDescriptor):
+        return explained_texture_copy(what, *args, **kwargs)
     is_call = callable(what) and not isinstance(what, type)
     if not is_call or (isinstance(what, CompiledOperator) and not (args or kwargs)):
         given = f"the class {what.__name__}" if isinstance(what, type) else type(what).__name__
@@ -220,3 +227,12 @@ def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Pl
     operator = descriptor.planned(chosen)
     with named(operator.name):
         return plan_anew(*operator.aligned(operator.device.limits))
+
+
+def explained_texture_copy(descriptor: TextureDescriptor, device: AnyDevice = None) -> Explanation:
+    """What a copy between a tensor and a texture would submit."""
+    with named("explain"):
+        chosen = checked_device(device)
+    with named(descriptor.name):
+        plans = descriptor.plans(chosen, chosen.placeholder)
+    return Explanation(descriptor.name, (Submission([*plans]),))

@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
-from wgslice.plans.steps import BufferCopies, Clear, Dispatch
+from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 
 Dispatched: TypeAlias = Dispatch | WindowDispatch | IndexedDispatch
-Step: TypeAlias = Clear | BufferCopies | Dispatched
+Step: TypeAlias = Clear | BufferCopies | TextureCopy | Dispatched
 
 
 def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
@@ -27,6 +27,8 @@ def step_seconds(step: Step, costs: Costs) -> float:
         return costs.copy_s + step.nbytes / costs.clear_bytes_per_s
     if isinstance(step, BufferCopies):
         return step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
+    if isinstance(step, TextureCopy):
+        return costs.copy_s + step.nbytes / costs.copy_bytes_per_s
     work = costs.works[step.work]
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
     return costs.dispatch_s + invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)

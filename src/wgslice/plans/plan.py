@@ -11,7 +11,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
 from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import UNKNOWN, Costs
-from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
+from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy
 
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
@@ -60,7 +60,7 @@ class Plan:
         for step in self.steps:
             if isinstance(step, Clear):
                 used.add(Memory.OUTPUT)
-            elif isinstance(step, BufferCopies):
+            elif isinstance(step, BufferCopies | TextureCopy):
                 used |= {step.reads, step.writes}
             else:
                 bound |= step.memories

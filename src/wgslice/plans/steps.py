@@ -25,6 +25,7 @@ class Memory(IntEnum):
     ASIDE = 4  # made for a recording: what is read of the output's buffer
     PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
     CLAIMS = 6  # made for a recording, of zeros: which of windows that overlap has the last word
+    TEXTURE = 7  # a region of a texture, which a recording brings beside the buffers
 
     @property
     def phrase(self) -> str:
@@ -99,6 +100,28 @@ class Clear:
 
     def __str__(self) -> str:
         return f"a clear of {self.nbytes} bytes: then overwritten in part"
+
+
+@dataclass(frozen=True)
+class TextureCopy:
+    """One copy between a region of a texture and rows of texels in a buffer, counted from its base."""
+
+    size: tuple[int, int, int]  # texels: width, height, and depth or layers
+    offset_nbytes: int
+    row_nbytes: int  # from one row to the next, a multiple of 256
+    image_rows: int  # from one layer to the next
+    nbytes: int  # texels, without gaps
+    reads: Memory
+    writes: Memory
+
+    @property
+    def name(self) -> str:
+        """What a summary calls it."""
+        return f"a texture copy {'to' if self.writes is Memory.TEXTURE else 'from'} the texture"
+
+    def __str__(self) -> str:
+        size = " x ".join(map(str, self.size))
+        return f"{self.name}, {size} texels: rows begin {self.row_nbytes} bytes apart in the buffer"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,0 +1,167 @@
+"""Callers' textures, checked, and copies between them and buffers, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from wgslice.arguments import Integers, integers
+from wgslice.gpu.capture import active
+from wgslice.gpu.device import WRAPPED, Device
+from wgslice.gpu.native import Region, check_process, owner_of, translated_errors
+from wgslice.gpu.pipelines import Place
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
+from wgslice.gpu.recording import BoundLayout, Recorder, place
+from wgslice.plans.copy import plan_copy
+from wgslice.plans.plan import Plan
+from wgslice.plans.problem import rebase
+from wgslice.plans.textures import Extent, Texels, padded_rows, plan_texture_copy
+
+
+def is_texture(value: object) -> bool:
+    """Whether a caller's handle is a texture."""
+    import wgpu
+
+    return isinstance(value, wgpu.GPUTexture)
+
+
+def device_of_texture(texture: Texture) -> Device:
+    """The device that a caller's texture belongs to."""
+    if not is_texture(texture):
+        raise TypeError(f"texture is of type {type(texture).__name__}: must be a wgpu.GPUTexture")
+    owner = owner_of(texture)
+    wrapped: Device | None = getattr(owner, WRAPPED, None)  # without a look at whether it is lost
+    return Device.wrap(owner) if wrapped is None else wrapped
+
+
+def describe_texture(texture: Texture) -> str:
+    """A texture as errors call it."""
+    label = f" {texture.label!r}" if texture.label else ""
+    return f"the texture{label} of {texture.format}, {' x '.join(map(str, texture.size))}"
+
+
+def checked_corner(name: str, values: Integers, default: int) -> Extent:
+    """Up to three integers of at least 0, for x, y and z; missing ones are the default."""
+    given = integers(name, values)
+    if len(given) > 3 or min(given, default=0) < 0:
+        raise ValueError(f"{name} = {given}: must be up to three integers of at least 0, for x, y and z")
+    x, y, z = (*given, *[default] * (3 - len(given)))
+    return x, y, z
+
+
+def level_extent(texture: Texture, mip_level: int) -> Extent:
+    """The extent of a mip level; one of layers stays, depth halves as the other sides do."""
+    if not 0 <= mip_level < texture.mip_level_count:
+        raise ValueError(
+            f"mip_level = {mip_level}: {describe_texture(texture)} has {texture.mip_level_count}, from 0 on"
+        )
+    width, height, depth = (max(side >> mip_level, 1) for side in texture.size)
+    return width, height, depth if texture.dimension == "3d" else texture.size[2]
+
+
+def check_region(device: Device, region: Region, size: Extent, texels: Texels, writes: bool) -> None:
+    """Refuse what wgpu would refuse of a copy between a region and a buffer of the device."""
+    check_process()
+    texture, origin, mip_level, _ = region
+    said = describe_texture(texture)
+    if owner_of(texture) is not device.wgpu_device:
+        raise ValueError(f"{said} is not on {device}: make the tensor on the texture's device")
+    usage = TextureUsage.COPY_DST if writes else TextureUsage.COPY_SRC
+    if not texture.usage & usage:
+        name = "COPY_DST" if writes else "COPY_SRC"
+        raise ValueError(f"{said} lacks usage {name}: create it with that usage")
+    if texture.sample_count != 1:
+        raise ValueError(f"{said} has {texture.sample_count} samples a texel: resolve it into another one")
+    extent = level_extent(texture, mip_level)
+    for side, start, taken, most in zip("xyz", origin, size, extent, strict=True):
+        if start + taken > most:
+            raise ValueError(
+                f"origin {origin} and size {size} reach {side} = {start + taken}: mip level {mip_level} of "
+                f"{said} has {' x '.join(map(str, extent))} texels; move or shrink the region"
+            )
+    exact = writes or "snorm" not in texture.format  # WebGPU on OpenGL reads negative ones as 0
+    if device.adapter.backend == "OpenGL" and not (texels.is_color and exact):
+        kind = "snorm from textures" if texels.is_color else "depth or stencil"
+        raise ValueError(f"{said}: OpenGL does not copy {kind}; use an adapter of another backend")
+    if texels.is_color:
+        return
+    if (origin[:2], size[:2]) != ((0, 0), extent[:2]):
+        raise ValueError(
+            f"origin {origin} and size {size}: WebGPU copies depth and stencil whole, from (0, 0) the "
+            f"{extent[0]} x {extent[1]} texels of mip level {mip_level}"
+        )
+
+
+def check_texture_alive(texture: Texture) -> None:
+    """Refuse a texture that has been destroyed, or whose device is lost: a submission would abort."""
+    if active.capture is not None:
+        return
+    try:
+        with translated_errors:
+            texture.create_view()
+    except ValueError:
+        raise ValueError(f"{describe_texture(texture)} has been destroyed: its memory is gone") from None
+
+
+def rest_of_level(region: Region) -> Extent:
+    """The extent from where a region begins to the end of its mip level."""
+    extent = level_extent(region.texture, region.mip_level)
+    width, height, depth = (max(most - start, 0) for start, most in zip(region.origin, extent, strict=True))
+    return width, height, depth
+
+
+class TextureSide(NamedTuple):
+    """What is copied of a texture, and the way."""
+
+    size: Extent
+    texels: Texels
+    writes: bool  # the texture
+
+
+def placed_plans(
+    device: Device,
+    tensor: BoundLayout,
+    side: TextureSide,
+    new_staging: Callable[[int], Buffer],
+    fourth: BoundLayout | None = None,
+) -> list[tuple[Plan, list[Place]]]:
+    """Plan a copy between a texture and a tensor of four dimensions, in the order of recording.
+
+    Without a staging buffer where the tensor's elements lie as rows of a texture copy do. `fourth` is what a
+    channel is filled with that only the texture has.
+    """
+    (size, texels, writes), limits = side, device.limits
+    buffer, itemsize = tensor.buffer, tensor.itemsize
+    usage = BufferUsage.COPY_SRC if writes else BufferUsage.COPY_DST
+    if buffer.usage & usage and tensor.layout.sizes[-1] == texels.channels:
+        base, layout, _ = rebase(tensor.layout, itemsize, limits)
+        plan = plan_texture_copy(layout, texels, limits, writes=writes)
+        if plan is not None:
+            return [(plan, [Place(buffer, tensor.offset_nbytes + base)] * 2)]
+    rows = padded_rows(size, texels)
+    staging = BoundLayout(new_staging(rows.stop * itemsize), rows, itemsize, fresh=True)
+    plan = plan_texture_copy(rows, texels, limits, writes=writes)
+    assert plan is not None  # rows are padded for it
+    of_texture = plan, [Place(staging.buffer)] * 2
+    if not writes:
+        return [of_texture, place(limits, plan_copy, staging, tensor)]
+    copied = [place(limits, plan_copy, tensor, channels_of(staging, 0, tensor.layout.sizes[-1]))]
+    if fourth is not None:
+        copied.append(place(limits, plan_copy, fourth, channels_of(staging, 3, 4)))
+    return [*copied, of_texture]
+
+
+def channels_of(rows: BoundLayout, first: int, stop: int) -> BoundLayout:
+    """Some channels of rows."""
+    keys = [*map(range, rows.layout.sizes[:-1]), range(first, stop)]
+    return rows._replace(layout=rows.layout.select(keys))
+
+
+def record_plans(
+    device: Device, encoder: CommandEncoder, region: Region, plans: Iterable[tuple[Plan, list[Place]]]
+) -> None:
+    """Record a copy between a region and a tensor, both of which have been checked."""
+    recorder = Recorder(device, encoder, region)
+    for plan, places in plans:
+        recorder.add(plan, places)
+    recorder.end()

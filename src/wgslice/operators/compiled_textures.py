@@ -1,0 +1,334 @@
+"""Copies between tensors and textures as operators, which record into a caller's encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, SupportsIndex, TypeAlias
+
+from wgslice.arguments import Integers, integer
+from wgslice.errors import named
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
+from wgslice.gpu.native import Region, exposed
+from wgslice.gpu.protocols import Buffer, CommandEncoder, Texture
+from wgslice.gpu.recording import BoundLayout, run_copy
+from wgslice.gpu.textures import (
+    TextureSide,
+    channels_of,
+    check_region,
+    check_texture_alive,
+    checked_corner,
+    device_of_texture,
+    placed_plans,
+    record_plans,
+)
+from wgslice.layout import check_disjoint
+from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, check_descs
+from wgslice.operators.textures import (
+    START,
+    alpha_of,
+    check_dtype,
+    check_shape,
+    check_tensor_side,
+    repeated_channel,
+)
+from wgslice.plans.plan import Plan
+from wgslice.plans.textures import Aspect, Extent, extent_of, in_four, padded_rows, texels_of
+from wgslice.tensors.tensor import Tensor
+
+TextureBinding: TypeAlias = Texture | tuple[Texture, Integers]
+
+
+@dataclass(frozen=True, init=False)
+class TextureDescriptor:
+    """A tensor, and a region of a texture of some format that it is copied from or to."""
+
+    tensor: TensorDesc
+    format: str
+    side: TextureSide
+    origin: Extent
+    mip_level: int
+    alpha: Any = None
+
+    def _hold(
+        self,
+        tensor: TensorDesc,
+        format: str,
+        aspect: Aspect,
+        origin: Integers,
+        mip_level: SupportsIndex,
+        alpha: Any,
+        *,
+        writes: bool,
+    ) -> None:
+        """Take over what is checked here, as far as it can be without a texture."""
+        name = "input" if writes else "output"
+        check_descs(**{name: tensor})
+        texels = texels_of(format, aspect, writes=writes)
+        check_dtype(name, tensor.dtype, format, texels)
+        check_shape(name, tensor.sizes, format, texels, None, alpha)
+        if not writes:
+            check_disjoint(tensor.layout)
+        if alpha is not None:
+            alpha_of(alpha, tensor.dtype)
+        object.__setattr__(self, "tensor", tensor)
+        object.__setattr__(self, "format", format)
+        object.__setattr__(
+            self, "side", TextureSide(extent_of(tensor.sizes, texels.channels), texels, writes)
+        )
+        object.__setattr__(self, "origin", checked_corner("origin", origin, 0))
+        object.__setattr__(self, "mip_level", integer("mip_level", mip_level))
+        object.__setattr__(self, "alpha", alpha)
+
+    @property
+    def name(self) -> str:
+        """What errors begin with."""
+        return type(self).__name__
+
+    def slot(self, device: Device) -> BindingSlot:
+        """Where the tensor is bound."""
+        images = in_four(self.tensor.layout, self.side.texels.channels)
+        return BindingSlot(device, "input" if self.side.writes else "output", self.tensor, images)
+
+    def plans(self, device: Device, new_staging: Callable[[int], Buffer]) -> tuple[Plan, ...]:
+        """What runs on a buffer of every usage, bound at its start."""
+        binding = device.placeholder(self.tensor.nbytes)
+        bound = self.slot(device).bound(binding)
+        return tuple(plan for plan, _ in placed_plans(device, bound, self.side, new_staging))
+
+    def compile(self, device: Device) -> CompiledTextureCopy:
+        """What `Device.compile` calls."""
+        return CompiledTextureCopy(device, self)
+
+
+@dataclass(frozen=True, init=False)
+class FromTexture(TextureDescriptor):
+    """`from_texture` as an operator, to compile once and to record many times.
+
+    Parameters
+    ----------
+    format : str
+        Of the textures that are bound, as WebGPU names it.
+    output : TensorDesc
+        Of the dtype and sizes that `from_texture` gives for a region of that format, which say its extent: of
+        rank 1 before the channels it is of a 1d texture, of rank 3 it has layers or depth.
+    origin : sequence of int
+        First texel, where a binding names none: x, y, and z or the first layer.
+    mip_level : int
+        The level to copy from.
+    aspect : {"all", "depth-only", "stencil-only"}
+        What to copy of a format with depth and stencil.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One of `from_texture`'s rules is broken.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> device = wg.default_device()
+    >>> texture = device.wgpu_device.create_texture(size=(4, 4), format="rg8uint", usage=1 | 2)
+    >>> operator = device.compile(wg.FromTexture("rg8uint", wg.TensorDesc("uint8", (2, 3, 2)), origin=(1, 0)))
+    >>> operator(texture).shape
+    (2, 3, 2)
+    """
+
+    def __init__(
+        self,
+        format: str,
+        output: TensorDesc,
+        *,
+        origin: Integers = START,
+        mip_level: SupportsIndex = 0,
+        aspect: Aspect = "all",
+    ) -> None:
+        with named("FromTexture"):
+            self._hold(output, format, aspect, origin, mip_level, None, writes=False)
+
+
+@dataclass(frozen=True, init=False)
+class ToTexture(TextureDescriptor):
+    """`copy_to_texture` as an operator, to compile once and to record many times.
+
+    Parameters
+    ----------
+    input : TensorDesc
+        Of a dtype and sizes that `copy_to_texture` takes, which say the extent of the region.
+    format : str
+        Of the textures that are bound, as WebGPU names it.
+    origin, mip_level : sequence of int, int
+        As of `FromTexture`, of the region that is written.
+    alpha : scalar, optional
+        Value of the fourth channel where `input` has three; written once, into the operator's staging buffer.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        One of `copy_to_texture`'s rules is broken.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> device = wg.default_device()
+    >>> texture = device.wgpu_device.create_texture(size=(4, 4), format="r8uint", usage=1 | 2)
+    >>> operator = device.compile(wg.ToTexture(wg.TensorDesc("uint8", (2, 2)), "r8uint"))
+    >>> encoder = device.wgpu_device.create_command_encoder()
+    >>> for x in (0, 2):
+    ...     operator.record(encoder, input=wg.full((2, 2), x, np.uint8), output=(texture, (x, 0)))
+    >>> device.wgpu_device.queue.submit([encoder.finish()])
+    >>> wg.from_texture(texture, size=(4, 2)).numpy()
+    array([[0, 0, 2, 2],
+           [0, 0, 2, 2]], dtype=uint8)
+    """
+
+    def __init__(
+        self,
+        input: TensorDesc,
+        format: str,
+        *,
+        origin: Integers = START,
+        mip_level: SupportsIndex = 0,
+        alpha: Any = None,
+    ) -> None:
+        with named("ToTexture"):
+            self._hold(input, format, "all", origin, mip_level, alpha, writes=True)
+
+
+class CompiledTextureCopy:
+    """A copy between a tensor and a texture, planned for a device: call it, or record it.
+
+    Attributes
+    ----------
+    device : Device
+        Where it runs.
+    name : str
+        Of the operator, as errors begin with it.
+    plans : tuple of Plan
+        What runs, in order, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST, bound at
+        multiples of the device's binding alignment. All recordings share one staging buffer.
+    """
+
+    def __init__(self, device: Device, descriptor: TextureDescriptor) -> None:
+        self.device = device
+        self.name = descriptor.name
+        self._descriptor = descriptor
+        self._staging: Buffer | None = None
+        with named(self.name):
+            self._slot = descriptor.slot(device)
+            self.plans = descriptor.plans(device, self._take_staging)
+            for plan in self.plans:
+                device.pipelines.prepare(plan)
+
+    def __call__(self, input: Any, output: Any = None) -> Any:
+        """Run on what `record` takes.
+
+        Parameters
+        ----------
+        input, output : Tensor, wgpu.GPUTexture, (wgpu.GPUTexture, origin) and others, as for `record`
+            Of `FromTexture` the output may be left out, for a new tensor as it is described.
+
+        Returns
+        -------
+        Tensor or wgpu.GPUTexture
+            The output as it is given. The work is submitted, not waited for.
+
+        Raises
+        ------
+        TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+            As `from_texture` and `copy_to_texture`.
+        """
+        with named(self.name):
+            if output is None and not self._descriptor.side.writes:
+                described = self._descriptor.tensor
+                memory = self.device.reused_buffer(described.nbytes, zeroed=not described.layout.is_packed)
+                output = Tensor(self.device, memory, described.dtype, described.layout)
+            encoder = self.device.create_encoder()
+            self._record(encoder, input, output, check_alive)
+            self.device.submit(encoder)
+        return output
+
+    def record(
+        self,
+        encoder: CommandEncoder,
+        *,
+        input: Binding | TextureBinding,
+        output: Binding | TextureBinding,
+    ) -> None:
+        """Record into a command encoder of the caller's, who finishes and submits it.
+
+        Parameters
+        ----------
+        encoder : wgpu.GPUCommandEncoder
+            On this device, with no pass open.
+        input, output : wgpu.GPUTexture or (wgpu.GPUTexture, origin), and Tensor or buffer
+            The texture is of the described format; an origin beside it replaces the described one. The
+            tensor is bound as for `CompiledOperator.record`.
+
+        Raises
+        ------
+        TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+            As `from_texture`, `copy_to_texture` and `CompiledOperator.record`. Nothing is recorded then.
+
+        Notes
+        -----
+        wgpu aborts the process when a submitted texture or buffer has been destroyed after it was recorded.
+        """
+        with named(self.name):
+            check_encoder(self.device, encoder)
+            for binding in (input, output):
+                if isinstance(binding, Tensor):
+                    exposed(binding.memory)  # what the caller submits later is in no order with a reuse
+            self._record(encoder, input, output, check_still_alive)
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self._descriptor.side.size))
+        return f"CompiledTextureCopy({self.name}: {self._descriptor.format}, {size}; {self.device})"
+
+    def _record(
+        self, encoder: CommandEncoder, input: Any, output: Any, check: Callable[[Device, Buffer], None]
+    ) -> None:
+        """Record what runs on bindings."""
+        side = self._descriptor.side
+        tensor, texture = (input, output) if side.writes else (output, input)
+        region = self._region("output" if side.writes else "input", texture)
+        bound = self._slot.bound(tensor)
+        check_tensor_side(self.device, bound.buffer, side, check)
+        check_texture_alive(region.texture)
+        plans = placed_plans(self.device, bound, side, self._take_staging)
+        record_plans(self.device, encoder, region, plans)
+
+    def _region(self, name: str, binding: TextureBinding) -> Region:
+        """Where a copy begins in a bound texture, refused where that is not as described."""
+        described, origin = self._descriptor, self._descriptor.origin
+        with named(name):
+            if isinstance(binding, tuple) and len(binding) == 2:
+                origin = checked_corner("origin", binding[1], 0)
+                binding = binding[0]
+            device_of_texture(binding)
+            if binding.format != described.format:
+                raise ValueError(f"format {binding.format}: compiled for {described.format}")
+            check_shape(
+                "the tensor",
+                described.tensor.sizes,
+                described.format,
+                described.side.texels,
+                binding.dimension,
+                described.alpha,
+            )
+            region = Region(binding, origin, described.mip_level, described.side.texels.aspect)
+            check_region(self.device, region, *described.side)
+        return region
+
+    def _take_staging(self, nbytes: int) -> Buffer:
+        """Return the staging buffer, which is made the first time; the queue orders its uses."""
+        if self._staging is None:
+            described, side = self._descriptor, self._descriptor.side
+            staging = self.device.create_buffer(nbytes)
+            if described.alpha is not None:
+                element = alpha_of(described.alpha, side.texels.dtype)
+                rows = BoundLayout(staging, padded_rows(side.size, side.texels), element.itemsize, fresh=True)
+                run_copy(self.device, repeated_channel(self.device, element, side), channels_of(rows, 3, 4))
+            self._staging = staging
+        return self._staging

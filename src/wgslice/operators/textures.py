@@ -1,0 +1,275 @@
+"""Copies between tensors and textures: functions, and operators that record into a caller's encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from wgslice.arguments import Integers, integer
+from wgslice.dtypes import DType
+from wgslice.errors import named
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.native import Region
+from wgslice.gpu.protocols import Buffer, Texture
+from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.textures import (
+    TextureSide,
+    check_region,
+    check_texture_alive,
+    checked_corner,
+    device_of_texture,
+    placed_plans,
+    record_plans,
+    rest_of_level,
+)
+from wgslice.layout import Layout
+from wgslice.plans.textures import Aspect, Texels, extent_of, in_four, shape_of, texels_of
+from wgslice.tensors.placed import as_assigned, check_destination, check_of_numbers, check_tensor, uploaded
+from wgslice.tensors.tensor import Tensor, allocate
+
+TextureBinding: TypeAlias = Texture | tuple[Texture, Integers]
+START = (0, 0, 0)
+
+
+def from_texture(
+    texture: Texture,
+    *,
+    origin: Integers = START,
+    size: Integers | None = None,
+    mip_level: SupportsIndex = 0,
+    aspect: Aspect = "all",
+    out: Tensor | None = None,
+) -> Tensor:
+    """Copy a region of a texture into a tensor, on the GPU.
+
+    Parameters
+    ----------
+    texture : wgpu.GPUTexture
+        With usage COPY_SRC and one sample a texel. Of a format r, rg or rgba with 8, 16 or 32 bits a channel,
+        bgra8unorm, or of depth or stencil.
+    origin : sequence of int
+        First texel: x, y, and z or the first layer.
+    size : sequence of int, optional
+        Width, height, and depth or layers, in texels; missing ones are 1. To the end of the mip level by
+        default.
+    mip_level : int
+        The level to copy from.
+    aspect : {"all", "depth-only", "stencil-only"}
+        What to copy of a format with depth and stencil.
+    out : Tensor, optional
+        Where to write, of the result's dtype and sizes: a tensor or a view of any strides.
+
+    Returns
+    -------
+    Tensor
+        Of the sizes (height, width), or (width,) of a 1d texture; with depth or layers in front unless that
+        is 1, and with channels behind where the format has more than one. unorm and uint are unsigned
+        integers, snorm and sint signed ones, float is float16 or float32, depth float32 or uint16, stencil
+        uint8: the bits as they are, srgb not decoded, and bgra in its own order. `out`, or packed in a
+        buffer of its own. The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError
+        `texture` is no texture, a number no integer, `out` no tensor or of another dtype.
+    ValueError
+        WebGPU has no such copy: of the format or aspect, a region outside of the mip level, a part of a depth
+        or stencil texture, several samples, no COPY_SRC. The texture is destroyed. `out` has other sizes, is
+        read-only, on another device, destroyed or mapped, or places two elements on the same bytes.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left for the copy, or is gone.
+
+    Notes
+    -----
+    Semantics: WebGPU's `copyTextureToBuffer`, whose padding of rows to 256 bytes is removed on the GPU.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> device = wg.default_device()
+    >>> texture = device.wgpu_device.create_texture(size=(3, 2), format="r8uint", usage=1 | 2)
+    >>> wg.copy_to_texture(wg.asarray(np.arange(6, dtype=np.uint8).reshape(2, 3)), texture)
+    >>> wg.from_texture(texture, origin=(1, 0)).numpy()
+    array([[1, 2],
+           [4, 5]], dtype=uint8)
+    """
+    with named("from_texture"):
+        device = device_of_texture(texture)
+        texels = texels_of(texture.format, aspect, writes=False)
+        region = region_of(texture, origin, mip_level, texels)
+        extent = rest_of_level(region) if size is None else checked_corner("size", size, 1)
+        side = TextureSide(extent, texels, writes=False)
+        check_region(device, region, *side)
+        shape = shape_of(extent, texture.dimension, texels.channels)
+        if out is None:
+            result = allocate(shape, texels.dtype, device, zeroed=False)
+        else:
+            check_tensor("out", out)
+            check_dtype("out", out.dtype, texture.format, texels)
+            check_destination(out)
+            if out.shape != shape:
+                raise ValueError(f"out has sizes {out.shape}: must be {shape}")
+            result = out
+        run(device, region, result, side, fresh=out is None)
+        return result
+
+
+def copy_to_texture(
+    x: Tensor,
+    texture: Texture,
+    *,
+    origin: Integers = START,
+    mip_level: SupportsIndex = 0,
+    alpha: Any = None,
+) -> None:
+    """Copy a tensor into a region of a texture, on the GPU.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of the dtype and sizes that `from_texture` gives for the region; views of any strides welcome. One
+        layer, or a depth of one, may be in front or left out.
+    texture : wgpu.GPUTexture
+        With usage COPY_DST, on the device of `x`, of a format as in `from_texture`; WebGPU does not let depth
+        of 32 bits be written, so that a format with depth and stencil takes the stencil.
+    origin : sequence of int
+        First texel: x, y, and z or the first layer.
+    mip_level : int
+        The level to write.
+    alpha : scalar, optional
+        Value of the fourth channel where `x` has three, in the units of `x`: 255 is opaque for rgba8unorm.
+        Cast as NumPy assigns it.
+
+    Returns
+    -------
+    None
+        Texels outside of the region keep their values. The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `from_texture`, of `x` in place of `out`, with COPY_DST; or `alpha` is no scalar, missing for three
+        channels, or given for others.
+    OverflowError
+        `alpha` is a Python integer that the dtype does not hold.
+    OutOfDeviceMemory, DeviceLostError
+        As `from_texture`.
+
+    Notes
+    -----
+    Semantics: WebGPU's `copyBufferToTexture`, whose rows are padded to 256 bytes on the GPU.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> device = wg.default_device()
+    >>> texture = device.wgpu_device.create_texture(size=(2, 1), format="rgba8unorm", usage=1 | 2)
+    >>> rgb = wg.asarray(np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8))
+    >>> wg.copy_to_texture(rgb[:, ::-1], texture, alpha=255)
+    >>> wg.from_texture(texture).numpy()
+    array([[[  4,   5,   6, 255],
+            [  1,   2,   3, 255]]], dtype=uint8)
+    """
+    with named("copy_to_texture"):
+        check_tensor("x", x)
+        device = device_of_texture(texture)
+        texels = texels_of(texture.format, "all", writes=True)
+        check_dtype("x", x.dtype, texture.format, texels)
+        check_shape("x", x.shape, texture.format, texels, texture.dimension, alpha)
+        region = region_of(texture, origin, mip_level, texels)
+        extent = extent_of(x.shape, texels.channels)
+        side = TextureSide(extent, texels, writes=True)
+        check_region(device, region, *side)
+        fourth = None if alpha is None else alpha_of(alpha, texels.dtype)
+        run(device, region, x, side, fourth=fourth)
+
+
+def run(
+    device: Device,
+    region: Region,
+    tensor: Tensor,
+    side: TextureSide,
+    *,
+    fresh: bool = False,
+    fourth: np.ndarray[Any, DType] | None = None,
+) -> None:
+    """Copy between a region and a tensor that fits it, without waiting for the GPU."""
+    check_tensor_side(device, tensor.memory, side, check_alive)
+    check_texture_alive(region.texture)
+    if tensor.size == 0:
+        return
+    bound = BoundLayout(
+        tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh=fresh
+    )
+    repeated = None if fourth is None else repeated_channel(device, fourth, side)
+    plans = placed_plans(device, bound, side, device.reused_buffer, repeated)
+    encoder = device.create_encoder()
+    record_plans(device, encoder, region, plans)
+    device.submit(encoder)
+
+
+def check_tensor_side(
+    device: Device, buffer: Buffer, side: TextureSide, check: Callable[[Device, Buffer], None]
+) -> None:
+    """Refuse a tensor's buffer that cannot be read or written."""
+    with named("input" if side.writes else "output"):
+        check_usable(device, buffer)
+        check(device, buffer)
+
+
+def region_of(texture: Texture, origin: Integers, mip_level: SupportsIndex, texels: Texels) -> Region:
+    """Where a copy begins, in plain integers."""
+    corner = checked_corner("origin", origin, 0)
+    return Region(texture, corner, integer("mip_level", mip_level), texels.aspect)
+
+
+def check_dtype(name: str, dtype: DType, format: str, texels: Texels) -> None:
+    """Refuse a tensor whose elements are not those of a format."""
+    if dtype != texels.dtype:
+        raise TypeError(
+            f"{name} has dtype {dtype}: texels of the format {format} are {texels.dtype}; view gives "
+            "the same bits another dtype of their width"
+        )
+
+
+def check_shape(
+    name: str, shape: Sequence[int], format: str, texels: Texels, dimension: str | None, alpha: Any
+) -> None:
+    """Refuse sizes that are those of no region of a format, three channels for four without alpha."""
+    channels = texels.channels
+    behind = channels > 1
+    ranks = {"1d": (1,), "2d": (2, 3), "3d": (2, 3), None: (1, 2, 3)}[dimension]
+    is_rgb = channels == 4 and len(shape) > 1 and shape[-1] == 3
+    if len(shape) - behind not in ranks or (behind and shape[-1] != channels and not is_rgb):
+        rows = "width" if dimension == "1d" else "height, width"
+        front = "" if dimension == "1d" else ", or with depth or layers in front"
+        raise ValueError(
+            f"{name} has sizes {tuple(shape)}: must be ({rows}{f', {channels}' * behind}) for the format "
+            f"{format}{front}"
+        )
+    if is_rgb and alpha is None:
+        raise ValueError(
+            f"{name} has 3 channels, the format {format} has 4: alpha= gives the value of the fourth"
+        )
+    if alpha is not None and not is_rgb:
+        raise ValueError(
+            f"alpha = {alpha!r}: must be left out, since {name} of sizes {tuple(shape)} has no 3 channels"
+        )
+
+
+def alpha_of(alpha: Any, dtype: DType) -> np.ndarray[Any, DType]:
+    """The element of a fourth channel."""
+    with named("alpha"):
+        check_of_numbers(alpha)
+        if isinstance(alpha, str | bytes) or np.ndim(alpha) != 0:
+            raise TypeError(f"{alpha!r}: must be a scalar")
+        return as_assigned(alpha, dtype)
+
+
+def repeated_channel(device: Device, element: np.ndarray[Any, DType], side: TextureSide) -> BoundLayout:
+    """A channel of one element, for each texel of a region."""
+    width, height, depth = side.size
+    return uploaded(device, element)._replace(layout=Layout.of((depth, height, width, 1), (0, 0, 0, 0)))
