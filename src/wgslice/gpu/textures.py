@@ -79,10 +79,9 @@ def check_region(device: Device, region: Region, size: Extent, texels: Texels, w
                 f"origin {origin} and size {size} reach {side} = {start + taken}: mip level {mip_level} of "
                 f"{said} has {' x '.join(map(str, extent))} texels; move or shrink the region"
             )
-    exact = writes or "snorm" not in texture.format  # WebGPU on OpenGL reads negative ones as 0
-    if device.adapter.backend == "OpenGL" and not (texels.is_color and exact):
-        kind = "snorm from textures" if texels.is_color else "depth or stencil"
-        raise ValueError(f"{said}: OpenGL does not copy {kind}; use an adapter of another backend")
+    lacks = against_opengl(texture, origin, texels, writes) if device.adapter.backend == "OpenGL" else None
+    if lacks is not None:
+        raise ValueError(f"{said}: wgpu on OpenGL {lacks}; use an adapter of another backend")
     if texels.is_color:
         return
     if (origin[:2], size[:2]) != ((0, 0), extent[:2]):
@@ -90,6 +89,22 @@ def check_region(device: Device, region: Region, size: Extent, texels: Texels, w
             f"origin {origin} and size {size}: WebGPU copies depth and stencil whole, from (0, 0) the "
             f"{extent[0]} x {extent[1]} texels of mip level {mip_level}"
         )
+
+
+def against_opengl(texture: Texture, origin: Extent, texels: Texels, writes: bool) -> str | None:
+    """What wgpu 0.32 refuses on OpenGL, or reads other texels for without a word; None where it copies."""
+    width, height, layers = texture.size
+    if not texels.is_color:
+        return "copies no depth or stencil"
+    if writes:
+        return None
+    if "snorm" in texture.format:
+        return "reads negative snorm as 0"
+    if texture.dimension == "3d" and origin[2] > 0:
+        return "reads 3d textures from z = 0 on only"
+    if texture.dimension == "2d" and width == height and layers % 6 == 0:
+        return "does not read layers that may be sides of a cube"
+    return None
 
 
 def check_texture_alive(texture: Texture) -> None:
