@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 TOPICS = {
     *("slicing", "numpy", "windows", "recording", "onnx", "directml", "notations", "pytorch-dlpack", "pygfx"),
     *("array-api", "dask", "xarray", "zarr", "how-it-works", "how-fast", "ci", "contributing", "doctor"),
-    *("streaming", "tuning", "depending", "cliffs"),
+    *("streaming", "tuning", "depending", "cliffs", "textures"),
 }
 SHOWN = replace(CPU, costs=shipped("lavapipe-25-0"))  # by which pages show plans, on every adapter
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
