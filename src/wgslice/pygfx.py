@@ -22,7 +22,8 @@ from wgslice.errors import named
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import BufferUsage, TextureUsage
-from wgslice.tensors.creation import empty, from_buffer
+from wgslice.operators.textures import copy_to_texture
+from wgslice.tensors.creation import from_buffer
 from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
 
@@ -33,7 +34,6 @@ BUFFER_USAGE = (
     BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
 )
 
-ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of it
 FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths that pygfx's formats have
 
 
@@ -210,22 +210,10 @@ def pygfx_format(dtype: DType, channels: int) -> str:
 
 
 def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
-    """Copy a tensor into rows that a texture can be copied from, and these into the texture."""
-    sizes, channels, filled = texels.sizes, texels.channels, texels.filled
-    row_nbytes = -(-sizes[2] * filled * x.dtype.itemsize // ROW_NBYTES) * ROW_NBYTES
-    row = row_nbytes // x.dtype.itemsize
-    memory = empty((sizes[0] * sizes[1] * row,), x.dtype, device=x.device)
-    rows = from_buffer(memory.buffer, (*sizes, filled), x.dtype, strides=(sizes[1] * row, row, filled, 1))
-    if channels == 3:
-        rows[..., 3] = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
-    copyto(rows[..., :channels], x[..., None] if x.ndim == texture.dim else x)
-    encoder = x.device.create_encoder()
-    encoder.copy_buffer_to_texture(
-        {"buffer": memory.buffer, "offset": 0, "bytes_per_row": row_nbytes, "rows_per_image": sizes[1]},
-        {"texture": ensure_wgpu_object(texture), "mip_level": 0, "origin": (0, 0, 0)},
-        sizes[::-1],
-    )
-    x.device.submit(encoder)
+    """Copy a tensor into all of a texture, opaque where only that has a fourth channel."""
+    opaque = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
+    given = x[..., 0] if x.ndim > texture.dim and texels.filled == 1 else x
+    copy_to_texture(given, ensure_wgpu_object(texture), alpha=opaque if texels.channels == 3 else None)
 
 
 def check_given(x: Tensor) -> None:
