@@ -264,6 +264,20 @@ def test_rows_that_lie_as_a_texture_copy_has_them_need_no_staging_buffer(device:
 
 
 @pytest.mark.every_adapter
+@pytest.mark.parametrize("view", [np.s_[:, :2], np.s_[::2, 1:], np.s_[:, 1:2], np.s_[::-1, :2]])
+def test_layers_and_rows_may_lie_apart(device: wg.Device, view: Any) -> None:
+    array, other = elements((4, 4, 64, 4), "u1"), elements((4, 4, 64, 4), "u1", 1)
+    layers, height = array[view].shape[:2]
+    texture = make_texture(device, "rgba8uint", (64, height, layers))
+    wg.copy_to_texture(wg.asarray(array, device=device)[view], texture)
+    check_same(wg.from_texture(texture).numpy(), np.ascontiguousarray(array[view]))
+    target = wg.asarray(other, device=device)
+    wg.from_texture(texture, out=target[view])
+    other[view] = array[view]
+    check_same(target.numpy(), other)
+
+
+@pytest.mark.every_adapter
 @pytest.mark.parametrize(("format", "alpha"), [("rgba8unorm", 255), ("bgra8unorm", 7), ("rgba16float", 1.5)])
 def test_three_channels_get_a_fourth(device: wg.Device, format: str, alpha: float) -> None:
     dtype, _ = FORMATS[format]

@@ -18,16 +18,11 @@ from wgslice.plans.problem import rebase
 from wgslice.plans.textures import Extent, Texels, padded_rows, plan_texture_copy
 
 
-def is_texture(value: object) -> bool:
-    """Whether a caller's handle is a texture."""
-    import wgpu
-
-    return isinstance(value, wgpu.GPUTexture)
-
-
 def device_of_texture(texture: Texture) -> Device:
     """The device that a caller's texture belongs to."""
-    if not is_texture(texture):
+    import wgpu
+
+    if not isinstance(texture, wgpu.GPUTexture):
         raise TypeError(f"texture is of type {type(texture).__name__}: must be a wgpu.GPUTexture")
     owner = owner_of(texture)
     wrapped: Device | None = getattr(owner, WRAPPED, None)  # without a look at whether it is lost
@@ -56,7 +51,7 @@ def level_extent(texture: Texture, mip_level: int) -> Extent:
             f"mip_level = {mip_level}: {describe_texture(texture)} has {texture.mip_level_count}, from 0 on"
         )
     width, height, depth = (max(side >> mip_level, 1) for side in texture.size)
-    return width, height, depth if texture.dimension == "3d" else texture.size[2]
+    return width, height, (depth if texture.dimension == "3d" else texture.size[2])
 
 
 def check_region(device: Device, region: Region, size: Extent, texels: Texels, writes: bool) -> None:

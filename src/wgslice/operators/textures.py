@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from wgslice.plans.textures import Aspect, Texels, extent_of, in_four, shape_of,
 from wgslice.tensors.placed import as_assigned, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor, allocate
 
-TextureBinding: TypeAlias = Texture | tuple[Texture, Integers]
 START = (0, 0, 0)
 
 
