@@ -205,7 +205,7 @@ def test_planes_that_leave_most_lanes_idle_are_dealt_row_by_row(size: int, kerne
 @pytest.mark.parametrize(
     ("width", "rows", "cut"), [(4, 113, True), (4, 101, False), (1, 700, True), (1, 530, False)]
 )
-def test_a_tight_buffer_is_cut_where_the_bulk_saves_what_the_end_costs(
+def test_an_unpadded_buffer_is_split_where_that_is_faster(
     width: int, rows: int, cut: bool, side: str
 ) -> None:
     """Two dispatches more here, 10 us; by words 15 KB take 15 us, in blocks a quarter of that."""
@@ -266,7 +266,7 @@ def test_pixels_in_a_tight_buffer_stay_pixels(side: str) -> None:
 
 
 @pytest.mark.parametrize(("columns", "kept"), [(16, True), (72, False)])
-def test_permuted_vectors_in_a_tight_buffer_stay_vectors_if_its_end_is_rows(columns: int, kept: bool) -> None:
+def test_wide_tiles_in_an_unpadded_buffer_need_an_end_of_rows(columns: int, kept: bool) -> None:
     """Two of 66 rows, or the last of 72 columns, without which the rest are no whole vectors."""
     source = Layout.of((66, columns), (1, 76))
     profile = preferring(GPU, Kernel.WIDE_TILES)
@@ -381,7 +381,7 @@ COSTS = [
 
 
 @given(cases(), st.sampled_from(COSTS), st.sampled_from([32, 256, 2**27]), st.booleans())
-def test_every_applicable_strategy_copies_and_the_first_is_chosen(
+def test_every_applicable_strategy_is_right_and_the_first_chosen(
     case: Case, profile: Profile, binding_nbytes: int, tight: bool
 ) -> None:
     """Also where bindings are small, and where buffers end inside a vector."""

@@ -16,7 +16,7 @@ def slower(factor: float) -> dict[Timed, float]:
     return {timed: seconds * factor for timed, seconds in QUIET.items()}
 
 
-def test_turns_that_are_busier_as_a_whole_change_no_figure_beside_another() -> None:
+def test_a_busier_round_changes_no_relative_time() -> None:
     found = typical([slower(3), QUIET, slower(1.5), slower(10), slower(2)])
     for timed, seconds in QUIET.items():
         assert found[timed] / found["rows", 0] == pytest.approx(seconds)

@@ -273,7 +273,7 @@ print(wg.asarray([3, 1]).numpy(), dask.array.dispatch.concatenate_lookup, dask._
 
 
 @on_one_adapter
-def test_a_tensor_made_while_dask_is_imported_is_registered_later(device: wg.Device, tmp_path: Path) -> None:
+def test_tensors_made_while_dask_is_imported_are_registered(device: wg.Device, tmp_path: Path) -> None:
     """By a package of the same name, which makes a tensor before it has the names to register with."""
     package = tmp_path / "dask" / "array"
     package.mkdir(parents=True)

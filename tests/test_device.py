@@ -129,7 +129,7 @@ def test_the_advice_is_for_this_system(
     assert advice in install_advice()
 
 
-def test_the_default_device_is_made_once_and_obeys_the_environment(device: wg.Device) -> None:
+def test_the_default_device_is_made_once_as_variables_say(device: wg.Device) -> None:
     code = """
 import threading, wgslice as wg
 found = []

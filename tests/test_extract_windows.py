@@ -506,7 +506,7 @@ def steps_of(
     return extract_windows_planner(windows)(Layout.packed(shape), target, width, Terms(limits)).steps
 
 
-def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
+def test_kernels_at_both_sides_of_each_condition() -> None:
     rows, words, elements = Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS
     for arguments, kernel in [
         ({"shape": (9, 99), "sizes": (3, 31)}, rows),

@@ -92,7 +92,7 @@ def shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def test_means_of_slices_are_those_of_the_results_with_their_machine() -> None:
+def test_means_of_slices_are_those_of_the_results() -> None:
     found = rows(HOW_FAST, SLICES)
     assert len(found) >= 4
     rivals = ALLOCATING, GIVEN, COPY, "slice1.wgsl", "tinygrad WebGPU", "ONNX Runtime WebGPU"
@@ -262,7 +262,7 @@ def test_figures_of_gradients_are_those_of_the_results() -> None:
         assert others == [shown(speed_up(gradients[name], other), ".1f") for other in names]
 
 
-def test_figures_of_windows_that_are_written_and_of_batches_are_those_of_the_results() -> None:
+def test_figures_of_windows_and_batches_are_those_of_the_results() -> None:
     heading = "## Windows written, and batches in another order"
     run = linked("family", heading)
     kept = [*run["insertions"], *run["batches"]]

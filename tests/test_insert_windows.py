@@ -347,7 +347,7 @@ def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Pr
         check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
 
 
-def test_overlaps_go_by_layers_where_dispatches_cost_less_than_claims() -> None:
+def test_cheap_dispatches_insert_overlaps_by_disjoint_sets() -> None:
     for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["claim_rows", "insert_rows"])):
         costs = replace(CPU.costs, dispatch_s=dispatch_s)
         profile = replace(CPU, costs=costs)
@@ -706,7 +706,7 @@ def steps_of(
     return [step.name for step in plan.steps]
 
 
-def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
+def test_kernels_at_both_sides_of_each_condition() -> None:
     rows, words, elements = "insert_rows", "insert_words", "insert_windows"
     for arguments, kernels in [
         ({"sizes": (3, 31), "offsets": [[1, 1]]}, [rows, words]),

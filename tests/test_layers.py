@@ -248,7 +248,7 @@ PRIVATE = {
 
 
 @pytest.mark.parametrize("package", ["wgpu", "zarr", pytest.param("pygfx", marks=pytest.mark.pygfx)])
-def test_private_interfaces_are_those_of_the_version_they_were_read_in(package: str) -> None:
+def test_private_interfaces_are_of_the_version_they_were_read_in(package: str) -> None:
     user, known, used = PRIVATE[package]
     assert version(package).startswith(known)
     module, name = used.split(":")
@@ -258,7 +258,7 @@ def test_private_interfaces_are_those_of_the_version_they_were_read_in(package: 
     assert users == [user]
 
 
-def test_private_attributes_of_other_packages_objects_are_used_in_one_file() -> None:
+def test_private_attributes_of_wgpu_are_used_in_one_file() -> None:
     names = {"_internal", "_poll_wait", "_thread_event", "_device"}  # of wgpu's objects
     users = set()
     for name, path in modules().items():

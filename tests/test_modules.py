@@ -198,7 +198,7 @@ def test_the_host_sets_every_constant() -> None:
         )
 
 
-def test_every_file_begins_with_its_name_and_a_kernel_with_its_mapping() -> None:
+def test_files_begin_with_their_names_and_kernels_mappings() -> None:
     for name, text in TEXTS.items():
         assert text.startswith(f"// {name}: "), name
         comment = text[: text.index("\n\n")]

@@ -166,7 +166,7 @@ def test_planes_are_cut_into_tiles(
     assert (share.tiling, (share.pieces, share.row_tiles, share.count)) == (tiling, tiles)
 
 
-def test_a_tile_of_vectors_has_work_for_each_invocation_equally_often() -> None:
+def test_each_invocation_of_a_wide_tile_has_equal_work() -> None:
     """Vectors to load, and cells to store: `wide_tiles` counts its turns without a rest."""
     for width, side in WIDE_TILE_SIDES.items():
         cells = side * side * width // 16 // max(4 // width, 1)
@@ -275,9 +275,7 @@ def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None
     ("run", "pieces", "each"),
     [(63, 63, 1), (127, 127, 1), (128, 32, 4), (129, 33, 4), (999, 250, 4)],
 )
-def test_a_gpus_short_rows_go_to_32_neighbours_before_any_takes_more(
-    run: int, pieces: int, each: int
-) -> None:
+def test_short_rows_on_a_gpu_are_split_to_32_invocations_first(run: int, pieces: int, each: int) -> None:
     limits = replace(LIMITS, profile=GPU)
     share = share_of(Kernel.ROWS, Layout.of((3, run), (4000, 3)), 4, limits, paired=False)
     assert (share.pieces, share.each) == (pieces, each)
@@ -324,7 +322,7 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case, profile
 
 
 @given(st.integers(0, 500), st.sampled_from(WIDTHS))
-def test_rebasing_splits_off_an_aligned_base_and_keeps_the_rest_small(offset: int, itemsize: int) -> None:
+def test_rebase_gives_an_aligned_base_and_a_small_offset(offset: int, itemsize: int) -> None:
     layout = Layout.of((4, 5), (-5, 1), offset + 15)
     base, rest, _ = rebase(layout, itemsize, LIMITS)
     assert base % LIMITS.binding_alignment_nbytes == 0

@@ -53,7 +53,7 @@ def writes_of(plan: Plan, source: Bytes, target: Bytes) -> Writes:
 
 
 @pytest.mark.parametrize("unit_nbytes", [1, 2, 4, 16])
-def test_two_writers_of_one_unit_with_different_values_are_refused(unit_nbytes: int) -> None:
+def test_two_different_writes_of_one_unit_are_refused(unit_nbytes: int) -> None:
     values = random_bytes(4 * unit_nbytes).reshape(4, unit_nbytes)
     units = np.array([3, 1, 3, 0], np.uint32)
     target = np.zeros(64, np.uint8)

@@ -266,7 +266,7 @@ def test_ci_runs_every_test() -> None:
     assert (ROOT / ".ci/run").read_text("utf-8").endswith("\nexec python3 run test --all\n")
 
 
-def test_compiled_kernels_stay_in_the_project_unless_the_caller_says_where(
+def test_the_shader_cache_is_in_the_project_by_default(
     run_script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MESA_SHADER_CACHE_DIR", raising=False)
@@ -325,7 +325,7 @@ def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.Monk
     assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "any"
 
 
-def test_the_demo_takes_any_adapter_and_installs_one_where_there_is_none(
+def test_the_demo_installs_an_adapter_where_there_is_none(
     run_script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(run_script, monkeypatch, [("Iris", "OpenGL")])

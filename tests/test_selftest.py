@@ -438,7 +438,7 @@ def test_a_plan_says_what_is_not_trusted(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
-def test_a_compiled_operator_leaves_out_a_kernel_that_fails_later(
+def test_a_compiled_operator_replaces_a_kernel_that_fails(
     monkeypatch: pytest.MonkeyPatch, adapter: str
 ) -> None:
     kernel = Kernel.NARROW_ROWS

@@ -97,7 +97,7 @@ def test_any_slice1_recorded_on_the_callers_buffers(device: wg.Device, case: Cas
 
 
 @given(case=cases())
-def test_any_slice1_on_tensors_writes_its_elements_and_nothing_else(device: wg.Device, case: Case) -> None:
+def test_any_slice1_on_tensors_writes_its_elements_alone(device: wg.Device, case: Case) -> None:
     dtype, width = DTYPES[case.width], case.width
     source = random_bytes(whole_words(case.input.stop * width), case.seed)
     target = random_bytes(whole_words(case.output.stop * width) + GUARD, case.seed + 1)

@@ -65,7 +65,7 @@ def steps_seconds(plan: wg.Plan, profile: Profile) -> float:
 # estimates
 
 
-def test_a_dispatch_of_windows_takes_a_command_and_whole_workgroups() -> None:
+def test_estimates_of_windows_count_commands_and_workgroups() -> None:
     profile = costing(
         favouring(CPU, Kernel.EXTRACT_WINDOWS), {"extract_windows 4": (2e-9, 1e9)}, dispatch_s=5e-6
     )
@@ -77,7 +77,7 @@ def test_a_dispatch_of_windows_takes_a_command_and_whole_workgroups() -> None:
 
 
 @pytest.mark.parametrize(("channels", "mirrored"), [(1, False), (1, True), (3, False), (3, True)])
-def test_a_mirrored_block_costs_as_many_blocks_as_there_are_channels(channels: int, mirrored: bool) -> None:
+def test_a_reversed_block_costs_one_block_per_channel(channels: int, mirrored: bool) -> None:
     kinds = {
         "window_rows 16 ragged": (1e-7, 1e9),
         "window_rows 16 ragged mirrored": (2e-7, 3e9),
@@ -91,7 +91,7 @@ def test_a_mirrored_block_costs_as_many_blocks_as_there_are_channels(channels: i
     assert steps_seconds(plan, profile) == pytest.approx(expected_s)
 
 
-def test_a_printed_plan_says_what_windows_take_and_what_the_next_way_would() -> None:
+def test_printed_window_plans_have_estimates_of_strategies() -> None:
     plan = extracted(CPU, 64)
     first, second, *others = plan.choices
     assert [choice.name for choice in (first, second, *others)] == [

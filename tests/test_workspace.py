@@ -30,7 +30,7 @@ lifetimes = st.lists(
 
 
 @given(lifetimes)
-def test_no_two_slots_of_a_group_are_used_at_once_and_no_group_is_too_many(
+def test_no_group_is_superfluous_or_used_twice_at_once(
     drawn: list[tuple[int, int, int]],
 ) -> None:
     slots = [Slot(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
