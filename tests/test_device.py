@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
+from planning import preferring
 
 import wgslice as wg
 from wgslice.gpu.adapter import choose_adapter, install_advice

@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from costing import preferring
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -21,6 +20,7 @@ from helpers import (
     read_buffer,
     whole_words,
 )
+from planning import preferring
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel

@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from costing import preferring
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -29,6 +28,7 @@ from helpers import (
     whole_words,
 )
 from hypothesis import given
+from planning import preferring
 from strategies import Case, cases
 
 import wgslice as wg
