@@ -19,7 +19,7 @@ from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, Choice, seconds
 from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.costs import IN_BLOCKS, CostClass, Costs, Work, copy_class, pattern, step_of
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.overlaps import insertion_of
+from wgslice.plans.overlaps import insertion_of, layers_of
 from wgslice.plans.plan import Planner
 from wgslice.plans.problem import Problem, Table, Terms
 from wgslice.plans.profiles import Limits, Profile
@@ -38,6 +38,7 @@ __all__ = [
     "check_choices",
     "constants_of",
     "costing",
+    "disjoint_sets",
     "dispatches_of",
     "favouring",
     "kernels_of",
@@ -275,6 +276,14 @@ def by_strategy(plan: wg.Plan, choice: Choice) -> wg.Plan:
     """The plan by another one of its strategies."""
     kept = tuple(each for each in plan.scratch if each[0] is not Memory.CLAIMS)
     return replace(plan, steps=choice.steps, scratch=(*kept, *claims_scratch(choice.steps)))
+
+
+def disjoint_sets(offsets: Any, sizes: Sequence[int], shape: tuple[int, ...]) -> list[list[int]]:
+    """The windows that are inserted together, set after set, where windows overlap."""
+    windows = inserted_windows(offsets, (len(offsets), *sizes), shape, None)
+    found = layers_of(windows, windows.numbers)
+    assert found is not None
+    return [each.tolist() for each in found]
 
 
 def dispatches_of(plan: wg.Plan) -> list[Any]:

@@ -10,7 +10,7 @@ from itertools import chain
 
 import pytest
 from helpers import ADAPTERS, adapter_id, on_one_adapter
-from trying import trying
+from trials import trying
 
 import wgslice as wg
 from wgslice.cli import main

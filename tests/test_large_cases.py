@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from costing import ENDS, ranking
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -23,6 +22,7 @@ from helpers import (
 )
 from hypothesis import event, find, given
 from hypothesis import strategies as st
+from planning import HEADS_AND_TAILS, ranking
 from reference.plans import run_plan
 from strategies import MOST_OF_LARGE, Case, large_cases
 
@@ -37,7 +37,7 @@ from wgslice.plans.steps import Dispatch
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
-ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel not in ENDS]
+ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel not in HEADS_AND_TAILS]
 BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.NARROW_ROWS
 ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.NARROW_ROWS
 # In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;
