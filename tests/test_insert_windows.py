@@ -385,7 +385,8 @@ def test_overlaps_are_refused_where_they_are_inside() -> None:
 
 def test_of_equal_offsets_the_last_one_is_left() -> None:
     offsets = [[5], [1], [5], [9], [1], [5], [99]]
-    plan = planned_insertion(CPU, Layout.packed((7, 1)), Layout.packed((10,)), 4, offsets)
+    sides = Layout.packed((7, 1)), Layout.packed((10,))
+    plan = planned_insertion(CPU, *sides, 4, offsets, copy_to=False)
     (step,) = plan.steps
     assert str(step).startswith("insert_windows on 3 windows")
 
