@@ -19,9 +19,9 @@ from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
 from test_extract_windows import offset_table
 from test_kernels import CONDITIONS, conditions
+from trials import Trial, with_few_pipelines
 
 import wgslice as wg
-from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile
 

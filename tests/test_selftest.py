@@ -21,10 +21,9 @@ from helpers import (
 from planning import USUAL, costing, dispatches_of, names_of, planned_copy
 from reference.plans import run_plan
 from running import counted
-from trials import trials_of, trying
+from trials import trials_of, trying, with_few_pipelines
 
 import wgslice as wg
-from wgslice.doctor.trials import with_few_pipelines
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile

@@ -9,12 +9,12 @@ import pytest
 
 from wgslice.doctor import selftest
 from wgslice.doctor.copies import copy_trials
-from wgslice.doctor.trials import Trial
+from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["trials_of", "trying"]
+__all__ = ["Trial", "trials_of", "trying", "with_few_pipelines"]
 
 by_kernel = selftest.by_kernel
 
