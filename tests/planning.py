@@ -175,7 +175,7 @@ def planned_gradient(
     zeroed: bool = False,
     **context: Any,
 ) -> wg.Plan:
-    """The plan of a copy to indices of a target that receives zeros elsewhere, unless it has them already."""
+    """The plan of a copy to indices of a target and of zeros to the others, unless those are zero already."""
     return planned(SliceGradPlanner(window, zeroed), source, target, width, known, context)
 
 

@@ -226,7 +226,7 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
 
 
-def test_the_end_of_a_tight_buffer_may_be_a_buffer_copy() -> None:
+def test_the_end_of_an_unpadded_buffer_may_be_a_buffer_copy() -> None:
     words, blocks = (0.0, 1e9), (0.0, 4e9)
     known = (Kernel.SHIFTED_ROWS, blocks), (Kernel.ROW_ENDS, blocks), (Kernel.ROWS, words)
     source = Layout.of((300, 65), (70, 1), 2)
@@ -239,7 +239,7 @@ def test_the_end_of_a_tight_buffer_may_be_a_buffer_copy() -> None:
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_pixels_in_a_tight_buffer_stay_pixels(side: str) -> None:
+def test_pixels_in_an_unpadded_buffer_stay_pixels(side: str) -> None:
     """But for the last ones, or the last row."""
     for sizes, rows in (((306_600, 3), (306_597, 3)), ((700, 438, 3), (699, 438, 3))):
         source = Layout.of(sizes, (*([1317] if len(sizes) == 3 else []), 3, -1), 2)
@@ -268,7 +268,7 @@ def test_wide_tiles_in_an_unpadded_buffer_need_an_end_of_rows(columns: int, kept
     assert kernels_of(made)[-1] is not Kernel.WIDE_TILES
 
 
-def test_what_a_tight_buffer_cuts_off_is_as_little_as_can_be() -> None:
+def test_the_end_of_an_unpadded_buffer_is_as_small_as_possible() -> None:
     """A row where there are many, columns where all rows read the buffer's end, the first ones backwards."""
     profile = preferring(CPU, Kernel.SHIFTED_ROWS)
     for source, bulk in (

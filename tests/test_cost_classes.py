@@ -24,7 +24,7 @@ FIGURES = ("lavapipe-22-3", "lavapipe-25-0", "llvmpipe-opengl", "swiftshader", "
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_shipped_figures_know_every_cost_class(name: str) -> None:
+def test_shipped_costs_have_every_cost_class(name: str) -> None:
     assert {probe.work for probe in probes()} <= shipped(name).works.keys()
 
 

@@ -64,11 +64,11 @@ def test_the_best_that_fits_is_chosen(query: str | None, best: wg.Adapter) -> No
 
 def test_equal_adapters_are_chosen_by_number() -> None:
     """Of those that fit, best first, counted from 0."""
-    twin = replace(DISCRETE)
-    found = [SOFTWARE, DISCRETE_GL, DISCRETE, twin]
-    assert twin == DISCRETE
+    other = replace(DISCRETE)
+    found = [SOFTWARE, DISCRETE_GL, DISCRETE, other]
+    assert other == DISCRETE
     assert choose_adapter(found, "Radeon#0") is DISCRETE
-    assert choose_adapter(found, "radeon via vulkan #1") is twin
+    assert choose_adapter(found, "radeon via vulkan #1") is other
     assert choose_adapter(found, "radeon#2") is DISCRETE_GL
     assert choose_adapter(found, "#3") is SOFTWARE
     for query in ("radeon#3", "llvmpipe#1", "#4", "voodoo#0"):
@@ -78,14 +78,14 @@ def test_equal_adapters_are_chosen_by_number() -> None:
 
 @on_one_adapter
 def test_equal_adapters_have_devices_of_their_own(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    twin = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
-    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, twin])
+    other = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, other])
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     monkeypatch.setattr("wgslice.gpu.device.shared_devices", [])
     names = [f"{device.adapter.backend}#{number}" for number in range(2)]
     first, second = (wg.asarray([1, 2], device=name).device for name in names)
     assert first is not second
-    assert second.adapter.handle is twin.handle
+    assert second.adapter.handle is other.handle
     assert [wg.empty((), device=name).device for name in names] == [first, second]
 
 

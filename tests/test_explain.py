@@ -1,4 +1,4 @@
-"""What would run, why, and what in the layout keeps it from a faster way."""
+"""What would run, why, and what in the layout keeps faster strategies from it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_view_of_too_many_elements_is_refused_as_its_copy_is(device: wg.Device
 
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 16, 33])
-def test_views_in_tight_buffers_are_explained_as_they_are_copied(
+def test_views_in_unpadded_buffers_are_explained_as_copied(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, offset: int
 ) -> None:
     size = 332 + 4 * (offset // 4)
@@ -317,7 +317,7 @@ def test_windows_say_why_they_go_by_elements(name: str) -> None:
     assert any("window_rows" in line and said in line for line in plan.rejected)
 
 
-def test_windows_without_room_say_so() -> None:
+def test_windows_in_unpadded_buffers_say_so() -> None:
     for room in (
         {"source_room_nbytes": 64 * 256 - 16},
         {"target_room_nbytes": prod((2, 8, 65)) // 16 * 16 - 16},

@@ -329,11 +329,11 @@ def test_other_threads_run_and_are_not_listed(device: wg.Device) -> None:
     x = wg.asarray(X, device=device)
     results: list[Any] = []
 
-    def elsewhere() -> None:
+    def in_another_thread() -> None:
         results.append(x[KEY].copy().numpy())
 
     def both() -> None:
-        thread = Thread(target=elsewhere)
+        thread = Thread(target=in_another_thread)
         thread.start()
         thread.join()
         wg.roll(x, 1, axis=0)

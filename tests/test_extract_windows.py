@@ -296,7 +296,9 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
 
 
 @given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
-def test_every_way_to_extract_is_right(device: wg.Device, case: Case, profile: Profile, on_gpu: bool) -> None:
+def test_every_strategy_to_extract_is_right(
+    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
+) -> None:
     """Whatever they cost: in blocks of rows, by words, by elements."""
     plan = case.plan(replace(device.limits, profile=profile), on_gpu=on_gpu)
     names = [choice.name for choice in plan.choices]
@@ -607,7 +609,7 @@ def test_invocations_take_whole_rows_or_equal_parts_of_one(row_nbytes: int, each
     assert words_each(row_nbytes, GPU) == 1
 
 
-def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:
+def test_offsets_larger_than_a_binding_are_refused() -> None:
     limits = replace(USUAL, binding_nbytes=1024, profile=CPU)
     with pytest.raises(
         ValueError, match=r"129 windows: .* takes 1032 bytes, a binding at most 1024; extract fewer"

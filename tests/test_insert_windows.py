@@ -204,7 +204,7 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
     if data.draw(st.booleans()):
         offsets = wg.asarray(np.repeat(offsets, 2, axis=1), device=device)[:, ::2]
     rules: list[Any] = ["drop", "clamp", None]
-    outside = data.draw(st.sampled_from(rules)) if case.fits else "drop"
+    outside: Any = data.draw(st.sampled_from(rules)) if case.fits else "drop"
     if outside is None and not isinstance(offsets, wg.Tensor):
         outside = "clamp"
     wg.insert_windows(x, offsets, y, case.strides, overlap="last", outside=outside)
@@ -337,7 +337,7 @@ ENDS_IN_WHOLE_BLOCKS = Case(
 @example(case=ONE_COPY_EACH, profile=CPU)
 @example(case=ENDS_IN_WHOLE_BLOCKS, profile=CPU)
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
-def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
+def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
     """In blocks, by words, by elements; overlapping windows by disjoint sets or a last-writer pass."""
     plan = case.plan(replace(device.limits, profile=profile))
     names = [choice.name for choice in plan.choices]
@@ -672,7 +672,7 @@ def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Ca
 
 
 def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> None:
-    """With offsets of its own, claims begin anew each time."""
+    """With offsets of its own; winner indices begin at zero each time."""
     sides = wg.TensorDesc("uint8", (3, 40)), wg.TensorDesc("uint8", (100,))
     bound = wg.InsertWindows(*sides, wg.TensorDesc("int32", (3, 1)), overlap="last", outside="drop")
     operator = device.compile(bound)

@@ -101,7 +101,7 @@ def test_reference_implementations_equal_numpy(case: Case) -> None:
 
 
 @pytest.mark.slow
-def test_each_way_to_copy_is_drawn() -> None:
+def test_each_strategy_to_copy_is_drawn() -> None:
     """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
     drawn: Counter[str] = Counter()
     ways = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "narrow_rows of pairs")]
@@ -109,17 +109,20 @@ def test_each_way_to_copy_is_drawn() -> None:
 
     def all_are_drawn(case: Case) -> bool:
         steps = [step for plan in plans(case, USUAL) for step in plan.steps]
-        drawn.update({way_of(step) for step in steps})
+        drawn.update({strategy_of(step) for step in steps})
         return all(drawn[way] >= 3 for way in ways)
 
     find(cases(), all_are_drawn)  # raises where 2,000 examples do not
 
 
-def way_of(step: Any) -> str:
+def strategy_of(step: Any) -> str:
     """The kernel, and whether it takes two dimensions as a row; or buffer copies."""
-    if "cop" in step.name:
-        return step.name.lstrip("0123456789 ")
-    return step.name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
+    name: str = step.name.lstrip("0123456789 ")
+    return (
+        name
+        if "cop" in name
+        else name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
+    )
 
 
 @pytest.mark.every_adapter

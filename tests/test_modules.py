@@ -95,7 +95,7 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, and claims."""
+    """The uniform block, source and target, tables of windows, and winner indices."""
     if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
         return "0234"  # it reads nothing of the source
     if kernel is Kernel.CLAIM_INDICES:

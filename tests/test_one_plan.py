@@ -107,7 +107,7 @@ def test_no_binding_is_planned_for_that_record_would_refuse(device: wg.Device, d
         operator.plan_for(input=None, output=small)  # type: ignore[arg-type]  # what a caller may do
 
 
-def test_reading_aside_is_a_step_with_its_reason(device: wg.Device) -> None:
+def test_a_staging_copy_is_a_step_with_its_reason(device: wg.Device) -> None:
     operator = device.compile(crop())
     buffer = make_buffer(device, random_bytes(2048))
     plan = operator.plan_for(input=buffer, output=(buffer, 64))
@@ -149,7 +149,7 @@ def operators(device: wg.Device) -> dict[str, tuple[wg.CompiledOperator, dict[st
     return {
         "a kernel": (device.compile(crop()), beside, 1),
         "buffer copies": (device.compile(crop(dtype="f4", step=1)), beside, 0),
-        "aligned elsewhere": (device.compile(crop()), {"input": (x, 2), "output": (y, 4)}, 1),
+        "other alignments": (device.compile(crop()), {"input": (x, 2), "output": (y, 4)}, 1),
         "windows": (device.compile(known), beside, 1),
         "windows at offsets on the GPU": (device.compile(bound), {**beside, "offsets": table}, 1),
         "a gradient": (device.compile(gradient), beside, -1),
@@ -161,7 +161,7 @@ def operators(device: wg.Device) -> dict[str, tuple[wg.CompiledOperator, dict[st
     [
         "a kernel",
         "buffer copies",
-        "aligned elsewhere",
+        "other alignments",
         "windows",
         "windows at offsets on the GPU",
         "a gradient",
@@ -230,7 +230,7 @@ def test_dispatches_that_follow_each_other_share_a_pass(
     operator = device.compile(crop(dtype="u1"))
     buffer = make_buffer(device, random_bytes(2048))
     bindings: dict[str, Any] = {"input": (buffer, 1), "output": (buffer, 3)}
-    assert len(operator.plan_for(**bindings).steps) == 3  # a copy aside, blocks of rows, and their ends
+    assert len(operator.plan_for(**bindings).steps) == 3  # a staging copy, blocks of rows, heads and tails
     assert not operator.plan_for(**bindings).unbound
     encoder = device.wgpu_device.create_command_encoder()
     with counted(monkeypatch, encoder, ["begin_compute_pass"]) as passes:
@@ -268,7 +268,7 @@ def check_tight(device: wg.Device, operator: wg.CompiledOperator, source: Any, e
         ("u2", (302, 203), 1),
     ],
 )
-def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
+def test_a_copy_of_unpadded_buffers_is_numpys_in_blocks(
     device: wg.Device,
     monkeypatch: pytest.MonkeyPatch,
     dtype: str,
@@ -288,7 +288,7 @@ def test_a_tight_copy_is_numpys_in_blocks_of_16_bytes(
     assert len(plan.steps) > len(operator.plan.steps)
 
 
-def test_tight_windows_leave_only_the_last_to_words(
+def test_windows_of_unpadded_buffers_leave_the_last_to_words(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = favouring(device.limits.profile, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS)
@@ -304,7 +304,7 @@ def test_tight_windows_leave_only_the_last_to_words(
     assert str(elements).startswith("window_words on 1 windows")
 
 
-def test_a_tight_gradient_is_numpys(device: wg.Device) -> None:
+def test_a_gradient_of_unpadded_buffers_is_numpys(device: wg.Device) -> None:
     for sizes, window in (((301, 203), ((1, 0), (300, 203))), ((301, 203), ((0, 0), (299, 203)))):
         g = random_bytes(window[1][0] * 203 * 4).view("f4").reshape(window[1])
         expected = np.zeros(sizes, "f4")

@@ -765,7 +765,7 @@ IMPOSSIBLE: dict[str, tuple[Any, str]] = {
     ),
     "too few bytes": (initialized(data_type=1, dims=[3], raw_data=b"1234"), "i0|size|reshape"),
     "a size": (initialized(data_type=1, dims=[-3], raw_data=b"1234"), "i0|negative"),
-    "data elsewhere": (
+    "external data": (
         initialized(
             data_type=1,
             dims=[1],

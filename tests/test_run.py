@@ -31,7 +31,7 @@ class Linter:
 
 @pytest.fixture
 def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The bootstrap as a module, with its folders elsewhere."""
+    """The bootstrap as a module, with its folders in a temporary one."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     module = load_bootstrap()
     monkeypatch.setattr(module, "UNPACKED", tmp_path / ".adapter")

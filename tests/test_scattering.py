@@ -219,7 +219,7 @@ def test_the_later_one_wins_over_several_dispatches(
 
 @on_one_adapter
 def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of places that the host knows no claims are made, repeated or not."""
+    """Indices that the host knows take no last-writer pass, repeated or not."""
     x = wg.zeros((20, 16, 16, 3), "u1", device=device)
     y = wg.zeros((20, 16, 16, 3), "u1", device=device)
     plans = recorded_plans(monkeypatch)

@@ -372,7 +372,7 @@ def test_trials_that_a_device_cannot_hold_are_left_out() -> None:
 
 
 def test_a_trial_dispatches_its_own_kernel_alone() -> None:
-    """So that a wrong kernel is named by its own trials; claims are read by kernels that write."""
+    """So that a wrong kernel is named by its own trials; winner indices are read by kernels that write."""
     readers = {
         Kernel.CLAIM_WINDOWS: {"insert_windows"},
         Kernel.CLAIM_INDICES: {"scatter", "scatter_narrow"},

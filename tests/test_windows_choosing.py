@@ -188,7 +188,7 @@ def test_work_of_which_nothing_is_known_is_not_taken() -> None:
     assert "insert_rows: nothing is known of what it costs" in plan.rejected
 
 
-def test_what_a_tight_buffer_leaves_out_goes_the_cheaper_way() -> None:
+def test_windows_left_out_of_blocks_take_the_cheapest_kernel() -> None:
     for rate, kernel in ((1e9, "insert_words"), (1e6, "insert_windows")):
         profile = costing(CPU, {"insert_words 4": (0.0, rate)})
         plan = inserted(profile, 1000, source_room=COUNT * ROWS * 1000 - 16)
@@ -298,7 +298,7 @@ def test_images_by_buffer_copies_are_numpys(
     assert np.array_equal(line.numpy(), expected)
 
 
-def test_one_element_of_a_mirrored_window_is_its_last(
+def test_one_element_of_a_reversed_window_is_its_last(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows of one row, larger than their elements reach over, by a buffer copy each."""

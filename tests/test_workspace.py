@@ -79,7 +79,7 @@ def test_a_chain_of_copies_ends_with_the_same_elements(device: wg.Device) -> Non
     assert len(workspace.owned) == 2
 
 
-def test_an_upload_waits_for_nobody_and_overwrites_nobody(device: wg.Device) -> None:
+def test_an_upload_waits_for_none_and_overwrites_none(device: wg.Device) -> None:
     """It reaches its buffer before any recorded copy runs, so it shares none with what is used earlier."""
     workspace = Workspace(device)
     first = workspace.packed(workspace.upload(np.arange(8)))
