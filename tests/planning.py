@@ -29,32 +29,6 @@ from wgslice.plans.strategies import dispatches
 from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
 from wgslice.shaders.uniforms import override_constants
 
-__all__ = [
-    "HEADS_AND_TAILS",
-    "USUAL",
-    "Price",
-    "buffer_copies_of",
-    "by_strategy",
-    "check_choices",
-    "constants_of",
-    "costing",
-    "disjoint_sets",
-    "dispatches_of",
-    "favouring",
-    "kernels_of",
-    "names_of",
-    "only_dispatch",
-    "planned_by_kernel",
-    "planned_copy",
-    "planned_extraction",
-    "planned_gradient",
-    "planned_insertion",
-    "planned_windows",
-    "preferring",
-    "priced",
-    "ranking",
-]
-
 Known: TypeAlias = Profile | Limits  # of a device
 Price: TypeAlias = tuple[float, float]  # seconds an invocation, bytes a second
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from clamped import clamped_module
+from changed_modules import clamped_module
 from helpers import (
     DTYPES,
     GUARD,
@@ -23,6 +23,7 @@ from helpers import (
     on_one_adapter,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
@@ -50,7 +51,6 @@ import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.window_steps import words_each
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 PROFILES = [
@@ -600,15 +600,6 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
         assert (pieces - 1) * each < row_nbytes // 16
 
 
-@pytest.mark.parametrize(
-    ("row_nbytes", "each"),
-    [(1, 64), (3, 64), (12, 63), (48, 60), (196, 49), (256, 64), (257, 33), (1024, 64), (3000, 63)],
-)
-def test_invocations_take_whole_rows_or_equal_parts_of_one(row_nbytes: int, each: int) -> None:
-    assert words_each(row_nbytes, CPU) == each
-    assert words_each(row_nbytes, GPU) == 1
-
-
 def test_offsets_larger_than_a_binding_are_refused() -> None:
     limits = replace(USUAL, binding_nbytes=1024, profile=CPU)
     with pytest.raises(
@@ -874,14 +865,13 @@ def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Ca
         described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
     )
     output = make_buffer(device, target)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, source), case.input.offset * case.width),
         output=(output, case.output.offset * case.width),
         **({"offsets": (table, 8)} if on_gpu else {}),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(output), case.expected(source, target))
 
 
@@ -976,9 +966,7 @@ def test_the_plans_of_an_operator_share_its_tables(device: wg.Device) -> None:
     kept = sum(len(tables) for tables in device.pipelines.tables.values())
     source, target = make_buffer(device, array), make_buffer(device, random_bytes(2048))
     for place in (1, 2, 3, 4, 5):
-        encoder = device.wgpu_device.create_command_encoder()
-        operator.record(encoder, input=source, output=(target, place))
-        device.wgpu_device.queue.submit([encoder.finish()])
+        record(device, operator, input=source, output=(target, place))
         read = read_buffer(target)[place:][:700].reshape(2, 5, 70)
         check_bytes(read[0], array[:5, :70])
         check_bytes(read[1], array[1:6, 1:71][:, ::-1])

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from changed_modules import numbered_module
 from helpers import Bytes, check_bytes, random_bytes
-from numbered import numbered_module
 from planning import USUAL, dispatches_of
 from reference.indexed import index_kernels, trace_indexed
 from reference.memory import Writes

@@ -21,6 +21,7 @@ from helpers import (
     make_buffer,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
@@ -660,14 +661,13 @@ def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Ca
         described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
     )
     output = make_buffer(device, target)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, source), case.batch.offset * case.width),
         output=(output, case.tensor.offset * case.width),
         **({"offsets": (table, 8)} if on_gpu else {}),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(output), case.expected(source, target))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clamped import clamped_module
+from changed_modules import clamped_module
 from helpers import (
     GUARD,
     WIDTHS,

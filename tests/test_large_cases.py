@@ -18,6 +18,7 @@ from helpers import (
     make_buffer,
     random_bytes,
     read_buffer,
+    record,
     whole_words,
 )
 from hypothesis import event, find, given
@@ -103,11 +104,12 @@ def run_on_gpu(device: wg.Device, case: Case, input: Any, output: Any) -> None:
             *case.window[:3],
         )
     )
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder, input=(input, case.input.offset * width), output=(output, case.output.offset * width)
+    record(
+        device,
+        operator,
+        input=(input, case.input.offset * width),
+        output=(output, case.output.offset * width),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
 
 
 @given(case=large_cases(), workgroups=workgroups)

@@ -8,8 +8,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from changed_modules import numbered_module
 from helpers import GUARD, Bytes, random_bytes, whole_words
-from numbered import numbered_module
 from planning import favouring, only_dispatch, planned_by_kernel
 from reference.memory import Writes
 from reference.plans import trace

@@ -7,7 +7,7 @@ from collections import Counter
 from importlib.resources import files
 
 import pytest
-from clamped import check_clamped, clamp, clamped_module, storage_arrays, uses
+from changed_modules import check_clamped, clamp, clamped_module, storage_arrays, uses
 from reference.indexed import index_kernels
 from reference.plans import copy_kernels
 from reference.windows import window_kernels

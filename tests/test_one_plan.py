@@ -18,6 +18,7 @@ from helpers import (
     make_buffer,
     random_bytes,
     read_buffer,
+    record,
 )
 from planning import buffer_copies_of, favouring, preferring
 from running import counted, recorded_plans
@@ -40,12 +41,6 @@ MADE_ONCE = [
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
     return recorded_plans(monkeypatch)
-
-
-def record(device: wg.Device, operator: wg.CompiledOperator, **bindings: Any) -> None:
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(encoder, **bindings)
-    device.wgpu_device.queue.submit([encoder.finish()])
 
 
 def crop(sizes: tuple[int, int] = (9, 30), dtype: str = "u2", step: int = -1, column: int = 0) -> wg.Slice1:

@@ -24,6 +24,7 @@ from helpers import (
     numpy_window,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
@@ -78,13 +79,12 @@ def check_recorded(device: wg.Device, case: Case) -> None:
         )
     )
     output = make_buffer(device, target, usage)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, source, usage), case.input.offset * width),
         output=(output, case.output.offset * width),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     expected = target.copy()
     read = numpy_window(view_bytes(source, case.input, width), case.window)
     view_bytes(expected, case.output, width)[...] = read

@@ -19,6 +19,7 @@ from helpers import (
     numpy_window,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
@@ -67,13 +68,12 @@ def test_any_gradient_recorded_on_the_callers_buffers(device: wg.Device, case: C
         )
     )
     output = make_buffer(device, target, usage)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, g, usage), case.output.offset * width),
         output=(output, case.input.offset * width),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(output), gradient(case, g, target))
 
 

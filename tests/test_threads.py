@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import check_same, in_threads, make_buffer
+from helpers import check_same, in_threads, make_buffer, record
 from waits import LONGEST_SECONDS, WAITS, paused, transposing, waits
 
 import wgslice as wg
@@ -71,9 +71,7 @@ def test_a_thread_that_waits_stops_no_other(device: wg.Device, wait: str) -> Non
         described = wg.TensorDesc("int32", SIZES), wg.TensorDesc("int32", (40, 30))
         operator = shared.compile(wg.Slice1(*described, (0, 0), SIZES, (1, -2)))
         recorded = wg.zeros((40, 30), np.int32, device=shared)
-        encoder = shared.wgpu_device.create_command_encoder()
-        operator.record(encoder, input=x, output=recorded)
-        shared.wgpu_device.queue.submit([encoder.finish()])
+        record(shared, operator, input=x, output=recorded)
         windows = wg.extract_windows(x, [[0, 0], [3, 5]], (10, 11))
         (turned,) = model.run_on_device([x])
         assert wg.adapters()
