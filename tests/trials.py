@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import pytest
 
@@ -19,6 +20,7 @@ __all__ = ["Trial", "trials_of", "trying", "with_few_pipelines"]
 by_kernel = selftest.by_kernel
 
 
+@cache
 def trials_of(limits: Limits, held_by: Limits | None = None) -> dict[Kernel, list[Trial]]:
     """The trials of kernels that copy, and of windows, by kernel; those that a smaller device holds."""
     return by_kernel([*copy_trials(limits), *window_trials(limits)], held_by or limits)
