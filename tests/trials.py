@@ -15,15 +15,15 @@ from wgslice.doctor.windows import window_trials
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-__all__ = ["Trial", "trials_of", "trying", "with_few_pipelines"]
+__all__ = ["Trial", "by_kernel", "trials_of", "trying", "with_few_pipelines"]
 
 by_kernel = selftest.by_kernel
 
 
 @cache
-def trials_of(limits: Limits, held_by: Limits | None = None) -> dict[Kernel, list[Trial]]:
-    """The trials of kernels that copy, and of windows, by kernel; those that a smaller device holds."""
-    return by_kernel([*copy_trials(limits), *window_trials(limits)], held_by or limits)
+def trials_of(limits: Limits) -> dict[Kernel, list[Trial]]:
+    """The trials of kernels that copy, and of windows, by kernel."""
+    return by_kernel([*copy_trials(limits), *window_trials(limits)], limits)
 
 
 @contextmanager
