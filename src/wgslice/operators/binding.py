@@ -1,4 +1,4 @@
-"""Where operators read and write: tensors as they are described and bound, plans for that, and outputs."""
+"""Where operators read and write: tensors as they are described and bound, and outputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from wgslice.gpu.handles import check_buffer_type, check_fits
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.plan import Planner
-from wgslice.plans.problem import Table, Terms, rebase
-from wgslice.plans.profiles import MOST_PLACES, Limits
+from wgslice.plans.profiles import MOST_PLACES
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 
@@ -108,59 +106,6 @@ def described_layout(sizes: Integers, strides: Integers | None) -> Layout:
 
 
 Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
-Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
-
-
-class PlannedOperator:
-    """What a descriptor says, on a device: plans for whatever is bound, without a pipeline."""
-
-    def __init__(
-        self,
-        device: Device,
-        name: str,
-        input: TensorDesc,
-        output: TensorDesc,
-        source: Layout,
-        planner: Planner,
-        *,
-        planner_on_zeros: Planner | None = None,
-        offsets: TensorDesc | None = None,
-    ) -> None:
-        self.device = device
-        self.name = name
-        self.input = input
-        self.output = output
-        self.offsets = offsets  # of windows, where they are bound when it runs
-        self.planner = planner
-        self.planner_on_zeros = planner_on_zeros  # where that differs
-        with named(name):
-            self._source = BindingSlot(device, "input", input, source)
-            self._target = BindingSlot(device, "output", output, output.layout)
-            self._offsets = None
-            if offsets is not None:
-                self._offsets = BindingSlot(device, "offsets", offsets, offsets.layout)
-
-    def bind(
-        self, input: Binding, output: Binding, offsets: Binding | None
-    ) -> tuple[BoundLayout, BoundLayout, BoundLayout | None]:
-        """Bindings, refused where they are not as described."""
-        source, target = self._source.bound(input), self._target.bound(output)
-        if offsets is None and self._offsets is None:
-            return source, target, None
-        if offsets is None or self._offsets is None:
-            described = "has them already" if self._offsets is None else f"describes {self.offsets}"
-            given = "given" if offsets is not None else "missing"
-            raise ValueError(f"offsets are {given}: the descriptor {described}")
-        return source, target, self._offsets.bound(offsets)
-
-    def aligned(self, limits: Limits) -> Problem:
-        """What is planned for aligned bindings of every usage, in buffers with capacity for whole vectors."""
-        itemsize, table = self.input.dtype.itemsize, None
-        source, target = (rebase(slot.used, itemsize, limits).layout for slot in (self._source, self._target))
-        if self.offsets is not None:
-            width = self.offsets.dtype.itemsize
-            table = Table(rebase(self.offsets.layout, width, limits).layout, width)
-        return self.planner, source, target, itemsize, Terms(limits, table=table)
 
 
 class BindingSlot:

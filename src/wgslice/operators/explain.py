@@ -15,7 +15,6 @@ from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.plans.plan import Plan, duration
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
 
 MOST_PRINTED = 8
@@ -217,6 +216,4 @@ def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Pl
     """The plan of what a descriptor would compile to."""
     with named("explain"):
         chosen = checked_device(device)
-    operator = descriptor.planned(chosen)
-    with named(operator.name):
-        return plan_anew(*operator.aligned(operator.device.limits))
+    return descriptor.planned(chosen).plan

@@ -14,9 +14,8 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
-from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs
-from wgslice.operators.compiled import Descriptor
+from wgslice.operators.binding import TensorDesc, check_descs
+from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.windows_arguments import OnGpu, Outside, Prepared, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.plans.window_plans import insert_windows_planner
@@ -87,26 +86,16 @@ class InsertWindows(Descriptor):
             check_descs(input=input, output=output)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
             windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
-            check_same_dtype(input.dtype, output.dtype)
-            check_disjoint(output.layout)
             insertion = insertion_of(windows, output.sizes, overlap)
-        object.__setattr__(self, "input", input)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "offsets", offsets if windows.offsets is None else windows.offsets)
-        object.__setattr__(self, "insertion", insertion)
+            known = offsets if windows.offsets is None else windows.offsets
+            self._hold(input, output, offsets=known, insertion=insertion)
 
-    def planned(self, device: Device) -> PlannedOperator:
-        """What `explain` calls: plans on `device`, without a pipeline."""
+    def planned(self, device: Device) -> CompiledOperator:
+        """The operator with its plan on `device`, without pipelines."""
         described = self.offsets if isinstance(self.offsets, TensorDesc) else None
-        return PlannedOperator(
-            device,
-            "InsertWindows",
-            self.input,
-            self.output,
-            self.input.layout,
-            insert_windows_planner(self.insertion),
-            offsets=described,
-        )
+        sides = self.input, self.output, self.input.layout
+        planner = insert_windows_planner(self.insertion)
+        return CompiledOperator(device, "InsertWindows", *sides, planner, offsets=described)
 
 
 def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
