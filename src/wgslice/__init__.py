@@ -66,14 +66,7 @@ else:  # which would take any name for an attribute
         raise AttributeError(said, name=name)
 
 
-def calibrate(device: Device) -> None:
-    """Set the cost model of a new device."""
-    from wgslice.calibration.tune import calibrate  # loaded with the first device
-
-    calibrate(device)
-
-
-calibrations.append(calibrate)
+calibrations.append(lambda device: import_module("wgslice.calibration.tune").calibrate(device))
 
 
 def __dir__() -> list[str]:

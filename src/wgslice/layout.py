@@ -70,8 +70,6 @@ class Layout:
 
     def places(self) -> list[int]:
         """Where each index lies, row-major."""
-        if not self.sizes:
-            return [self.offset]
         found = [self.offset]
         for size, stride in zip(self.sizes, self.strides, strict=True):
             found = [place + stride * c for place in found for c in range(size)]

@@ -16,12 +16,11 @@ from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.windows_arguments import (
     OnGpu,
-    Outside,
-    Prepared,
     cached_by_value,
     extracted_windows,
     repeated_bytes,
 )
+from wgslice.plans.plan import Planner
 from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
@@ -182,14 +181,7 @@ def extract_windows(
 
 
 @cached_by_value
-def prepared_extraction(
-    offsets: ArrayLike | OnGpu,
-    input_sizes: tuple[int, ...],
-    sizes: Integers,
-    strides: ArrayLike | None,
-    fill: bytes | None,
-    outside: Outside | None,
-) -> Prepared:
-    """Windows to be extracted from a tensor, checked."""
-    windows = extracted_windows(offsets, input_sizes, sizes, strides, fill, outside)
-    return Prepared.of(windows, extract_windows_planner(windows))
+def prepared_extraction(*arguments: Any) -> tuple[Windows, Planner]:
+    """Windows of the arguments of `extracted_windows`, and what plans their extraction."""
+    windows = extracted_windows(*arguments)
+    return windows, extract_windows_planner(windows)

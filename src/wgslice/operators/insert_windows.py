@@ -16,9 +16,11 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.operators.binding import TensorDesc, check_descs
 from wgslice.operators.compiled import CompiledOperator, Descriptor
-from wgslice.operators.windows_arguments import OnGpu, Outside, Prepared, cached_by_value, inserted_windows
+from wgslice.operators.windows_arguments import OnGpu, Outside, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
+from wgslice.plans.plan import Planner
 from wgslice.plans.window_plans import insert_windows_planner
+from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 
@@ -197,7 +199,7 @@ def insert_windows(
         check_same_dtype(given.dtype, x.dtype)
         check_destination(x)
         table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-        boxes, planner, planning = prepared_insertion(table, given.shape, x.shape, strides, outside, overlap)
+        boxes, planner, planning = prepared_insertion(overlap, table, given.shape, x.shape, strides, outside)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
         batch, target = (given, x) if x.ndim else (given[:, None], x[None])
         source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
@@ -205,17 +207,11 @@ def insert_windows(
 
 
 @cached_by_value
-def prepared_insertion(
-    offsets: ArrayLike | OnGpu,
-    batch_sizes: tuple[int, ...],
-    tensor_sizes: tuple[int, ...],
-    strides: ArrayLike | None,
-    outside: Outside | None,
-    overlap: Overlap,
-) -> Prepared:
-    """Windows to be inserted into a tensor, checked."""
-    boxes = inserted_windows(offsets, batch_sizes, tensor_sizes, strides, outside)
-    return Prepared.of(boxes, insert_windows_planner(insertion_of(boxes, tensor_sizes, overlap)))
+def prepared_insertion(overlap: Overlap, *arguments: Any) -> tuple[Windows, Planner]:
+    """Windows of the arguments of `inserted_windows`, and what plans their insertion."""
+    windows = inserted_windows(*arguments)
+    tensor_sizes = arguments[2]
+    return windows, insert_windows_planner(insertion_of(windows, tensor_sizes, overlap))
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:

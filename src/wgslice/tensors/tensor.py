@@ -130,13 +130,7 @@ class Tensor(Uncomputed, Placed):
         waited for.
         """
         with named("assignment"):
-            check_writeable(self)
-            selection = self._selected(key)
-            given = value if isinstance(value, Tensor) else as_assigned(value, self.dtype)
-            if isinstance(selection, Selection):
-                write(viewed(self, self.layout.select(selection.items)), given)
-            else:
-                scatter(self, selection, given)
+            assign(self, key, value)
 
     def __delitem__(self, key: Any) -> NoReturn:
         raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']} copies the others")
@@ -555,6 +549,17 @@ class Tensor(Uncomputed, Placed):
     def __repr__(self) -> str:
         packed = "packed" if self.is_packed else f"strides={self.strides}"
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {packed}, device={self.device.adapter})"
+
+
+def assign(x: Tensor, key: Any, value: Any, *, disjoint: bool = False) -> None:
+    """Write into a part as NumPy does; `disjoint` promises that no two indices are equal."""
+    check_writeable(x)
+    selection = x._selected(key)
+    given = value if isinstance(value, Tensor) else as_assigned(value, x.dtype)
+    if isinstance(selection, Selection):
+        write(viewed(x, x.layout.select(selection.items)), given)
+    else:
+        scatter(x, selection, given, disjoint=disjoint)
 
 
 def packed_copy(tensor: Tensor) -> Tensor:
