@@ -20,7 +20,6 @@ from wgslice.gpu.protocols import (
     BufferUsage,
     GPUDevice,
     Pipeline,
-    ShaderModule,
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
@@ -78,7 +77,9 @@ class Pipelines:
             bind_group_layout(wgpu_device, "uniform", READ, "storage", *[READ] * count) for count in range(4)
         ]
         self.probe_layout = bind_group_layout(wgpu_device, READ)
-        self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
+        self.module = lru_cache(maxsize=len(Kernel))(
+            lambda kernel: wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
+        )
         self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
         self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
@@ -183,11 +184,6 @@ class Pipelines:
                 "constants": dict(constants),
             },
         )
-
-
-def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:
-    """Parse a kernel: its pipelines differ in their constants only."""
-    return wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
 
 
 def tables_of(kernel: Kernel) -> int:

@@ -24,7 +24,7 @@ from wgslice.tensors.tensor import Tensor, allocate
 
 @dataclass(frozen=True, init=False)
 class TensorDesc:
-    """How a tensor lies in what is bound for it, as DirectML's buffer tensor descriptor says it.
+    """Dtype and layout of a tensor in its binding, as DirectML's buffer tensor descriptor has them.
 
     Parameters
     ----------

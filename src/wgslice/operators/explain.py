@@ -65,9 +65,6 @@ class Explanation:
         return sum(map(seconds_of, self.submissions))
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         plans, submissions, uploaded = len(self.plans), len(self.submissions), self.uploaded_nbytes
         parts = [f"{counted(uploaded, 'byte')} uploaded"] if uploaded else []
         if submissions:

@@ -41,15 +41,10 @@ class InsertWindows(Descriptor):
     output : TensorDesc
         Of the same dtype and rank 1 to 7, one less than the input's; each size at most 2^31 - 1. What no
         window has keeps its value; a call without `out` puts them into zeros.
-    offsets : array_like of int, shape (B, rank), or TensorDesc
-        First element of each window, or the descriptor of a packed tensor of integers that is bound when the
-        operator runs.
-    strides : array_like of int, shape (rank,) or (B, rank), optional
-        Step within the windows in elements, not 0, as in `ExtractWindows`; 1 by default.
-    overlap : {"refuse", "last", "disjoint"}, optional
-        What overlapping windows get, as in `insert_windows`.
-    outside : {"refuse", "clamp", "drop"}, optional
-        What an out-of-bounds window gets, as in `insert_windows`.
+    offsets, strides : array_like of int or TensorDesc, array_like of int
+        As of `ExtractWindows`; strides are 1 by default.
+    overlap, outside : str, optional
+        What overlapping and out-of-bounds windows get, as in `insert_windows`.
 
     Raises
     ------
