@@ -62,7 +62,20 @@ class TensorDesc:
             if isinstance(sizes, str):
                 raise TypeError(f"sizes {sizes!r}: must be integers; the dtype comes before them")
             object.__setattr__(self, "dtype", element_dtype(dtype))
-            object.__setattr__(self, "layout", described_layout(sizes, strides))
+            extents = integers("sizes", sizes)
+            if not 1 <= len(extents) <= MAX_RANK:
+                raise ValueError(
+                    f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}"
+                )
+            check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
+            layout = Layout.packed(extents)
+            if strides is not None:
+                steps = integers("strides", strides)
+                if len(steps) != len(extents):
+                    raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
+                check_within("strides", steps, 0, U32_MAX, "a u32")
+                layout = Layout.of(extents, steps)
+            object.__setattr__(self, "layout", layout)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -88,21 +101,6 @@ def check_descs(**sides: object) -> None:
     for side, desc in sides.items():
         if not isinstance(desc, TensorDesc):
             raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
-
-
-def described_layout(sizes: Integers, strides: Integers | None) -> Layout:
-    """The layout that a descriptor's sizes and strides say, by its rules."""
-    extents = integers("sizes", sizes)
-    if not 1 <= len(extents) <= MAX_RANK:
-        raise ValueError(f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}")
-    check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
-    if strides is None:
-        return Layout.packed(extents)
-    steps = integers("strides", strides)
-    if len(steps) != len(extents):
-        raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
-    check_within("strides", steps, 0, U32_MAX, "a u32")
-    return Layout.of(extents, steps)
 
 
 Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
@@ -134,22 +132,17 @@ class BindingSlot:
                     check_writeable(binding)
                 buffer, start = binding.memory, binding.layout.offset
             else:
-                buffer, start = checked_pair(binding, self.itemsize)
+                pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
+                buffer, offset = pair
+                check_buffer_type(
+                    buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset"
+                )
+                start = checked_offset(offset, self.itemsize)
                 if whole_words((start + self.stop) * self.itemsize) > buffer.size:
                     check_fits(buffer, self.desc.layout.shifted(start), self.desc.dtype)
         phase_nbytes = start * self.itemsize % self.alignment_nbytes
         layout = self._used_from(phase_nbytes // self.itemsize)
         return BoundLayout(buffer, layout, self.itemsize, offset_nbytes=start * self.itemsize - phase_nbytes)
-
-
-def checked_pair(binding: Buffer | tuple[Buffer, SupportsIndex], itemsize: int) -> tuple[Buffer, int]:
-    """A buffer, and the offset in elements at which a tensor begins in it."""
-    pair: tuple[Any, SupportsIndex] = (binding, 0)
-    if isinstance(binding, tuple) and len(binding) == 2:
-        pair = binding
-    buffer: Buffer = pair[0]
-    check_buffer_type(buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset")
-    return buffer, checked_offset(pair[1], itemsize)
 
 
 def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
