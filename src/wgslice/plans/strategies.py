@@ -237,6 +237,26 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
     return [whole, dispatch_of(ends, source, target, width_nbytes, bindings, limits, said)]
 
 
+# copies in strips
+
+
+def in_strips(row: Copying) -> Copying:
+    """The row of a kernel that takes a copy strip by strip."""
+
+    def against(problem: Problem) -> Reason | None:
+        if not problem.strips:
+            return OTHER
+        return next((reason for reason in map(row.applies, problem.strips) if reason is not None), None)
+
+    def least(problem: Problem) -> float:
+        return sum(map(row.lower_bound, problem.strips))
+
+    def build(problem: Problem) -> Sequence[Step]:
+        return [step for strip in problem.strips for step in row.build(strip)]
+
+    return Strategy(f"{row.name} in strips", against, least, build)
+
+
 # copies in parts
 
 
@@ -318,13 +338,16 @@ BY_KERNEL: tuple[tuple[Sequence[int], Copying], ...] = (  # with the widths of e
     ((8,), by_kernel(Kernel.PAIR_GRID, any_grid, "{units}, in tiles")),
     (WIDTHS, by_kernel(Kernel.WIDE_GRID, vector_grid, "{units}, in tiles")),
     (WIDTHS, by_kernel(Kernel.WIDE_ROWS, vectors, "{units}, row by row")),
+    ((16,), in_strips(by_kernel(Kernel.WIDE_ROWS, vectors, "{units}, strip by strip"))),
     ((4, 8), by_kernel(Kernel.ROWS, anything, "{units}, row by row")),
+    ((4, 8), in_strips(by_kernel(Kernel.ROWS, anything, "{units}, strip by strip"))),
     ((4, 8), by_kernel(Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True)),
     (
         (1, 2),
         by_kernel(Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
     ),
     ((1, 2), by_kernel(Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row")),
+    ((1, 2), in_strips(by_kernel(Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, strip by strip"))),
     ((1, 2), by_kernel(Kernel.NARROW_STEPS, narrow_steps, STEPPED)._replace(build=stepped)),
     ((1, 2), by_kernel(Kernel.NARROW_RUNS, narrow_runs, RUNS)),
     (WIDTHS, by_kernel(Kernel.SLICE1, anything, "one element an invocation{atomics}")),
