@@ -167,6 +167,13 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
             1,
             None,
         ),
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.packed((32, 2, 3)), 1, WHOLE),  # each pixel twice
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.packed((32, 2, 3), 1), 1, None),  # begins inside a block
+        (Layout.of((31, 2, 3), (3, 0, 1)), Layout.packed((31, 2, 3)), 1, None),  # ends inside one
+        (Layout.of((32, 3, 3), (3, 0, 1)), Layout.packed((32, 3, 3)), 1, None),  # 9 bytes do not divide 48
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.of((32, 2, 3), (8, 3, 1)), 1, None),
+        (Layout.of((32, 2, 3), (5, 0, 1)), Layout.packed((32, 2, 3)), 1, None),
+        (Layout.of((32, 2, 3), (1, 0, 400)), Layout.packed((32, 2, 3)), 1, None),  # of planes
         (Layout.of((64, 3), (4, 1)), Layout.packed((64, 3)), 1, WHOLE),
         (Layout.of((64, 3), (5, 1)), Layout.packed((64, 3)), 1, None),
         (Layout.of((64, 3), (4, -1), 2), Layout.packed((64, 3)), 1, WHOLE),

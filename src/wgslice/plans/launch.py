@@ -9,7 +9,7 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.pixels import as_pixels, as_steps, pixels_of
+from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
 from wgslice.plans.profiles import (
     LINE_NBYTES,
     MOST_PLANS,
@@ -256,13 +256,12 @@ def deal_wide_tiles(source: Layout, target: Layout, width_nbytes: int, limits: L
 
 
 def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Groups of pixels of the last two dimensions, one an invocation."""
-    *outer, count, channels = target.sizes
-    profile = limits.profile
-    blocks = count * channels * width_nbytes // WIDEST_NBYTES
+    """Groups of pixels of the last dimensions, one an invocation."""
+    profile, axis = limits.profile, pixel_axis(source)
+    blocks = prod(target.sizes[axis:]) * width_nbytes // WIDEST_NBYTES
     each = pixels_of(source, target, width_nbytes).group_blocks
     pieces = -(-blocks // each)
-    rows = prod(outer)
+    rows = prod(target.sizes[:axis])
     grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
     return Share(rows, True, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
