@@ -42,8 +42,7 @@ from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.strategies import LEAST_NARROW_NBYTES, dispatches
-from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
+from wgslice.shaders import copy_dtype, divider, kernel_module, override_constants, uniform_block
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.adapter import Adapter
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
-from wgslice.shaders.uniforms import copy_dtype, windows_dtype
+from wgslice.shaders import copy_dtype, windows_dtype
 
 # What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
 LEAST_LIMITS = {

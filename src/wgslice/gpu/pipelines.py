@@ -24,17 +24,17 @@ from wgslice.gpu.protocols import (
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import INSERTING, SCATTERING, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.modules import entry_point, kernel_module
-from wgslice.shaders.uniforms import override_constants, uniform_block
+from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
 # Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)
 INDICES, WINNERS = 3, 4
+SIDES = ("uniform", "read-only-storage", "storage")  # of the first three
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -73,16 +73,9 @@ class Pipelines:
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
-        self.layout = bind_group_layout(wgpu_device, "uniform", "read-only-storage", "storage")
-        self.windows_layout = bind_group_layout(
-            wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
-        )
-        self.claimed_layout = bind_group_layout(
-            wgpu_device, "uniform", "read-only-storage", "storage", *["read-only-storage"] * 3
-        )
-        self.indexed_layout = bind_group_layout(
-            wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage"
-        )
+        self.layouts = [  # by the tables of a kernel
+            bind_group_layout(wgpu_device, *SIDES, *["read-only-storage"] * tables) for tables in range(4)
+        ]
         self.probe_layout = bind_group_layout(wgpu_device, "read-only-storage")
         self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
         self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
@@ -127,7 +120,7 @@ class Pipelines:
             self._add_indices(step, known, brought)
         return Bound(
             self.pipeline(step.kernel, tuple(override_constants(step).items())),
-            self._layout(step.kernel),
+            self.layouts[TABLES.get(step.kernel, 0)],
             tuple({"binding": number, "resource": buffer} for number, buffer in known.items()),
             tuple(
                 Binding(number, memory, span.offset_nbytes, span.nbytes)
@@ -148,9 +141,10 @@ class Pipelines:
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             known[PICKS] = self._table(step.windows, chosen)
-        if step.kernel.reads_claims and step.claims is not None:
+        reads_claims = step.kernel in INSERTING
+        if reads_claims and step.claims is not None:
             brought[CLAIMS] = step.claims.memory, step.claims.span
-        unused = {PICKS, *([CLAIMS] if step.kernel.reads_claims else [])} - {*known, *brought}
+        unused = {PICKS, *[CLAIMS] * reads_claims} - {*known, *brought}
         for number in unused:  # a binding must have a buffer, also where nothing is read of it
             if OFFSETS in known:
                 known[number] = known[OFFSETS]
@@ -161,7 +155,7 @@ class Pipelines:
         self, step: IndexedDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
     ) -> None:
         """Add what else a gather or a scatter binds."""
-        unused = [WINNERS] if step.kernel.scatters and step.winners is None else []  # but bound all the same
+        unused = [WINNERS] * (step.kernel in SCATTERING and step.winners is None)  # but bound all the same
         for number in (INDICES, *unused):
             if step.table is not None:
                 brought[number] = step.table.memory, step.table.span
@@ -170,14 +164,6 @@ class Pipelines:
                 known[number] = self._table(step.copy.host, step.copy.host.values, only=True)
         if step.winners is not None:
             brought[WINNERS] = Memory.CLAIMS, step.winners
-
-    def _layout(self, kernel: Kernel) -> BindGroupLayout:
-        """What a kernel binds."""
-        if kernel.reads_claims:
-            return self.claimed_layout
-        if kernel.takes_indices:
-            return self.windows_layout if kernel.scatters else self.indexed_layout
-        return self.windows_layout if kernel.takes_windows else self.layout
 
     def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
         """Values of windows or indices, once for all plans; maybe the only ones that their owner has."""
@@ -190,7 +176,7 @@ class Pipelines:
 
     def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
         """Compile a kernel with the constants that it needs."""
-        layout = self._layout(kernel)
+        layout = self.layouts[TABLES.get(kernel, 0)]
         return self.wgpu_device.create_compute_pipeline(
             layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
             compute={

@@ -18,9 +18,9 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import check_bindable, place, record
 from wgslice.layout import check_disjoint
 from wgslice.operators.binding import Binding, PlannedOperator, Problem, TensorDesc
+from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES, Limits
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 

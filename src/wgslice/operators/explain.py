@@ -14,8 +14,8 @@ from wgslice.gpu.device import AnyDevice, checked_device
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
+from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, duration
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
 
 MOST_PRINTED = 8
@@ -146,7 +146,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     Raises
     ------
     CaptureRefused
-        The call reads elements back, as `numpy()` does, a mask in a tensor, and indices with
+        The call reads elements back, as `numpy()` does, reading by a mask in a tensor, and indices with
         WGSLICE_CHECK_INDICES=1; or it is `stream`, `selftest` or `tune`, or of `wgslice.pygfx`.
     TypeError
         `what` is neither a function nor a tensor nor a descriptor, or `device` is no device.

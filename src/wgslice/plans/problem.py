@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout, coalesce, whole_words
-from wgslice.plans.costs import STEPS, pattern
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.launch import run_nbytes, tile_axis
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.profiles import MOST_PLANS, STEPS, Limits, pattern
 from wgslice.plans.steps import Memory, Span
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
@@ -66,7 +65,9 @@ class Rebased(NamedTuple):
 
     def capacity_nbytes(self, buffer_nbytes: int) -> float:
         """Bytes from the base on in a buffer, as `Terms` says them."""
-        return room_of(self.stop_nbytes, buffer_nbytes - self.base)
+        room_nbytes = buffer_nbytes - self.base
+        whole_nbytes = -(-self.stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
+        return inf if whole_nbytes <= room_nbytes else room_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -91,12 +92,6 @@ def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
     """The binding that holds a layout: from an aligned offset to the end of its last word."""
     start = base_of(layout, width_nbytes, limits)
     return Span(start, whole_words(layout.stop * width_nbytes) - start)
-
-
-def room_of(stop_nbytes: int, buffer_nbytes: int) -> float:
-    """What `Terms` says of a buffer of so many bytes, for what ends at one of them; both from a base."""
-    whole_nbytes = -(-stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
-    return inf if whole_nbytes <= buffer_nbytes else buffer_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
@@ -151,16 +146,6 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     if -(-target.size // limits.profile.workgroup_size) > limits.workgroups**2:
         return target.sizes.index(max(target.sizes))
     return None
-
-
-def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
-    """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
-    rooms = terms.source_room_nbytes, terms.target_room_nbytes
-    if rooms == (inf, inf):
-        return True
-    return all(
-        layout.stop * width_nbytes <= room for layout, room in zip((source, target), rooms, strict=True)
-    )
 
 
 def cut_end(
@@ -231,6 +216,7 @@ class Problem:
     def __init__(self, source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> None:
         self.source, self.target = source, target
         self.width_nbytes, self.terms, self.limits = width_nbytes, terms, terms.limits
+        self.costs = terms.limits.profile.costs
         self.rank = len(target.sizes)
         self.nbytes = target.size * width_nbytes
         self.row_nbytes = run_nbytes(target, width_nbytes)
@@ -241,7 +227,9 @@ class Problem:
         self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
         self.is_held = axis_to_halve(source, target, width_nbytes, terms.limits) is None
-        self.is_roomy = has_room(source, target, width_nbytes, terms)
+        sides = (source, terms.source_room_nbytes), (target, terms.target_room_nbytes)
+        has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
+        self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
@@ -291,38 +279,21 @@ class Problem:
             strips.append(self.of(*strip_by_strip(read, written, min(each, len(part)))))
         return strips if all(strip.pattern == "near" for strip in strips) else []
 
-    @property
-    def tight(self) -> str | None:
-        """What keeps bindings from holding whole vectors, if anything does."""
-        return None if self.is_roomy else NO_ROOM
-
     # reasons
 
     def against_buffer_copies(self) -> str:
         """Why buffer copies do not do it."""
-        return "; and ".join(self._against_buffer_copies())
-
-    def _against_buffer_copies(self) -> Iterator[str]:
-        if not self.terms.copy_from:
-            yield "the input's buffer has no usage COPY_SRC"
-        if not self.terms.copy_to:
-            yield "the output's buffer has no usage COPY_DST"
+        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.terms.copy_from)
+        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.terms.copy_to)
         if not self.in_runs:
-            yield self.apart()
+            reasons.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
-            yield self.uneven(WORD_NBYTES)
-
-    def uneven_vectors(self) -> str:
-        """What of the rows is no multiple of 16 bytes."""
-        return self.uneven(WIDEST_NBYTES)
+            reasons.append(self.uneven(WORD_NBYTES))
+        return "; and ".join(reasons)
 
     def short(self) -> str:
         """That rows are too short to hold a block of 16 bytes wherever they begin."""
-        return self.short_of(LEAST_SHIFTED_NBYTES)
-
-    def short_of(self, least_nbytes: int) -> str:
-        """That rows are too short."""
-        return f"rows of {counted(self.row_nbytes)}, at least {least_nbytes} are needed"
+        return f"rows of {counted(self.row_nbytes)}, at least {LEAST_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""
@@ -355,7 +326,7 @@ class Problem:
             reasons.append(f"elements of a row lie {nbytes} apart in the output")
         return ", and ".join(reasons)
 
-    def uneven(self, unit_nbytes: int, strides: Sequence[int] | None = None) -> str:
+    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
         """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart.
 
         `strides` are those of the source that matter, where these are not those of its rows.
