@@ -18,7 +18,7 @@ from wgslice.errors import NoAdapterError
 from wgslice.gpu.native import check_process
 from wgslice.gpu.protocols import GPUAdapter, GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
-from wgslice.shaders.uniforms import copy_dtype, windows_dtype
+from wgslice.shaders import copy_dtype, windows_dtype
 
 KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # all that wgpu tells apart
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")

@@ -23,13 +23,12 @@ from wgslice.gpu.protocols import (
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import INSERTING, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.modules import entry_point, kernel_module
-from wgslice.shaders.uniforms import override_constants, uniform_block
+from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
 # Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)
@@ -120,15 +119,15 @@ class Pipelines:
             self._add_tables(step, known, brought)
         elif isinstance(step, IndexedDispatch):
             self._add_indices(step, known, brought)
-        spare = OFFSETS if step.kernel.takes_windows else INDICES
-        for number in {*range(3, 3 + tables_of(step.kernel))} - {*known, *brought}:
+        spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
+        for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*known, *brought}:
             if spare in known:  # a binding must have a buffer, also where nothing is read of it
                 known[number] = known[spare]
             else:
                 brought[number] = brought[spare]
         return Bound(
             self.pipeline(step.kernel, tuple(override_constants(step).items())),
-            self.layouts[tables_of(step.kernel)],
+            self.layouts[TABLES.get(step.kernel, 0)],
             tuple({"binding": number, "resource": buffer} for number, buffer in known.items()),
             tuple(
                 Binding(number, memory, span.offset_nbytes, span.nbytes)
@@ -149,7 +148,7 @@ class Pipelines:
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             known[PICKS] = self._table(step.windows, chosen)
-        if step.kernel.reads_claims and step.claims is not None:
+        if step.kernel in INSERTING and step.claims is not None:
             brought[CLAIMS] = step.claims.memory, step.claims.span
 
     def _add_indices(
@@ -175,7 +174,7 @@ class Pipelines:
 
     def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
         """Compile a kernel with the constants that it needs."""
-        layout = self.layouts[tables_of(kernel)]
+        layout = self.layouts[TABLES.get(kernel, 0)]
         return self.wgpu_device.create_compute_pipeline(
             layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
             compute={
@@ -184,13 +183,6 @@ class Pipelines:
                 "constants": dict(constants),
             },
         )
-
-
-def tables_of(kernel: Kernel) -> int:
-    """How many tables a kernel binds beside its uniform block, source and target."""
-    if kernel.takes_indices:
-        return 1 + kernel.scatters
-    return 2 + kernel.reads_claims if kernel.takes_windows else 0
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:

@@ -11,8 +11,9 @@ from wgslice.arguments import distinct_axes
 from wgslice.errors import named
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices, check_indices
+from wgslice.tensors.assignment import assign
 from wgslice.tensors.placed import check_tensor, viewed
-from wgslice.tensors.tensor import Tensor, assign
+from wgslice.tensors.tensor import Tensor
 
 Repeated: TypeAlias = Literal["last", "refuse", "disjoint"]
 

@@ -22,6 +22,7 @@ from wgslice.numpy_protocol import joining, moving
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, placed, views
+from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import empty, full, like, ones, zeros
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -146,12 +147,18 @@ def copy(a: Tensor, order: str | None = "K", subok: bool = False) -> Tensor:
 
 
 def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Write into a tensor."""
+    """Write into a tensor, where a mask is true if there is one."""
     if casting != "same_kind":
         raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
-    if where is not True:
-        raise TypeError(f"where is of type {type(where).__name__}: must be left out; dst[mask] = src does it")
-    placed.copyto(dst, src)
+    if where is True:
+        placed.copyto(dst, src)
+        return
+    with named("copyto"):
+        check_tensor("dst", dst)
+        mask = where if isinstance(where, Tensor) else np.asarray(where)
+        if mask.dtype.kind != "b":
+            raise TypeError(f"where has dtype {mask.dtype}: must be bool")
+        copy_where(dst, src if isinstance(src, Tensor) else placed.as_copied(src, dst.dtype), mask)
 
 
 PAD_OPTION = {  # NumPy's, by mode

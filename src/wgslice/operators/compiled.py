@@ -17,10 +17,10 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, check_bindable, place, record
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
+from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES, Limits
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 

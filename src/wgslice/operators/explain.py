@@ -142,7 +142,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     Raises
     ------
     CaptureRefused
-        The call reads elements back, as `numpy()` does, a mask in a tensor, and indices with
+        The call reads elements back, as `numpy()` does, reading by a mask in a tensor, and indices with
         WGSLICE_CHECK_INDICES=1; or it is `stream`, `selftest` or `tune`, or of `wgslice.pygfx`.
     TypeError
         `what` is neither a function nor a tensor nor a descriptor, or `device` is no device.

@@ -23,8 +23,8 @@ from wgslice.arguments import (
 )
 from wgslice.dtypes import DType
 from wgslice.errors import WindowError, named
+from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.staging import plan_anew
 from wgslice.plans.windows import DROPPED, Windows
 from wgslice.tensors.placed import as_assigned, check_of_numbers
 
