@@ -23,7 +23,7 @@ from wgslice.gpu.protocols import (
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import INSERTING, TABLES, Kernel
+from wgslice.plans.kernels import INSERTING, OF_WINDOWS, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
