@@ -16,18 +16,26 @@ from bench.window_probes import window_probes
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows, repeated_bytes
 from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, Choice, seconds_of
-from wgslice.plans.copy import SliceGradPlanner, plan_copy
-from wgslice.plans.costs import IN_BLOCKS, CostClass, Costs, Work, copy_class, pattern, step_of
+from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of
 from wgslice.plans.plan import Planner
 from wgslice.plans.problem import Problem, Table, Terms
-from wgslice.plans.profiles import Limits, Profile
-from wgslice.plans.staging import plan_anew
+from wgslice.plans.profiles import (
+    IN_BLOCKS,
+    CostClass,
+    Costs,
+    Limits,
+    Profile,
+    Work,
+    copy_class,
+    pattern,
+    step_of,
+)
 from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span, dispatch_of
 from wgslice.plans.strategies import dispatches
 from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
-from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders import override_constants
 
 Known: TypeAlias = Profile | Limits  # of a device
 Price: TypeAlias = tuple[float, float]  # seconds an invocation, bytes a second

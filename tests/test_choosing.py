@@ -30,9 +30,8 @@ from reference.plans import run_plan
 from strategies import Case, cases
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import pattern
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile, pattern
 
 FREE = 1e30  # bytes a second
 NEVER = (1.0, 1.0)  # so that it is never chosen

@@ -16,9 +16,8 @@ from bench.cost_classes import Timed, time_all, typical
 from bench.probes import probes
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import shipped
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile, shipped
 
 FIGURES = ("lavapipe-22-3", "lavapipe-25-0", "llvmpipe-opengl", "swiftshader", "gpus")
 

@@ -47,7 +47,7 @@ from test_extract_windows import (
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.overlaps import overlapping
+from wgslice.plans.overlaps import meeting
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
 
@@ -293,16 +293,15 @@ def test_many_windows_are_compared_without_comparing_all() -> None:
     """Grids, with and without gaps, unaligned ones, and corners of cubes in eight dimensions."""
     grid = np.array(list(product(range(120), range(120))))
     for apart, disjoint in ((64, True), (80, True), (63, False)):
-        assert (overlapping(grid * apart - 5, (64, 64), (1, 1)) is None) == disjoint
+        assert (next(meeting(grid * apart - 5, (64, 64), (1, 1)), None) is None) == disjoint
     cube = np.array(list(product(range(3), repeat=8)))
-    assert overlapping(cube * 96, (64,) * 8, (1,) * 8) is None
-    assert overlapping(cube * 63, (64,) * 8, (1,) * 8) is not None
+    assert next(meeting(cube * 96, (64,) * 8, (1,) * 8), None) is None
+    assert next(meeting(cube * 63, (64,) * 8, (1,) * 8), None) is not None
     wide = np.random.default_rng(1).integers(-(2**31), 2**31, (5000, 8))
-    assert overlapping(wide, (9,) * 8, (2,) * 8) is None
+    assert next(meeting(wide, (9,) * 8, (2,) * 8), None) is None
     last = np.concatenate([wide, wide[77:78] + 8])
-    found = overlapping(last, (9,) * 8, (2,) * 8)
-    assert found is not None
-    assert set(found) == {77, 5000}
+    pairs = list(meeting(last, (9,) * 8, (2,) * 8))
+    assert set(np.concatenate(pairs, axis=None).tolist()) == {77, 5000}
 
 
 @given(st.data())

@@ -390,6 +390,21 @@ CONDITIONS = {
             for n in (32, 48, 80)
             for o in (0, 1, 5, 15)
         ),
+        # repeated
+        *(
+            (
+                width,
+                Layout.of(
+                    (2, n, repeats, channels),
+                    (1999, step, 0, across),
+                    o + n * 4 * (step < 0) + 3 * (across < 0),
+                ),
+                Layout.packed((2, n, repeats, channels), 16 // width),
+            )
+            for width, repeats, channels in ((1, 2, 3), (1, 8, 2), (2, 2, 3))
+            for step, across in ((3, 1), (-4, -1))
+            for n, o in ((16, 1), (40, 0))
+        ),
         # one channel of three
         *(
             (width, Layout.of((n,), (step,), o + (n * 3 if step < 0 else 0)), Layout.packed((n,)))

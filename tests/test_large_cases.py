@@ -28,13 +28,13 @@ from reference.plans import run_plan
 from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import SPLITTING_ROWS, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU, Limits
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
-ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel not in HEADS_AND_TAILS]
+ROW_KERNELS = [kernel for kernel in Kernel if kernel in SPLITTING_ROWS and kernel not in HEADS_AND_TAILS]
 BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.NARROW_ROWS
 ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.NARROW_ROWS
 # In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;

@@ -13,10 +13,10 @@ from reference.plans import copy_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import INSERTING, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.pixels import MOST_BLOCKS
-from wgslice.shaders.modules import entry_point, kernel_module, shared_files
+from wgslice.shaders import entry_point, kernel_module, shared_files
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -95,14 +95,14 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, and winner indices."""
+    """The uniform block, source and target, tables of windows, and winner indices; some of them are not used."""
     if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
-        return "0234"  # it reads nothing of the source
+        return "0234" + "5" * (kernel is Kernel.CLAIM_ROWS)  # it reads nothing of the source
     if kernel is Kernel.CLAIM_INDICES:
-        return "023"
-    if kernel.takes_indices:
-        return "0123" + "4" * kernel.scatters
-    return "012" + "34" * kernel.takes_windows + "5" * kernel.reads_claims
+        return "0234"
+    if kernel in OF_INDICES:
+        return "0123" + "4" * (kernel is Kernel.GATHER or kernel in SCATTERING)
+    return "012" + "34" * (kernel in OF_WINDOWS) + "5" * (kernel in INSERTING)
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)

@@ -27,7 +27,7 @@ from strategies import Case, cases
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, SPLITTING_ROWS, UNITS_NBYTES, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, deal_row
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
 
@@ -257,7 +257,7 @@ def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None
     for width in {Kernel.ROWS: (4, 8), Kernel.WIDE_ROWS: (16,), Kernel.NARROW_ROWS: (1, 2)}.get(
         kernel, (1, 2, 4, 8)
     ):
-        lanes = kernel.unit_nbytes(width) // width
+        lanes = UNITS_NBYTES.get(kernel, width) // width
         if size < 2 * lanes - 1:
             continue
         for profile in (CPU, SLIM, GPU):
@@ -289,7 +289,7 @@ def test_a_side_larger_than_a_binding_is_split(elements: int, pieces: int) -> No
 def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case, profile: Profile) -> None:
     """Whatever kernel costs least."""
     for kernel in Kernel:
-        if kernel in HEADS_AND_TAILS or kernel.takes_windows or kernel.takes_indices:
+        if kernel in HEADS_AND_TAILS or kernel in OF_WINDOWS | OF_INDICES:
             continue
         limits = replace(SMALL, profile=preferring(profile, kernel))
         made = planned_copy(limits, case.source, case.output, case.width, copy_to=False)
@@ -345,7 +345,7 @@ def test_no_count_of_a_step_wraps_around_32_bits(
         assert len(dispatches_of(made)) == len(made.steps) > 0
         for step in dispatches_of(made):
             x, y, _ = step.share.workgroups
-            if step.kernel.deals_rows:
+            if step.kernel in SPLITTING_ROWS:
                 assert x * y * step.share.workgroup_size < 2**31  # what the kernels divide
                 assert step.share.pieces * step.share.each < 2**32
             else:

@@ -27,7 +27,7 @@ import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 
 class Fault(NamedTuple):
@@ -149,6 +149,7 @@ FAULTS = {
             "read_narrow(element.source_element)",
             "read_narrow(element.target_element)",
         ),
+        Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
         Fault(Kernel.CLAIM_INDICES, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
         Fault(Kernel.CLAIM_ROWS, "all of blocks at ends", "block >= row.extent.stop_unit", "false"),

@@ -13,9 +13,8 @@ from planning import USUAL, constants_of, only_dispatch, planned_copy, preferrin
 
 from bench.probes import probes
 from wgslice.layout import Layout
-from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.uniforms import copy_dtype, divider, indexed_dtype, uniform_block, windows_dtype
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
+from wgslice.shaders import copy_dtype, divider, indexed_dtype, kernel_module, uniform_block, windows_dtype
 
 TYPES = {  # bytes, alignment, NumPy's
     "u32": (4, 4, "u4", ()),
@@ -28,8 +27,8 @@ TYPES = {  # bytes, alignment, NumPy's
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
-    if kernel.takes_indices:
+    name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
+    if kernel in OF_INDICES:
         name, host = "Indexed", indexed_dtype
     found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
     assert found is not None
