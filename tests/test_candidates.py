@@ -109,7 +109,7 @@ def test_the_candidates_at_both_sides_of_each_condition(
 @pytest.mark.parametrize(
     ("width", "source", "target", "stripped"),
     [
-        # more elements than lines that a cache holds, multiples of 256 bytes apart, and cases that differ in one condition
+        # more rows than a cache has lines, multiples of 256 bytes apart; and cases that differ in one condition
         (4, Layout.of((64, 260), (1, 64)), None, True),
         (4, Layout.of((64, 260), (1, -64), 64 * 259), None, True),
         (4, Layout.of((64, 256), (1, 64)), None, False),
@@ -202,35 +202,6 @@ WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
         (Layout.of((32, 2, 3), (3, 0, 1)), Layout.of((32, 2, 3), (8, 3, 1)), 1, None),
         (Layout.of((32, 2, 3), (5, 0, 1)), Layout.packed((32, 2, 3)), 1, None),
         (Layout.of((32, 2, 3), (1, 0, 400)), Layout.packed((32, 2, 3)), 1, None),  # of planes
-        (Layout.of((64, 3), (4, 1)), Layout.packed((64, 3)), 1, WHOLE),
-        (Layout.of((64, 3), (5, 1)), Layout.packed((64, 3)), 1, None),
-        (Layout.of((64, 3), (4, -1), 2), Layout.packed((64, 3)), 1, WHOLE),
-        (Layout.of((64, 2), (4, 3)), Layout.packed((64, 2)), 1, WHOLE),
-        (Layout.of((64, 4), (4, -1), 3), Layout.packed((64, 4)), 1, WHOLE),
-        (Layout.of((64, 5), (-5, 1), 315), Layout.packed((64, 5)), 1, None),
-        (Layout.of((64,), (3,)), Layout.packed((64,)), 1, WHOLE),
-        (Layout.of((65,), (3,)), Layout.packed((65,)), 1, RAGGED),
-        (Layout.of((64,), (-3,), 189), Layout.packed((64,)), 2, WHOLE),
-        (Layout.of((64,), (5,)), Layout.packed((64,)), 1, None),
-        (Layout.of((64,), (0,)), Layout.packed((64,)), 1, None),
-        # channels in planes of the source, and pixels' channels into planes of the target
-        (Layout.of((64, 3), (1, 64)), Layout.packed((64, 3)), 1, WHOLE),
-        (Layout.of((65, 3), (1, 65)), Layout.packed((65, 3)), 1, RAGGED),
-        (Layout.of((64, 3), (5, 64)), Layout.packed((64, 3)), 1, None),
-        # no more than 12 blocks of all planes
-        (Layout.of((64, 3), (4, 256)), Layout.packed((64, 3)), 1, WHOLE),
-        (Layout.of((65, 3), (4, 260)), Layout.packed((65, 3)), 1, None),
-        (Layout.of((65, 3), (3, 200)), Layout.packed((65, 3)), 1, RAGGED),
-        (Layout.of((64, 4), (4, 256)), Layout.packed((64, 4)), 1, None),
-        (Layout.of((64, 4), (3, 256)), Layout.packed((64, 4)), 1, WHOLE),
-        (Layout.of((3, 64), (1, 3)), Layout.packed((3, 64)), 1, WHOLE),
-        (Layout.of((3, 65), (1, 3)), Layout.packed((3, 65)), 1, None),
-        (Layout.of((3, 48), (1, 3)), Layout.packed((3, 48)), 1, None),
-        (Layout.of((3, 65), (1, 3)), Layout.of((3, 65), (80, 1)), 1, None),  # planes end inside a block
-        (Layout.of((2, 3, 64), (200, 1, 3)), Layout.of((2, 3, 64), (200, 64, 1)), 1, None),  # or begin there
-        (Layout.of((4, 64), (1, 3)), Layout.packed((4, 64)), 2, WHOLE),  # pixels that overlap
-        (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (80, 1)), 1, WHOLE),
-        (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (81, 1)), 1, None),
     ],
 )
 def test_pixels_go_in_whole_blocks(

@@ -95,7 +95,7 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, and winner indices; some of them are not used."""
+    """The uniform block, source and target, tables of windows, winner indices; some are not used."""
     if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
         return "0234" + "5" * (kernel is Kernel.CLAIM_ROWS)  # it reads nothing of the source
     if kernel is Kernel.CLAIM_INDICES:
