@@ -18,9 +18,9 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
-from wgslice.plans.costs import CostClass, Costs, Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
+from wgslice.plans.profiles import CostClass, Costs, Work
 from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
 from wgslice.plans.window_plans import claims_scratch
 

@@ -22,7 +22,7 @@ from bench.contest import ROOT
 from bench.cost_classes import time_all
 from bench.rivals.ours import device
 from wgslice.calibration.store import processor
-from wgslice.plans.costs import Costs, shipped_for
+from wgslice.plans.profiles import Costs, shipped_for
 
 Figures: TypeAlias = dict[str, float]  # of a class of work
 

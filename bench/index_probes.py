@@ -10,13 +10,12 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import Limits
-from wgslice.plans.tables import indexed_copy
+from wgslice.plans.profiles import CostClass, Limits
+from wgslice.plans.tables import indexed_copy, masked_copy
 
 __all__ = ["IndexProbe", "index_probes"]
 
@@ -36,6 +35,8 @@ class IndexProbe(NamedTuple):
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
         """The dispatch that copies the columns of rows of about so many bytes."""
+        if self.kernel is Kernel.MASKED_WORDS:
+            return self.masked_steps(nbytes, limits)
         claims = self.kernel is Kernel.CLAIM_INDICES
         rows = max(nbytes // (COLUMNS * self.width_nbytes), 2)
         matrix = Layout.packed((rows, COLUMNS))
@@ -53,12 +54,22 @@ class IndexProbe(NamedTuple):
         plan = plan_indexing(copy, lambda: None, matrix, matrix, self.width_nbytes, Terms(limits))
         return [step for step in plan.steps if isinstance(step, IndexedDispatch) and step.work == self.work]
 
+    def masked_steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
+        """The dispatch that writes one element where a mask of about so many bytes of elements is true."""
+        row = Layout.packed((max(nbytes // self.width_nbytes, COLUMNS),))
+        element = Layout.of(row.sizes, (0,))
+        mask = np.resize(np.array([0, 1, 1, 0], np.uint8), row.size // WORD_NBYTES * WORD_NBYTES)
+        copy = replace(masked_copy(row.sizes, row, element), host=Host(mask.view(np.int32)))
+        plan = plan_indexing(copy, None, element, row, self.width_nbytes, Terms(limits))
+        return [step for step in plan.steps if isinstance(step, IndexedDispatch)]
+
 
 def index_probes() -> Iterator[IndexProbe]:
     """All cost classes of gathers and scatters."""
     for width in (1, 2):
         yield IndexProbe(Kernel.GATHER_WORDS, width)
         yield IndexProbe(Kernel.SCATTER_NARROW, width)
+        yield IndexProbe(Kernel.MASKED_WORDS, width)
     for width in (4, 8, 16):
         yield IndexProbe(Kernel.GATHER, width)
         yield IndexProbe(Kernel.SCATTER, width)

@@ -108,7 +108,7 @@ class ByHand:
             {"buffer": target, "offset": 0, "size": self.step.target_binding.nbytes},
         ]
         entries = [{"binding": number, "resource": resource} for number, resource in enumerate(resources)]
-        bind_group = device.wgpu_device.create_bind_group(layout=device.pipelines.layout, entries=entries)
+        bind_group = device.wgpu_device.create_bind_group(layout=device.pipelines.layouts[0], entries=entries)
         compute_pass = encoder.begin_compute_pass()
         compute_pass.set_pipeline(self.pipeline)
         compute_pass.set_bind_group(0, bind_group)

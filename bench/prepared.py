@@ -16,9 +16,9 @@ from bench.rivals.ours import device
 from bench.tasks import Crops, Inserts
 from wgslice.gpu.pipelines import Place
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms, rebase
+from wgslice.plans.profiles import Costs
 
 __all__ = ["Prepared", "prepared"]
 

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from bench.index_probes import IndexProbe, index_probes
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import ALIKE, IN_BLOCKS, STEPS, CostClass, copy_class, pattern, step_of
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 from wgslice.plans.launch import GRIDS
 from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import ALIKE, IN_BLOCKS, STEPS, CostClass, Limits, copy_class, pattern, step_of
 from wgslice.plans.steps import Dispatch, dispatch_of
 from wgslice.plans.windows import WindowDispatch
 
@@ -88,7 +87,7 @@ class Probe(NamedTuple):
             return [channel(width, nbytes, step) for step in (3, 4)]
         if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
             return [pixels(width, nbytes, apart=kernel is Kernel.NARROW_ENDS)]
-        runs = [ROW_NBYTES // width, SHORT_UNITS * kernel.unit_nbytes(width) // width + 1]
+        runs = [ROW_NBYTES // width, SHORT_UNITS * UNITS_NBYTES.get(kernel, width) // width + 1]
         if paired:
             runs = [PAIRED_RUN]
         elif kernel in (Kernel.NARROW_RUNS, Kernel.ROW_ENDS):

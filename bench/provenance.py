@@ -19,10 +19,9 @@ from bench.compilers.planned import ASKED, LIMITS, planned
 from bench.contest import ROOT
 from bench.graphs import GRAPHS
 from bench.tasks import BATCHES, GRADIENTS, INSERTIONS, MANY_WINDOWS, WINDOWS, Crops, Gradient, Inserts
-from wgslice.plans.costs import shipped_for
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, Limits
-from wgslice.shaders.modules import kernel_module
+from wgslice.plans.profiles import CPU, Limits, shipped_for
+from wgslice.shaders import kernel_module
 
 __all__ = ["STALE", "fingerprints", "is_stale", "provenance"]
 

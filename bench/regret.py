@@ -26,8 +26,8 @@ from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
-from wgslice.plans.costs import Costs
 from wgslice.plans.plan import Plan, in_order
+from wgslice.plans.profiles import Costs
 from wgslice.plans.window_plans import claims_scratch
 from wgslice.plans.windows import WindowDispatch
 

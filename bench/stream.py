@@ -175,7 +175,7 @@ def measure_stream(source: NDArray[Any], key: Any, path: Path, rounds: int) -> d
 
 def stages(source: NDArray[Any], key: Any, target: NDArray[Any]) -> dict[str, float]:
     """Seconds of each stage of a stream, by itself."""
-    opened = Source.of(source)
+    opened = Source(source)
     walk = opened.walk(
         basic_index(opened.shape, key), None, shares(limit_nbytes(LIMIT), device.largest_buffer_nbytes)
     )

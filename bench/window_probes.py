@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass, windows_class
-from wgslice.plans.kernels import WORD_NBYTES, Kernel
+from wgslice.plans.kernels import EXTRACTING, WORD_NBYTES, Kernel
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import CostClass, Limits, windows_class
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.window_plans import WINDOWS
 from wgslice.plans.window_problem import WindowProblem
@@ -56,7 +55,7 @@ class WindowProbe(NamedTuple):
         count = max(nbytes // (ROWS * row * channels * width), 2)  # one of them mirrored
         tensor = Layout.packed((count * ROWS, row + gap, channels))
         batch = Layout.packed((count, ROWS, row, channels))
-        inserts = self.kernel.inserts_windows
+        inserts = self.kernel not in EXTRACTING
         windows = scattered(batch.sizes, gap, mirrored=channels > 1, inserts=inserts)
         contested = self.kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS)
         sides = windows, tensor, batch, width

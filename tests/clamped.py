@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 
 def storage_arrays(text: str) -> list[str]:

@@ -12,13 +12,21 @@ from helpers import WIDTHS
 import wgslice as wg
 from bench.window_probes import window_probes
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import IN_BLOCKS, CostClass, Costs, Work, copy_class, pattern, step_of
+from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Table, Terms
-from wgslice.plans.profiles import Limits, Profile
-from wgslice.plans.staging import plan_anew
+from wgslice.plans.profiles import (
+    IN_BLOCKS,
+    CostClass,
+    Costs,
+    Limits,
+    Profile,
+    Work,
+    copy_class,
+    pattern,
+    step_of,
+)
 from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 
 CHEAP, DEAR, DEAREST = Work(0.0, 1e30), Work(1e-6, 1e6), Work(1e-3, 1e3)

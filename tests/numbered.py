@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 # What a store of each array takes.
 TYPES = {"words": "u32", "units": "Unit", "blocks": "vec4<u32>", "vectors": "vec4<u32>"}

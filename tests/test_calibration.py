@@ -38,8 +38,7 @@ from wgslice.calibration.store import (
 )
 from wgslice.gpu.device import shipped_profile
 from wgslice.gpu.recording import Recorder
-from wgslice.plans.costs import Work
-from wgslice.plans.profiles import CPU, GPU, Profile
+from wgslice.plans.profiles import CPU, GPU, Profile, Work
 from wgslice.plans.steps import BufferCopies, Dispatch
 
 ADAPTER = wg.Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")

@@ -9,7 +9,7 @@ from costing import planned_copy, preferring
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import GPU
+from wgslice.plans.profiles import CPU, GPU
 from wgslice.plans.steps import Dispatch
 
 KNOWN = preferring(GPU)  # whose costs know every kernel
@@ -107,6 +107,37 @@ def test_the_candidates_at_both_sides_of_each_condition(
     assert ways(source, target, width, whole_vectors=False) == expected - SHIFTED
 
 
+@pytest.mark.parametrize(
+    ("width", "source", "target", "stripped"),
+    [
+        # more elements than lines that a cache holds, multiples of 256 bytes apart, beside others
+        (4, Layout.of((64, 260), (1, 64)), None, True),
+        (4, Layout.of((64, 260), (1, -64), 64 * 259), None, True),
+        (4, Layout.of((64, 256), (1, 64)), None, False),
+        (4, Layout.of((64, 260), (1, 96)), None, False),
+        (4, Layout.of((64, 260), (1, 128)), None, True),
+        (4, Layout.of((3, 260), (1_000_000, 64)), None, False),
+        (4, Layout.of((64, 20, 20), (1, 64 * 20, 64)), None, True),
+        (8, Layout.of((32, 257), (1, 32)), None, True),
+        (16, Layout.of((16, 257), (1, 16)), None, True),
+        # narrow ones whose rows are whole words
+        (2, Layout.of((128, 258), (1, 128)), None, True),
+        (2, Layout.of((128, 257), (1, 128)), None, False),
+        (2, Layout.of((128, 258), (1, 128)), Layout.of((128, 258), (259, 1)), False),
+        (2, Layout.of((128, 258), (1, 128)), Layout.of((128, 258), (258, 1), 1), False),
+        (2, Layout.of((128, 258), (1, 128)), Layout.of((128, 258), (260, 1), 2), True),
+        (1, Layout.of((256, 260), (1, 256)), None, True),
+        (1, Layout.of((256, 258), (1, 256)), None, False),
+    ],
+)
+def test_rows_are_cut_into_strips_where_cache_lines_compete(
+    width: int, source: Layout, target: Layout | None, stripped: bool
+) -> None:
+    names = {choice.name for choice in planned_copy(preferring(CPU), source, target, width).choices}
+    assert any(name.endswith(" in strips") for name in names) is stripped
+    assert not any(name.endswith(" in strips") for name in ways(source, target, width))  # on a GPU
+
+
 PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes
 WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
 
@@ -136,6 +167,13 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
             1,
             None,
         ),
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.packed((32, 2, 3)), 1, WHOLE),  # each pixel twice
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.packed((32, 2, 3), 1), 1, None),  # begins inside a block
+        (Layout.of((31, 2, 3), (3, 0, 1)), Layout.packed((31, 2, 3)), 1, None),  # ends inside one
+        (Layout.of((32, 3, 3), (3, 0, 1)), Layout.packed((32, 3, 3)), 1, None),  # 9 bytes do not divide 48
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.of((32, 2, 3), (8, 3, 1)), 1, None),
+        (Layout.of((32, 2, 3), (5, 0, 1)), Layout.packed((32, 2, 3)), 1, None),
+        (Layout.of((32, 2, 3), (1, 0, 400)), Layout.packed((32, 2, 3)), 1, None),  # of planes
         (Layout.of((64, 3), (4, 1)), Layout.packed((64, 3)), 1, WHOLE),
         (Layout.of((64, 3), (5, 1)), Layout.packed((64, 3)), 1, None),
         (Layout.of((64, 3), (4, -1), 2), Layout.packed((64, 3)), 1, WHOLE),

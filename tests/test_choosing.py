@@ -16,13 +16,11 @@ from strategies import Case, cases
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, seconds_of
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import CostClass, Work, pattern
+from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.staging import plan_anew
+from wgslice.plans.profiles import CPU, GPU, CostClass, Limits, Profile, Work, pattern
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
 
 LIMITS = Limits(binding_nbytes=2**27, binding_alignment_nbytes=32, workgroups=65535, profile=CPU)

@@ -23,7 +23,7 @@ import wgslice as wg
 from wgslice.cli import main
 from wgslice.cli.slice import parse_key
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 PHOTO = random_bytes(31 * 21 * 3).reshape(21, 31, 3)
 
@@ -248,7 +248,7 @@ def test_a_damaged_image_is_one_line_and_status_1(
     Image.init()
     if format not in Image.SAVE:
         pytest.skip(f"this Pillow was built without {format}")
-    monkeypatch.setattr("wgslice.cli.files.write_image", lambda *_: None)
+    monkeypatch.setattr("wgslice.cli.slice.write_image", lambda *_: None)
     path = folder / "damaged.png"
     refused = 0
     for data in damaged(format, 60):

@@ -6,7 +6,7 @@ import pytest
 
 import wgslice as wg
 from bench.cost_classes import Timed, time_all, typical
-from wgslice.plans.costs import shipped
+from wgslice.plans.profiles import shipped
 
 QUIET: dict[Timed, float] = {("rows", 0): 1.0, ("rows", 1): 2.0, ("tiles", 0): 4.0, ("clear", 0): 8.0}
 

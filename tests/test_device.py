@@ -15,8 +15,7 @@ from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
 
 import wgslice as wg
-from wgslice.gpu.adapter import choose_adapter, install_advice
-from wgslice.gpu.limits import LEAST_LIMITS
+from wgslice.gpu.adapter import LEAST_LIMITS, choose_adapter, install_advice
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 

@@ -363,12 +363,12 @@ def put(target: str, name: str, value: Any) -> Callable[[Any, Any], None]:
         (
             put("operator", "Type", 60),
             TypeError,
-            "DML_SLICE1_OPERATOR_DESC: must be a DML_SLICE_OPERATOR_DESC",
+            "DML_SLICE1_OPERATOR_DESC: must be DML_SLICE_OPERATOR_DESC",
         ),
         (
             put("operator", "Desc", None),
             TypeError,
-            "Desc is of type NoneType: must be a DML_SLICE1_OPERATOR_DESC",
+            "Desc is of type NoneType: must be DML_SLICE1_OPERATOR_DESC",
         ),
         (
             put("slice", "DimensionCount", 3),
@@ -393,7 +393,7 @@ def put(target: str, name: str, value: Any) -> Callable[[Any, Any], None]:
         (
             put("slice", "InputTensor", None),
             TypeError,
-            "InputTensor: of type NoneType: must be a DML_TENSOR_DESC",
+            "InputTensor: tensor is of type NoneType: must be DML_TENSOR_DESC",
         ),
         (put("tensor", "Type", 0), ValueError, "InputTensor: Type = 0: must be DML_TENSOR_TYPE_BUFFER"),
         (put("tensor", "Desc", None), TypeError, "InputTensor: Desc is of type NoneType"),

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import chain
 
 import pytest
 from helpers import ADAPTERS, adapter_id, on_one_adapter
@@ -167,5 +166,5 @@ def test_quirks_are_those_of_the_driver(adapter: wg.Adapter) -> None:
 
 
 def test_every_quirk_has_a_source() -> None:
-    for quirk in chain.from_iterable(QUIRKS.values()):
+    for quirk in QUIRKS:
         assert "https://" in quirk.source or quirk.source.startswith("measured by wgslice: "), quirk.what

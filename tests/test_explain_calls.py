@@ -99,6 +99,7 @@ CALLS: dict[str, Callable[[wg.Tensor], Call]] = {
     "writing at an index": lambda x: call(operator.setitem, x, ROWS, X[:4]),
     "writing at indices on the device": lambda x: call(operator.setitem, x, on(x, ROWS), on(x, X[:4])),
     "writing at a mask": lambda x: call(operator.setitem, x, MASK, 0),
+    "writing at a mask on the device": lambda x: call(operator.setitem, x, on(x, MASK), 0),
     "windows": lambda x: call(wg.extract_windows, x, [[0, 3], [9, 20]], (5, 7), fill=1),
     "windows by the device": lambda x: call(
         wg.extract_windows, x, on(x, np.array([[0, 3], [9, 20]])), (5, 8)
@@ -261,7 +262,7 @@ READING: dict[str, Callable[[wg.Tensor], Call]] = {
     "item": lambda x: call(x[0, 0].item),
     "asarray": lambda x: call(np.asarray, x),
     "a mask on the device": lambda x: call(operator.getitem, x, on(x, MASK)),
-    "writing at a mask on the device": lambda x: call(operator.setitem, x, on(x, MASK), 0),
+    "writing rows at a mask on the device": lambda x: call(operator.setitem, x, on(x, MASK), X[MASK]),
     "ONNX": lambda x: call(padding_model(x).run, [x]),
     "stream": lambda x: call(wg.stream, X, KEY, wg.zeros((23, 14), np.uint8, device=x.device)),
     "stream into an array": lambda x: call(wg.stream, X, KEY, device=x.device),

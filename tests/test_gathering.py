@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -159,6 +161,29 @@ def test_indices_of_several_dtypes_take_any_layout(device: wg.Device) -> None:
     held = wg.permute(wg.asarray(wide, device=device), (7, 5, 3, 1, 0, 2, 4, 6))
     found = wg.asarray(array, device=device)[held, wg.asarray(columns, device=device)]
     check_same(found.numpy(), array[rows, columns])
+
+
+def test_indices_of_one_shape_share_a_plan_but_no_values(device: wg.Device) -> None:
+    array = np.arange(60, dtype=np.float32).reshape(12, 5)
+    for dtype in ("int8", "uint8", "int64", "int8"):
+        for seed in range(3):
+            x, order = wg.asarray(array, device=device), np.random.default_rng(seed).permutation(12)
+            indices = wg.asarray(order.astype(dtype), device=device)
+            assert np.array_equal(x[indices].numpy(), array[order])
+            x[indices] = x
+            assert np.array_equal(x.numpy()[order], array)
+
+
+def test_indices_are_released_with_their_tensor(device: wg.Device) -> None:
+    x = wg.zeros((12, 5), np.float32, device=device)
+    indices = wg.asarray(np.arange(12), device=device)
+    mask = wg.asarray(np.arange(12) > 4, device=device)
+    x[indices].numpy()
+    x[mask] = 1
+    held = weakref.ref(indices), weakref.ref(mask)
+    del indices, mask
+    gc.collect()
+    assert [each() for each in held] == [None, None]
 
 
 def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:

@@ -14,7 +14,7 @@ from reference.plans import run_plan
 from test_mapping import check_mapping
 
 import wgslice as wg
-from wgslice.doctor.indexing import IndexCase, index_cases, index_trials
+from wgslice.doctor.indexing import IndexCase, MaskCase, index_cases, index_trials
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.indexed import IndexedDispatch
@@ -24,7 +24,7 @@ from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 
 
-def given(case: IndexCase) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
+def given(case: IndexCase | MaskCase) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
     """The indices that the GPU has."""
     return case.indices.astype(case.index_dtype) if case.index_dtype else None
 
@@ -46,7 +46,9 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
 
 @PROFILES
 @pytest.mark.parametrize(
-    "kernel", [Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER], ids=lambda kernel: kernel.value
+    "kernel",
+    [Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.MASKED_WORDS],
+    ids=lambda kernel: kernel.value,
 )
 def test_invocations_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile

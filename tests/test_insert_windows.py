@@ -46,7 +46,7 @@ import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, Outside, inserted_windows
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.overlaps import insertion_of, layers_of, overlapping
+from wgslice.plans.overlaps import insertion_of, layers_of, meeting
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
@@ -272,27 +272,26 @@ def test_whether_windows_overlap_is_exact(data: st.DataObject) -> None:
     extents = [data.draw(st.integers(0, 3)) * step + 1 for step in steps]
     places = data.draw(st.lists(st.tuples(*[st.integers(-12, 12)] * rank), max_size=8))
     array = np.array(places, np.int64).reshape(-1, rank)
-    pair = overlapping(array, tuple(extents), tuple(steps))
-    assert (pair is not None) == meet(places, extents, steps)
-    if pair is not None:
-        assert pair[0] != pair[1]
-        assert meet([places[pair[0]], places[pair[1]]], extents, steps)
+    pairs = list(meeting(array, tuple(extents), tuple(steps)))
+    assert bool(pairs) == meet(places, extents, steps)
+    for one, other in (pair for some in pairs for pair in zip(*some, strict=True)):
+        assert one != other
+        assert meet([places[one], places[other]], extents, steps)
 
 
 def test_many_windows_are_compared_without_comparing_all() -> None:
     """Grids, with and without gaps, unaligned ones, and corners of cubes in eight dimensions."""
     grid = np.array(list(product(range(120), range(120))))
     for apart, disjoint in ((64, True), (80, True), (63, False)):
-        assert (overlapping(grid * apart - 5, (64, 64), (1, 1)) is None) == disjoint
+        assert (next(meeting(grid * apart - 5, (64, 64), (1, 1)), None) is None) == disjoint
     cube = np.array(list(product(range(3), repeat=8)))
-    assert overlapping(cube * 96, (64,) * 8, (1,) * 8) is None
-    assert overlapping(cube * 63, (64,) * 8, (1,) * 8) is not None
+    assert next(meeting(cube * 96, (64,) * 8, (1,) * 8), None) is None
+    assert next(meeting(cube * 63, (64,) * 8, (1,) * 8), None) is not None
     wide = np.random.default_rng(1).integers(-(2**31), 2**31, (5000, 8))
-    assert overlapping(wide, (9,) * 8, (2,) * 8) is None
+    assert next(meeting(wide, (9,) * 8, (2,) * 8), None) is None
     last = np.concatenate([wide, wide[77:78] + 8])
-    found = overlapping(last, (9,) * 8, (2,) * 8)
-    assert found is not None
-    assert set(found) == {77, 5000}
+    pairs = list(meeting(last, (9,) * 8, (2,) * 8))
+    assert set(np.concatenate(pairs, axis=None).tolist()) == {77, 5000}
 
 
 @given(st.data())

@@ -42,8 +42,7 @@ from wgslice.plans.problem import Problem, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 from wgslice.plans.steps import Dispatch, Span, dispatch_of
 from wgslice.plans.strategies import LEAST_NARROW_NBYTES, dispatches
-from wgslice.shaders.modules import kernel_module
-from wgslice.shaders.uniforms import copy_dtype, divider, override_constants, uniform_block
+from wgslice.shaders import copy_dtype, divider, kernel_module, override_constants, uniform_block
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:
@@ -395,6 +394,21 @@ CONDITIONS = {
             for across in directions
             for n in (32, 48, 80)
             for o in (0, 1, 5, 15)
+        ),
+        # repeated
+        *(
+            (
+                width,
+                Layout.of(
+                    (2, n, repeats, channels),
+                    (1999, step, 0, across),
+                    o + n * 4 * (step < 0) + 3 * (across < 0),
+                ),
+                Layout.packed((2, n, repeats, channels), 16 // width),
+            )
+            for width, repeats, channels in ((1, 2, 3), (1, 8, 2), (2, 2, 3))
+            for step, across in ((3, 1), (-4, -1))
+            for n, o in ((16, 1), (40, 0))
         ),
         # one channel of three
         *(

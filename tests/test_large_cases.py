@@ -28,7 +28,7 @@ from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import SPLITTING_ROWS, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms
@@ -37,7 +37,7 @@ from wgslice.plans.steps import Dispatch
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
-ROW_KERNELS = [kernel for kernel in Kernel if kernel.deals_rows and kernel not in ENDS]
+ROW_KERNELS = [kernel for kernel in Kernel if kernel in SPLITTING_ROWS and kernel not in ENDS]
 BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.NARROW_ROWS
 ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.NARROW_ROWS
 # In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;

@@ -15,11 +15,18 @@ from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
 from bench.probes import probes
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import INSERTING, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.shaders.modules import entry_point, kernel_module, shared_files
-from wgslice.shaders.uniforms import copy_dtype, indexed_dtype, override_constants, windows_dtype
+from wgslice.shaders import (
+    copy_dtype,
+    entry_point,
+    indexed_dtype,
+    kernel_module,
+    override_constants,
+    shared_files,
+    windows_dtype,
+)
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -98,14 +105,14 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, and claims."""
+    """The uniform block, source and target, tables of windows, and claims; some of them are not used."""
     if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
-        return "0234"  # it reads nothing of the source
+        return "0234" + "5" * (kernel is Kernel.CLAIM_ROWS)  # it reads nothing of the source
     if kernel is Kernel.CLAIM_INDICES:
-        return "023"
-    if kernel.takes_indices:
-        return "0123" + "4" * kernel.scatters
-    return "012" + "34" * kernel.takes_windows + "5" * kernel.reads_claims
+        return "0234"
+    if kernel in OF_INDICES:
+        return "0123" + "4" * (kernel is Kernel.GATHER or kernel in SCATTERING)
+    return "012" + "34" * (kernel in OF_WINDOWS) + "5" * (kernel in INSERTING)
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
@@ -154,8 +161,8 @@ TYPES = {  # bytes, alignment, NumPy's
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
 def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    name, host = ("Windows", windows_dtype) if kernel.takes_windows else ("Copy", copy_dtype)
-    if kernel.takes_indices:
+    name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
+    if kernel in OF_INDICES:
         name, host = "Indexed", indexed_dtype
     found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
     assert found is not None

@@ -29,12 +29,11 @@ from wgslice.gpu.recording import Recorder
 from wgslice.gpu.transfer import keep_staging, take_staging
 from wgslice.layout import Layout
 from wgslice.operators import compiled
-from wgslice.plans.copy import SliceGradPlanner, plan_copy
+from wgslice.plans.copy import SliceGradPlanner, plan_copy, planned
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms, rebase
 from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, MOST_STAGING, Limits, Profile
-from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Memory
 
 MADE_ONCE = [

@@ -72,5 +72,5 @@ def test_what_reduces_is_refused() -> None:
 
 @pytest.mark.parametrize(("kind", "name"), names, ids=[name for _, name in names])
 def test_onnxs_own(monkeypatch: pytest.MonkeyPatch, device: wg.Device, kind: str, name: str) -> None:
-    monkeypatch.setattr("wgslice.onnx.default_device", lambda: device)
+    monkeypatch.setattr("wgslice.gpu.device.default_device", lambda: device)
     getattr(suite[CATEGORIES[kind]](name), name)()

@@ -26,9 +26,8 @@ from PIL import Image
 
 import wgslice as wg
 from wgslice.cli import main
-from wgslice.plans.costs import shipped
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU
+from wgslice.plans.profiles import CPU, shipped
 
 pytestmark = pytest.mark.slow
 

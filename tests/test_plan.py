@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from strategies import Case, cases
 
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.copy import plan_copy, planned
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, SPLITTING_ROWS, UNITS_NBYTES, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, deal_row
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import Terms, rebase, span_of, widen
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
-from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of
-from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders import override_constants
 
 BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS
 GRIDDED = preferring(GPU, *UNIT_GRIDS)
@@ -260,7 +259,7 @@ def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None
     for width in {Kernel.ROWS: (4, 8), Kernel.WIDE_ROWS: (16,), Kernel.NARROW_ROWS: (1, 2)}.get(
         kernel, (1, 2, 4, 8)
     ):
-        lanes = kernel.unit_nbytes(width) // width
+        lanes = UNITS_NBYTES.get(kernel, width) // width
         if size < 2 * lanes - 1:
             continue
         for profile in (CPU, SLIM, GPU):
@@ -295,7 +294,7 @@ def test_every_step_stays_inside_its_bindings_and_the_limits(case: Case, profile
     """Whatever kernel costs least."""
     sides = [rebase(layout, case.width, SMALL)[1] for layout in (case.source, case.output)]
     for kernel in Kernel:
-        if kernel in ENDS or kernel.takes_windows or kernel.takes_indices:
+        if kernel in ENDS or kernel in OF_WINDOWS | OF_INDICES:
             continue
         limits = replace(SMALL, profile=preferring(profile, kernel))
         made = plan_copy(sides[0], sides[1], case.width, Terms(limits, copy_to=False))
@@ -360,7 +359,7 @@ def test_no_count_of_a_step_wraps_around_32_bits(
         for step in plan_copy(source, target, itemsize, Terms(boundless, copy_to=False)).steps:
             assert isinstance(step, Dispatch)
             x, y, _ = step.share.workgroups
-            if step.kernel.deals_rows:
+            if step.kernel in SPLITTING_ROWS:
                 assert x * y * step.share.workgroup_size < 2**31  # what the kernels divide
                 assert step.share.pieces * step.share.each < 2**32
             else:

@@ -11,10 +11,9 @@ from reference.plans import run_plan
 from bench.probes import probes
 from bench.window_probes import WindowProbe, window_probes
 from wgslice.layout import Layout
-from wgslice.plans.costs import shipped
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile, shipped
 from wgslice.plans.windows import WindowDispatch
 
 FIGURES = ("lavapipe-22-3", "lavapipe-25-0", "llvmpipe-opengl", "swiftshader", "gpus")

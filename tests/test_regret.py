@@ -12,7 +12,7 @@ from helpers import on_one_adapter
 
 import wgslice as wg
 from bench.cases import Case
-from wgslice.plans.costs import Costs, shipped
+from wgslice.plans.profiles import Costs, shipped
 
 pytestmark = pytest.mark.slow
 

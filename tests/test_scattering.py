@@ -128,14 +128,140 @@ def test_indices_in_the_buffer_that_is_written(device: wg.Device, monkeypatch: p
     check(both)
 
 
-def test_a_mask_on_the_gpu_is_read_back(device: wg.Device) -> None:
+MASKED = ["uint8", "int16", "float32", "int64", "complex128"]
+
+
+@st.composite
+def masks(draw: st.DrawFn, device: wg.Device, shape: tuple[int, ...]) -> tuple[Any, wg.Tensor]:
+    """A mask, and the same on the device: packed, reversed, with gaps or repeated, from any byte on."""
+    skip, seed = draw(st.integers(0, 5)), draw(st.integers(0, 9))
+    how = draw(st.sampled_from(["packed", "reversed", "gaps", "repeated"]))
+    whole = {"gaps": (*shape, 2), "repeated": (1, *shape[1:])}.get(how, shape)
+    flat = np.random.default_rng(seed).random(skip + int(np.prod(whole, dtype=int))) < 0.5
+    array: Any = flat[skip:].reshape(whole)
+    mask = wg.asarray(flat, device=device)[skip:].reshape(whole)
+    if how == "reversed":
+        return array[::-1], mask[::-1]
+    if how == "gaps":
+        return array[..., 1], mask[..., 1]
+    return np.broadcast_to(array, shape), wg.broadcast_to(mask, shape)
+
+
+@pytest.mark.every_adapter
+@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
+def test_one_value_at_a_mask_on_the_gpu_is_written_as_numpy_does(
+    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    dtype = data.draw(st.sampled_from(MASKED))
+    strides = data.draw(nested_strides(sizes, broadcast=False))
+    if data.draw(st.booleans()):
+        strides = list(Layout.packed(sizes).strides)
+    both = placed(device, Layout.of(sizes, strides, data.draw(st.integers(0, 9))), dtype)
+    rank = data.draw(st.integers(1, len(sizes)))
+    mask, on_device = data.draw(masks(device, sizes[:rank]))
+    rest = sizes[rank:]
+    value = random_array(data.draw(broadcastable(rest)) if rest else (), dtype, 2)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("wgslice.tensors.placed.download", None)
+        both.tensor[on_device] = wg.asarray(value, device=device) if data.draw(st.booleans()) else value
+    both.array[mask] = value
+    check(both)
+
+
+@pytest.mark.every_adapter
+@given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9))
+def test_copyto_where_a_mask_is_true_writes_what_numpy_does(
+    device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    dtype = data.draw(st.sampled_from(MASKED))
+    both = placed(device, Layout.packed(sizes, data.draw(st.integers(0, 9))), dtype)
+    mask, on_device = data.draw(masks(device, data.draw(broadcastable(sizes)) or (1,)))
+    value = random_array(data.draw(broadcastable(sizes)), dtype, 2)
+    copyto: Any = np.copyto
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("wgslice.tensors.placed.download", None)
+        copyto(both.tensor, wg.asarray(value, device=device), where=on_device)
+    if mask.ndim <= both.array.ndim and value.ndim <= both.array.ndim:
+        np.copyto(both.array, value, where=mask)
+        check(both)
+
+
+@pytest.mark.parametrize("dtype", MASKED)
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_many_elements_at_a_mask(device: wg.Device, dtype: str, where: str) -> None:
+    """Also with bytes beside them in their words, and pixels of three elements."""
+    for sizes, rank in (((203, 97), 2), ((61, 53, 3), 2), ((61, 53, 4), 2), ((4099, 7), 1)):
+        both = placed(device, Layout.packed(sizes, 1), dtype)
+        mask = np.random.default_rng(3).random(sizes[:rank]) < 0.5
+        both.array[mask] = 5
+        both.tensor[wg.asarray(mask, device=device) if where == "device" else mask] = 5
+        check(both)
+
+
+@pytest.mark.parametrize(("sizes", "rank"), [((3, 0), 1), ((0, 3), 1), ((0, 3), 2), ((3, 2), 0), ((), 0)])
+def test_masks_without_dimensions_and_of_nothing(
+    device: wg.Device, sizes: tuple[int, ...], rank: int
+) -> None:
+    for marked in (False, True):
+        both = placed(device, Layout.packed(sizes), "int16")
+        mask = np.full(sizes[:rank], marked)
+        both.array[mask] = 5
+        both.tensor[wg.asarray(mask, device=device)] = 5
+        check(both)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_what_lies_behind_a_mask_is_not_asked(device: wg.Device, dtype: str) -> None:
+    mask = wg.full(64, True, bool, device=device)
+    for count in range(1, 9):
+        both = placed(device, Layout.packed((count,), 1), dtype)
+        both.array[:] = 5
+        both.tensor[mask[:count]] = 5
+        check(both)
+
+
+def test_a_mask_and_a_value_in_the_buffer_that_is_written(device: wg.Device) -> None:
+    both = placed(device, Layout.packed((7, 9)), "bool")
+    both.array[both.array.copy()] = False
+    both.tensor[both.tensor] = False
+    check(both)
     both = placed(device, Layout.packed((7, 9)), "int16")
+    mask = np.arange(7) % 3 > 0
+    both.array[mask] = both.array[0].copy()
+    both.tensor[wg.asarray(mask, device=device)] = both.tensor[0]
+    check(both)
+
+
+def test_a_mask_that_no_binding_holds_is_read_back(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = placed(device, Layout.packed((70, 90)), "int16")
+    monkeypatch.setattr(device, "limits", replace(device.limits, binding_nbytes=4096))
     mask = both.array > 0
     both.array[mask] = 5
     both.tensor[wg.asarray(mask, device=device)] = 5
     check(both)
-    both.array[mask[:, 0]] = np.arange(9)
-    both.tensor[wg.asarray(mask[:, 0], device=device)] = np.arange(9)
+    copyto: Any = np.copyto
+    both.array[~mask] = -1
+    copyto(both.tensor, wg.full((1, 90), -1, np.int16, device=device), where=wg.asarray(~mask, device=device))
+    check(both)
+
+
+def test_values_at_a_mask_on_the_gpu(device: wg.Device) -> None:
+    """Their number depends on the mask, which is read back."""
+    both = placed(device, Layout.packed((7, 9)), "int16")
+    mask = both.array[:, 0] > 0
+    count = int(mask.sum())
+    both.array[mask] = np.arange(count * 9).reshape(count, 9)
+    both.tensor[wg.asarray(mask, device=device)] = np.arange(count * 9).reshape(count, 9)
+    check(both)
+    held = wg.asarray(mask, device=device)
+    with pytest.raises(ValueError, match="shape mismatch: value array of shape"):
+        both.tensor[held] = np.zeros((count + 1, 9))
+    with pytest.raises(TypeError, match="requires a 0 or 1-dimensional input, input has 2 dimensions"):
+        both.tensor[wg.asarray(both.array > 0, device=device)] = [[1]]
+    with pytest.raises(IndexError, match="boolean index did not match indexed array along axis 0"):
+        both.tensor[held[1:]] = 0
     check(both)
 
 

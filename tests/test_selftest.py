@@ -31,12 +31,11 @@ from wgslice.doctor.trials import Trial, with_few_pipelines
 from wgslice.doctor.windows import window_trials
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Limits, Profile, Work
 from wgslice.plans.steps import OnGrid
-from wgslice.shaders.modules import kernel_module
+from wgslice.shaders import kernel_module
 
 
 class Fault(NamedTuple):
@@ -124,6 +123,7 @@ FAULTS = {
             "                    if (!by_rows) {",
             "                    if (false) {",
         ),
+        Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
         Fault(Kernel.WINDOW_ROWS, "steps of 2 alone", "ahead * distance", "ahead * min(distance, 2u)"),
         Fault(Kernel.WINDOW_WORDS, "rows too long by one", "cursor.left > 1u", "cursor.left > 0u"),
     ],

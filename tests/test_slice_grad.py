@@ -32,11 +32,10 @@ import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.layout import Layout
 from wgslice.plans.copy import SliceGradPlanner, complement
-from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import CPU, GPU, Limits
+from wgslice.plans.profiles import CPU, GPU, Limits, Work
 
 LIMITS = Limits(2**27, 32, 65535)
 

@@ -21,8 +21,8 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import FsspecStore, LocalStore, LoggingStore, MemoryStore
 
 import wgslice as wg
-from wgslice.streaming.pages import fetch, mapped, release, runs
 from wgslice.streaming.sinks import STRIP_NBYTES, copy_in_strips
+from wgslice.streaming.sources import fetch, mapped, release, runs
 
 CUBE = numbered((13, 17, 19))
 KEYS = [

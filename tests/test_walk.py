@@ -35,7 +35,7 @@ NBYTES = 4  # of an element of `numbered`
 
 
 def walked(source: Blocks, key: Any, target: Blocks, within: Shares) -> Walk:
-    return Source.of(source).walk(numpy_index(source.shape, key), Sink(target).starts, within)
+    return Source(source).walk(numpy_index(source.shape, key), Sink(target).starts, within)
 
 
 def meant(block: NDArray[Any], piece: Piece) -> NDArray[Any]:
@@ -142,7 +142,7 @@ def test_pieces_are_rows_put_together() -> None:
 
 def test_a_source_in_columns_is_walked_by_columns() -> None:
     array = np.asfortranarray(numbered((10, 100)))
-    walk = Source.of(array).walk(numpy_index(array.shape, np.s_[:, 1:]), None, Shares(1000, 4000))
+    walk = Source(array).walk(numpy_index(array.shape, np.s_[:, 1:]), None, Shares(1000, 4000))
     assert walk.order == (1, 0)
     assert {piece.sizes[0] for tile in walk.tiles() for piece in tile.pieces} == {10}
 

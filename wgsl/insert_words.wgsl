@@ -24,15 +24,6 @@ fn reverse(row: TensorRow, position: u32) -> u32 {
     return select(position, reversed, row.backwards);
 }
 
-// Four bytes of the source from a byte on. Words outside of a row are masked; the number of one before the binding has
-// wrapped around to the end of the 2^30 words that 32 bits of bytes reach.
-fn word_at(source: u32) -> u32 {
-    let low = source_words[source / 4u];
-    let high = source_words[((source + 3u) / 4u) & 0x3fffffffu];
-    let bits = source % 4u * 8u;
-    return select((low >> bits) | (high << ((32u - bits) % 32u)), low, bits == 0u);
-}
-
 fn gather_word(row: TensorRow, position: u32) -> u32 {
     if (!mirrored) {
         return word_at(row.source + position);

@@ -53,21 +53,12 @@ fn merge_runs(target_word: u32, steps: Steps) -> u32 {
             let byte = select(0u, source + low, inside);
             value = (source_words[byte / 4u] >> (byte % 4u * 8u)) << (low * 8u);
         } else {
-            value = read_bytes(select(0u, source, inside));
+            value = word_at(select(0u, source, inside));
         }
         let mask = select(0u, (0xffffffffu >> (32u - 8u * (high - low))) << (low * 8u), inside);
         word = (word & ~mask) | (value & mask);
     }
     return word;
-}
-
-// Four bytes of the source from a byte on. Those outside of a run are masked; the number of a word before the binding
-// has wrapped around to the end of the 2^30 words that 32 bits of bytes reach.
-fn read_bytes(byte: u32) -> u32 {
-    let low = source_words[byte / 4u];
-    let high = source_words[((byte + 3u) / 4u) & 0x3fffffffu];
-    let bits = byte % 4u * 8u;
-    return select((low >> bits) | (high << ((32u - bits) % 32u)), low, bits == 0u);
 }
 
 @compute @workgroup_size(workgroup_size)

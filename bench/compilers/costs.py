@@ -27,8 +27,8 @@ from bench.compilers.variants import Variant, variant_of
 from bench.cost_classes import work_of
 from bench.probes import probes
 from wgslice.plans.choose import Dispatched
-from wgslice.plans.costs import CostClass, Work
 from wgslice.plans.indexed import IndexedDispatch
+from wgslice.plans.profiles import CostClass, Work
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows import WindowDispatch
 

@@ -10,8 +10,7 @@ from math import prod
 from bench.cases import Case
 from bench.compilers.planned import planned
 from wgslice.plans.steps import Dispatch, OnGrid
-from wgslice.shaders.modules import entry_point, kernel_module
-from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders import entry_point, kernel_module, override_constants
 
 __all__ = ["Variant", "folded", "variants"]
 

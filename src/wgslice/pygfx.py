@@ -6,7 +6,6 @@ pygfx draws on one device for the whole process; what lives there needs no way t
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +33,7 @@ BUFFER_USAGE = (
     BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
 )
 
-ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of so many bytes
+ROW_NBYTES = 256  # WebGPU copies textures from buffers whose rows begin at multiples of it
 FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths that pygfx's formats have
 
 
@@ -83,7 +82,7 @@ def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Te
     """
     with named("to_texture"):
         check_given(x)
-        texels = texels_of(x, dim)
+        texels = Texels(x, dim)
         texture = pygfx.Texture(
             None,
             dim=dim,
@@ -157,7 +156,7 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
                 )
             copyto(from_buffer(ensure_wgpu_object(resource), x.shape, x.dtype), x)
             return
-        texels = texels_of(x, resource.dim)
+        texels = Texels(x, resource.dim)
         if (texels.sizes[::-1], texels.format) != (resource.size, resource.format):
             raise ValueError(
                 f"x has width, height and depth {texels.sizes[::-1]} and format {texels.format}: "
@@ -175,29 +174,22 @@ def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
         raise ValueError("resource is not from to_texture or to_buffer: make it there, to write into it here")
 
 
-class Texels(NamedTuple):
-    """A tensor as a texture."""
+class Texels:
+    """How a texture of `dim` dimensions holds a tensor, refused where it cannot."""
 
-    sizes: tuple[int, int, int]  # depth, height, width
-    channels: int  # of the tensor
-    filled: int  # of the texture, which has no three
-    format: str  # pygfx's name
-
-
-def texels_of(x: Tensor, dim: int) -> Texels:
-    """How a texture of so many dimensions holds a tensor, refused where it cannot."""
-    if dim not in (1, 2, 3):
-        raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
-    channels = prod(x.shape[dim:])
-    if x.ndim not in (dim, dim + 1) or x.size == 0 or not 1 <= channels <= 4:
-        names = ", ".join(("depth", "height", "width")[3 - dim :])
-        raise ValueError(f"x has sizes {x.shape}: with dim = {dim} must be ({names}) or ({names}, 1 to 4)")
-    limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
-    if max(x.shape[:dim]) > limit:
-        raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
-    depth, height, width = (1,) * (3 - dim) + x.shape[:dim]
-    filled = 4 if channels == 3 else channels
-    return Texels((depth, height, width), channels, filled, pygfx_format(x.dtype, filled))
+    def __init__(self, x: Tensor, dim: int) -> None:
+        if dim not in (1, 2, 3):
+            raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
+        self.channels = prod(x.shape[dim:])
+        if x.ndim not in (dim, dim + 1) or x.size == 0 or not 1 <= self.channels <= 4:
+            axes = ", ".join(("depth", "height", "width")[3 - dim :])
+            raise ValueError(f"x has sizes {x.shape}: with dim = {dim} must be ({axes}) or ({axes}, 1 to 4)")
+        limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
+        if max(x.shape[:dim]) > limit:
+            raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
+        self.sizes = (1,) * (3 - dim) + x.shape[:dim]  # depth, height, width
+        self.filled = 4 if self.channels == 3 else self.channels  # of the texture, which has no three
+        self.format = pygfx_format(x.dtype, self.filled)  # pygfx's name
 
 
 def buffer_format(x: Tensor) -> str:
@@ -219,7 +211,7 @@ def pygfx_format(dtype: DType, channels: int) -> str:
 
 def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
     """Copy a tensor into rows that a texture can be copied from, and these into the texture."""
-    sizes, channels, filled, _ = texels
+    sizes, channels, filled = texels.sizes, texels.channels, texels.filled
     row_nbytes = -(-sizes[2] * filled * x.dtype.itemsize // ROW_NBYTES) * ROW_NBYTES
     row = row_nbytes // x.dtype.itemsize
     memory = empty((sizes[0] * sizes[1] * row,), x.dtype, device=x.device)

@@ -27,19 +27,14 @@ def written_whole(target: Path) -> Iterator[Path]:
         with locked(folder):
             part = folder / target.name
             yield part
-            put(part, target, folder / REPLACED)
+            if part.is_file():
+                with part.open("rb+") as file:  # Windows flushes no file that is only read
+                    os.fsync(file.fileno())
+            if target.is_dir():  # a folder cannot take another's place
+                target.rename(folder / REPLACED)
+            part.replace(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def put(part: Path, target: Path, replaced: Path) -> None:
-    """Give a part its name. A folder cannot take another's place, which therefore is moved aside."""
-    if part.is_file():
-        with part.open("rb+") as file:  # Windows flushes no file that is only read
-            os.fsync(file.fileno())
-    if target.is_dir():
-        target.rename(replaced)
-    part.replace(target)
 
 
 @contextmanager
@@ -66,18 +61,12 @@ def lock(file: IO[str]) -> bool:
 
 
 def remove_left_over(folder: Path) -> None:
-    """Remove the folders of processes that are gone: nobody holds their locks."""
+    """Remove the folders of processes that are gone: no process holds their locks."""
     for left in folder.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError), left.open() as file:
             if lock(file):
-                finish(left.parent)
+                if (left.parent / REPLACED).exists():  # what was there is moved aside: the part is whole
+                    for part in left.parent.iterdir():
+                        if part.name not in (LOCK, REPLACED) and not (folder / part.name).exists():
+                            part.rename(folder / part.name)
                 shutil.rmtree(left.parent, ignore_errors=True)
-
-
-def finish(folder: Path) -> None:
-    """Give a part its name whose process was killed after it had moved aside what was there."""
-    if (folder / REPLACED).exists():
-        for part in folder.iterdir():
-            target = folder.parent / part.name
-            if part.name not in (LOCK, REPLACED) and not target.exists():
-                part.rename(target)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from math import prod
 from threading import Lock
@@ -71,16 +71,11 @@ class Landing:
             return
         target = self.tensor[key].layout
         with self.lock:
-            if given.ndim == 0:
-                self.gather_repeated(given, target)
-            else:
+            if given.ndim:
                 self.gather_parts(np.broadcast_to(given, target.sizes), target)
-
-    def gather_repeated(self, element: NDArray[Any], target: Layout) -> None:
-        """Gather one element for many places; zero is there already."""
-        if target.size and any(element.tobytes()):
-            pieces = fills(target, element.itemsize)
-            self.gather(np.repeat(element, pattern_size(pieces)), pieces)
+            elif target.size and any(given.tobytes()):  # of one element; zero is there already
+                pieces = fills(target, given.itemsize)
+                self.gather(np.repeat(given, pattern_size(pieces)), pieces)
 
     def gather_parts(self, array: NDArray[Any], target: Layout) -> None:
         """Gather an array, halved along its longest dimension until the parts are small enough."""
@@ -112,19 +107,15 @@ class Landing:
         else:
             device.synchronize()  # or the queue would hold all that the GPU has not come to
         upload(device, self.buffer, self.gathered[: self.used_nbytes])
+        bound = self.tensor.bound_layout
         run_copies(
             device,
             [
-                (BoundLayout(self.buffer, source, itemsize), self.tensor.bound_layout._replace(layout=target))
+                (BoundLayout(self.buffer, source, itemsize), bound._replace(layout=target))
                 for source, target in self.windows
             ],
         )
         self.windows, self.used_nbytes = [], 0
-
-    def insert(self) -> None:
-        """Let the GPU insert all that has been written, without waiting for it."""
-        with self.lock:
-            self.insert_gathered()
 
 
 NAME = "wgslice.zarr.NDBuffer"  # the class, in Zarr's configuration
@@ -148,7 +139,7 @@ class NDBuffer(cpu.NDBuffer):
 
     Zarr makes it, and `enable` has Zarr do so. Chunks, decoded and to be encoded, are arrays in host memory,
     and so are shards. What is read is put together there up to 64 MiB, and uploaded once; more lands chunk by
-    chunk in a tensor. A tensor that is written is read back whole up to so many bytes, and chunk by chunk
+    chunk in a tensor. A tensor that is written is read back whole up to 64 MiB, and chunk by chunk
     beyond.
 
     What a tensor cannot hold is read as an array: strings, records, objects, elements of more than 16 bytes,
@@ -170,8 +161,10 @@ class NDBuffer(cpu.NDBuffer):
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: DTypeLike, order: Literal["C", "F"] = "C") -> Self:
         """Make what is read into; all of it is written."""
-        element = element_of_a_tensor(shape, np.dtype(dtype))
-        task = current_task()
+        element, task = None, current_task()
+        if len(shape) <= MAX_RANK:
+            with suppress(TypeError):  # of a dtype that no tensor has
+                element = native_dtype(np.dtype(dtype))
         if element is None or task is None:
             return cls(np.empty(shape, dtype, order))
         asked_for = reading.get() is None
@@ -214,7 +207,8 @@ class NDBuffer(cpu.NDBuffer):
     def _landed(self) -> Any:
         """The array, or the tensor with all that has been written into it."""
         if self._landing is not None:
-            self._landing.insert()
+            with self._landing.lock:
+                self._landing.insert_gathered()
         return self._held
 
     @property
@@ -240,16 +234,6 @@ class NDBuffer(cpu.NDBuffer):
             value = value.as_numpy_array()
         target = self._held if self._landing is None else self._landing
         target[key] = value
-
-
-def element_of_a_tensor(shape: Sequence[int], dtype: DType) -> DType | None:
-    """How a tensor holds elements of a dtype in so many dimensions, or None where it cannot."""
-    if len(shape) > MAX_RANK:
-        return None
-    try:
-        return native_dtype(dtype)
-    except TypeError:
-        return None
 
 
 register_ndbuffer(NDBuffer, NAME)
@@ -303,8 +287,7 @@ def enable(device: AnyDevice = None) -> Configured:
     with named("enable"):
         if device is not None:
             checked_device(device)
-    changed: Configured = zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device})
-    return changed
+    return cast("Configured", zarr.config.set({**HOST, "ndbuffer": NAME, DEVICE_KEY: device}))
 
 
 def disable() -> Configured:
@@ -315,5 +298,4 @@ def disable() -> Configured:
     donfig.ConfigSet
         As `enable`.
     """
-    changed: Configured = zarr.config.set({**HOST, DEVICE_KEY: None})
-    return changed
+    return cast("Configured", zarr.config.set({**HOST, DEVICE_KEY: None}))

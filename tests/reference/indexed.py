@@ -13,7 +13,7 @@ from reference.pieces import Pieces, divide, find_pieces, invocation_numbers, ta
 
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.uniforms import indexed_dtype, uniform_block
+from wgslice.shaders import indexed_dtype, uniform_block
 
 Indices = NDArray[np.generic]
 
@@ -101,7 +101,7 @@ def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Ro
         given = tables.indices[np.minimum(number, np.uint32(tables.indices.size - 1))].astype(object)
         value = np.where(given < 0, given + table.wrap, given)
         nearest = np.clip(value, 0, table.extent - 1)
-        inside &= (value == nearest).astype(bool)
+        inside &= (given != 0 if step.copy.masked else value == nearest).astype(bool)
         elements = elements + nearest.astype(np.uint32) * block["steps"][t]
         claims = claims + nearest.astype(np.uint32) * block["claim_steps"][t]
     return Reached(elements, claims, inside)
@@ -174,12 +174,14 @@ def gather_words(
 
 
 def scatter(
-    block: np.void, step: IndexedDispatch, source: Observed, _target: Observed, tables: Tables
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
     """Mirrors `wgsl/scatter.wgsl`."""
     last = int(block["rank"]) - 1
     owner, c, rows, reached = find_taken(block, step, tables)
     stays = reached.inside
+    if step.copy.masked and step.share.contiguous:
+        stays = np.ones_like(stays)
     if step.winners is not None:
         assert tables.claims is not None
         claim = rows.claim + c * block["claim_strides"][last] + reached.claims
@@ -188,7 +190,11 @@ def scatter(
     read = (rows.source + c * block["source_strides"][last])[stays]
     written = (rows.target + c * block["target_strides"][last] + reached.elements)[stays]
     copied = Copied(read, written, owner[stays])
-    return write_elements(source, copied, step.width_nbytes, min(step.width_nbytes, WORD_NBYTES))
+    writes = write_elements(source, copied, step.width_nbytes, min(step.width_nbytes, WORD_NBYTES))
+    if step.copy.masked:
+        kept = target.elements(written, step.width_nbytes, copied.invocations)
+        writes = writes._replace(values=np.where(reached.inside[stays], writes.values, kept))
+    return writes
 
 
 def scatter_narrow(
@@ -214,6 +220,26 @@ def claim_indices(
     return Writes(WORD_NBYTES, place[greatest], np.maximum(before, claim[greatest]), by)
 
 
+def masked_words(
+    block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
+) -> Writes:
+    """Mirrors `wgsl/masked_words.wgsl`."""
+    lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
+    start, elements = block["target_offset"], block["elements"]
+    pieces = find_pieces(block, step.share, 1)
+    nowhere = np.zeros_like(pieces.row)
+    stop_word = (start + elements + lanes - np.uint32(1)) // lanes
+    owner, word = taken(step.share, pieces, nowhere + start // lanes, nowhere + stop_word)
+    values = target.elements(elements_of(word, int(lanes)), step.width_nbytes, owner[:, None])
+    ahead = elements_of(word, int(lanes)) - start
+    inside = ahead < elements
+    inside[inside] = tables.indices[block["table_offsets"][0] + ahead[inside]] != 0
+    by = np.broadcast_to(owner[:, None], inside.shape)[inside]
+    read = block["source_offset"] + ahead[inside] * block["source_strides"][0]
+    values[inside] = source.elements(read, step.width_nbytes, by)
+    return Writes(WORD_NBYTES, word, values, owner)
+
+
 Implementation = Callable[[np.void, IndexedDispatch, Observed, Observed, Tables], Writes]
 
 index_kernels: dict[Kernel, Implementation] = {
@@ -222,4 +248,5 @@ index_kernels: dict[Kernel, Implementation] = {
     Kernel.SCATTER: scatter,
     Kernel.SCATTER_NARROW: scatter_narrow,
     Kernel.CLAIM_INDICES: claim_indices,
+    Kernel.MASKED_WORDS: masked_words,
 }

@@ -15,12 +15,12 @@ from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.windows import run_windows
 
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import PATTERN_NBYTES
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.uniforms import copy_dtype, uniform_block
+from wgslice.shaders import copy_dtype, uniform_block
 
 
 def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.generic] | None = None) -> None:
@@ -63,5 +63,5 @@ def trace(step: Dispatch, source: Bytes, target: Bytes) -> Trace:
 
 reference = vars(elements) | vars(block_kernels) | vars(grids)
 copy_kernels: dict[Kernel, Callable[[np.void, Dispatch, Observed, Observed], Writes]] = {
-    kernel: reference[kernel.value] for kernel in Kernel if not (kernel.takes_windows or kernel.takes_indices)
+    kernel: reference[kernel.value] for kernel in Kernel if kernel not in OF_WINDOWS | OF_INDICES
 }

@@ -17,7 +17,7 @@ from reference.window_rows import window_rows
 from wgslice.arguments import I32_MAX, I32_MIN
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.uniforms import uniform_block, windows_dtype
+from wgslice.shaders import uniform_block, windows_dtype
 
 
 def run_windows(

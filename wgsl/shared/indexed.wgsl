@@ -4,7 +4,7 @@
 //   table t                         ->  i, its number table_offsets[t] + dot(c, table_strides[t])
 //
 // Each table moves the side that it indexes, the source of a gather and the target of a scatter, i * steps[t] elements
-// further. A negative index counts from the end of its dimension, once.
+// further. A negative index counts from the end of its dimension, once. Of a mask what is true is in range.
 
 struct Indexed {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -38,6 +38,7 @@ override tables: u32 = 1u;           // of indices, four at most
 override index_bytes: u32 = 4u;      // bytes an index: 1, 2, 4 or 8
 override index_signed: bool = false; // whether indices may be negative
 override by_rows: bool = false;      // whether an index is the same for all elements of a row
+override masked: bool = false;       // whether the table is a mask, whose true values move nothing
 
 @group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(3) var<storage, read> index_words: array<u32>;
@@ -63,6 +64,9 @@ fn find_in_table(t: u32, number: u32) -> Index {
         let shift = number % per_word * bits;
         let value = bitcast<u32>(extractBits(bitcast<i32>(low), shift, bits));
         low = select(extractBits(low, shift, bits), value, index_signed);
+    }
+    if (masked) {
+        return Index(0u, low != 0u);
     }
     var high = select(0u, 0xffffffffu, index_signed && low >= 0x80000000u); // of 64 bits
     if (words == 2u) {

@@ -1,11 +1,14 @@
-// indexed_pieces: the elements of an indexed copy that an invocation takes.
+// indexed_pieces: the elements of an indexed copy that an invocation takes, and which of them a scatter writes.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces, or with `down` piece n / rows of row n % rows
 //   piece         ->  `each` elements of the row: neighbours, or every pieces-th (see pieces)
 //
 // A row is the last dimension, of `each` elements at least where pieces are contiguous.
 
-override down: bool = false; // whether invocations go through a piece of all rows first; of contiguous pieces
+override down: bool = false;      // whether invocations go through a piece of all rows first; of contiguous pieces
+override contested: bool = false; // whether two indices may name one element
+
+@group(0) @binding(4) var<storage, read> winners: array<u32>; // of a scatter: the greatest claim on each place
 
 struct IndexedPiece {
     row: IndexedRow, // that it is a part of
@@ -50,4 +53,12 @@ fn find_indexed_element(piece: IndexedPiece, k: u32) -> IndexedElement {
                           reached.elements,
                           reached.inside,
                           contiguous || (!piece.left_over && c < size_of(last)));
+}
+
+// Whether an element is written at its index: none is at one that is out of range, or that a later one claims.
+fn is_written(element: IndexedElement) -> bool {
+    if (contested && element.inside) {
+        return element.is_one && winners[element.claim] == element.number + 1u;
+    }
+    return element.is_one && element.inside;
 }

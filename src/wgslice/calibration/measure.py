@@ -14,10 +14,9 @@ from wgslice.gpu.pipelines import Place
 from wgslice.gpu.recording import Recorder
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
-from wgslice.plans.costs import Work
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import Limits, Profile
+from wgslice.plans.profiles import Limits, Profile, Work
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 
 # By name: what it is in words, the factor from its SI unit to the one it is printed in, and that unit.
@@ -104,11 +103,10 @@ def compare_constants(device: Device) -> dict[str, float]:
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
         return {}
     best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
-    vanished = not best or (
-        best["many copies"] - best["one copy"] <= LEAST_S
-        or best["large dispatch"] - best["small dispatch"] <= LEAST_S
-    )
-    return {} if vanished else {name: constants(best, COMPARED_NBYTES)[name] for name in COMPARED}
+    differences = (("many copies", "one copy"), ("large dispatch", "small dispatch"))
+    if not best or any(best[longer] - best[shorter] <= LEAST_S for longer, shorter in differences):
+        return {}
+    return {name: constants(best, COMPARED_NBYTES)[name] for name in COMPARED}
 
 
 def measure_constants(device: Device, report: Callable[[float, str], None]) -> dict[str, float]:

@@ -86,9 +86,8 @@ def name_in(information: Path) -> str:
     with information.open(encoding="utf-8", errors="replace") as file:
         first, _, _ = file.read(2**12).partition("\n\n")  # of many cores each costs the system time to write
     fields = dict(re.findall(r"^(.*?)[ \t]*:[ \t]*(.*)$", first, re.MULTILINE))
-    numbers = [
-        f"{name} {fields[f'CPU {name}']}" for name in ("implementer", "part") if f"CPU {name}" in fields
-    ]
+    known = [name for name in ("implementer", "part") if f"CPU {name}" in fields]
+    numbers = [f"{name} {fields[f'CPU {name}']}" for name in known]
     return fields.get("model name") or ", ".join([platform.machine(), *numbers] if numbers else [])
 
 

@@ -22,8 +22,7 @@ from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
 from wgslice.errors import OutOfDeviceMemory, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
-from wgslice.plans.costs import Costs
-from wgslice.plans.profiles import Profile
+from wgslice.plans.profiles import Costs, Profile
 
 compared: dict[Machine, Record] = {}  # comparisons of this process, kept in a file or not
 
@@ -33,25 +32,16 @@ def calibrate(device: Device) -> None:
 
     With WGSLICE_PROFILE set nothing is measured: the shipped cost model is used, or the named file.
     """
-    record = kept_record(device.adapter) or new_comparison(device)
-    if record is not None:
+    record = kept_record(device.adapter)
+    if record is None and is_compared(device.adapter):
+        with suppress(OutOfDeviceMemory):
+            record = recorded(device.adapter, lambda: compare_constants(device))
+        if record is not None and record.constants:
+            compared[record.machine] = record
+            with suppress(OSError):
+                keep(record)
+    if record is not None and record.constants:
         plan_by(device, record)
-
-
-def new_comparison(device: Device) -> Record | None:
-    """Compare two constants, and keep them; None where none are compared, or where it says nothing."""
-    if not is_compared(device.adapter):
-        return None
-    try:
-        record = recorded(device.adapter, lambda: compare_constants(device))
-    except OutOfDeviceMemory:
-        return None
-    if not record.constants:
-        return None
-    compared[record.machine] = record
-    with suppress(OSError):
-        keep(record)
-    return record
 
 
 def is_compared(adapter: Adapter) -> bool:

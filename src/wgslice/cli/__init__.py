@@ -21,7 +21,7 @@ from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
 from wgslice.gpu.adapter import Adapter, choose_adapter
 from wgslice.plans.kernels import Kernel
-from wgslice.shaders.modules import entry_point, kernel_module
+from wgslice.shaders import entry_point, kernel_module
 
 __all__ = ["main"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
@@ -22,12 +22,12 @@ NO_INDEX = (
 NO_INDEX_ARRAY = "arrays used as indices must be of integer (or boolean) type"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Elsewhere:
-    """Indices that the host does not have: all that is known of them here is their shape."""
+    """Indices that the host does not have: all that is known of them here, and compared, is their shape."""
 
     shape: tuple[int, ...]
-    holder: Any
+    holder: Any = field(compare=False)
     clipped: bool = False  # whether negative ones are out of range, instead of counting from the end
 
 
@@ -54,11 +54,23 @@ class AdvancedSelection:
     kept_axes: tuple[int, ...]  # of the view; the result's others, in order
     kept_sizes: tuple[int, ...]
     is_mask: bool  # whether the key is one mask of the tensor's shape, which NumPy assigns to by other rules
+    unheld: AdvancedSelection | None = None  # the same without the holders of indices, for caches
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the result."""
         return self.arranged(self.indices_shape, self.kept_sizes)
+
+    def held_by(self, holders: Iterable[Any]) -> AdvancedSelection:
+        """The same selection by other holders of the indices that the host does not have."""
+        given = iter(holders)
+        indexed = tuple(
+            replace(each, places=replace(each.places, holder=next(given)))
+            if isinstance(each.places, Elsewhere)
+            else each
+            for each in self.indexed
+        )
+        return replace(self, indexed=indexed, unheld=self)
 
     @property
     def windows_first(self) -> tuple[int, ...]:

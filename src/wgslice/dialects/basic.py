@@ -92,9 +92,8 @@ def checked_item(number: int, item: object) -> int | range | None:
     if item is None or isinstance(item, range):
         return item
     if isinstance(item, bool) or not isinstance(item, SupportsIndex):
-        raise TypeError(
-            f"items[{number}] = {item!r}: must be an int, a range or None, not {type(item).__name__}"
-        )
+        kind = type(item).__name__
+        raise TypeError(f"items[{number}] = {item!r}: must be an int, a range or None, not {kind}")
     return integer(f"items[{number}]", item)
 
 
@@ -143,7 +142,7 @@ def basic_index(sizes: tuple[int, ...], key: Any) -> Selection:
 
 
 def expanded(items: Sequence[Any], indexed: int, rank: int) -> list[Any]:
-    """Items that index so many of a tensor's dimensions, with a slice for each that they leave whole."""
+    """Items that index `indexed` dimensions of a tensor, with a full slice for each of the others."""
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")

@@ -63,16 +63,15 @@ def webnn_slice(
                 f"{len(first)} starts, {len(extents)} sizes and {len(steps)} strides for an input of rank "
                 f"{len(given)}: there must be one of each for every dimension"
             )
-        window = list(zip(first, extents, steps, strict=True))
-        for axis, ((start, extent, step), size) in enumerate(zip(window, given, strict=True)):
-            check_u32("starts", axis, start, 0)
-            check_u32("sizes", axis, extent, 1)
-            check_u32("strides", axis, step, 1)
+        check_u32(0, starts=first)
+        check_u32(1, sizes=extents, strides=steps)
+        for axis, (start, extent, size) in enumerate(zip(first, extents, given, strict=True)):
             if start + extent > size:
                 raise WindowError(
                     f"starts[{axis}] + sizes[{axis}] = {start} + {extent} = {start + extent}: "
                     f"must be at most the input's size {size} in dimension {axis}"
                 )
+        window = zip(first, extents, steps, strict=True)
         return Selection(given, tuple(range(start, start + extent, step) for start, extent, step in window))
 
 
@@ -110,9 +109,8 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> S
                 )
         if len(set(flipped)) < len(flipped):
             raise ValueError(f"axes = {tuple(flipped)}: an axis is repeated")
-        return numpy_index(
-            given, tuple(slice(None, None, -1 if axis in flipped else 1) for axis in range(len(given)))
-        )
+        steps = (-1 if axis in flipped else 1 for axis in range(len(given)))
+        return numpy_index(given, tuple(slice(None, None, step) for step in steps))
 
 
 def directml_slice1(
@@ -234,7 +232,8 @@ def onnx_slice(
             raise ValueError(f"{len(chosen)} axes and {len(entries)} starts: there must be one of each")
         key = [slice(None)] * len(sizes)
         for number, axis in enumerate(distinct_axes("axes", chosen, len(sizes))):
-            check_step("steps", number, entries[number][2])
+            if entries[number][2] == 0:
+                raise ValueError(f"steps[{number}] = 0: must not be 0")
             key[axis] = slice(*entries[number])
         return numpy_index(sizes, tuple(key))
 
@@ -305,7 +304,8 @@ def tensorflow_strided_slice(
                     raise ValueError(f"strides[{number}] = {step}: must be positive where an axis is shrunk")
                 key.append(start)
             else:
-                check_step("strides", number, step)
+                if step == 0:
+                    raise ValueError(f"strides[{number}] = 0: must not be 0")
                 key.append(slice(None if number in begins else start, None if number in ends else stop, step))
         return numpy_index(input_sizes, tuple(key))
 
@@ -321,12 +321,6 @@ def strided_entries(**columns: Integers | None) -> list[tuple[int, ...]]:
                 f"{len(found[-1])} {name} for {len(found[0])} {next(iter(columns))}: one of each is needed"
             )
     return list(zip(*found, strict=True))
-
-
-def check_step(name: str, number: int, step: int) -> None:
-    """Refuse a step that stays where it is."""
-    if step == 0:
-        raise ValueError(f"{name}[{number}] = 0: must not be 0")
 
 
 def bits(name: str, mask: SupportsIndex) -> set[int]:

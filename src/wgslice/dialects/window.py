@@ -25,9 +25,9 @@ class Window:
     def of(cls, offsets: Integers, sizes: Integers, strides: Integers | None = None) -> Window:
         """Refuse what is no window of any tensor; strides default to 1."""
         starts, extents, steps = numbers(offsets, sizes, strides)
-        for axis, (offset, size, stride) in enumerate(zip(starts, extents, steps, strict=True)):
-            check_u32("offsets", axis, offset, 0)
-            check_u32("sizes", axis, size, 1)
+        check_u32(0, offsets=starts)
+        check_u32(1, sizes=extents)
+        for axis, stride in enumerate(steps):
             if stride == 0:
                 raise WindowError(f"strides[{axis}] = 0: must not be 0")
             if not I32_MIN <= stride <= I32_MAX:
@@ -41,20 +41,17 @@ class Window:
         """The window of DirectML's Slice, whose sizes count elements taken; refused outside of the input."""
         starts, counts, steps = numbers(offsets, sizes, strides)
         check_rank_of_tensor(len(starts), input_sizes, "input")
-        extents = []
-        for axis, (offset, count, step, extent) in enumerate(
-            zip(starts, counts, steps, input_sizes, strict=True)
-        ):
-            check_u32("offsets", axis, offset, 0)
-            check_u32("sizes", axis, count, 1)
-            check_u32("strides", axis, step, 1)
+        check_u32(0, offsets=starts)
+        check_u32(1, sizes=counts, strides=steps)
+        window = zip(starts, counts, steps, input_sizes, strict=True)
+        for axis, (offset, count, step, extent) in enumerate(window):
             last = offset + (count - 1) * step
             if last >= extent:
                 raise WindowError(
                     f"offsets[{axis}] + (sizes[{axis}] - 1) * strides[{axis}] = {offset} + {count - 1} * "
                     f"{step} = {last}: must be less than the input's size {extent} in dimension {axis}"
                 )
-            extents.append(last - offset + 1)
+        extents = ((count - 1) * step + 1 for count, step in zip(counts, steps, strict=True))
         return cls(starts, tuple(extents), steps)
 
     @property
@@ -67,9 +64,8 @@ class Window:
     def check_inside(self, tensor_sizes: Sequence[int], tensor: str = "input") -> None:
         """Refuse a window that leaves a tensor of these sizes, which errors call `tensor`."""
         check_rank_of_tensor(len(self.offsets), tensor_sizes, tensor)
-        for axis, (offset, size, extent) in enumerate(
-            zip(self.offsets, self.sizes, tensor_sizes, strict=True)
-        ):
+        box = zip(self.offsets, self.sizes, tensor_sizes, strict=True)
+        for axis, (offset, size, extent) in enumerate(box):
             if offset + size > extent:
                 raise WindowError(
                     f"offsets[{axis}] + sizes[{axis}] = {offset} + {size} = {offset + size}: "
@@ -107,11 +103,13 @@ class Window:
         )
 
 
-def check_u32(name: str, axis: int, value: int, least: int) -> None:
-    """Refuse what is no u32 of at least `least`."""
-    if not least <= value <= U32_MAX:
-        kind = "a u32" + f" of at least {least}" * (least > 0)
-        raise WindowError(f"{name}[{axis}] = {value}: must be {kind}, {least} to {U32_MAX}")
+def check_u32(least: int, **lists: Sequence[int]) -> None:
+    """Refuse an entry that is no u32 of at least `least`."""
+    for name, values in lists.items():
+        for axis, value in enumerate(values):
+            if not least <= value <= U32_MAX:
+                kind = "a u32" + f" of at least {least}" * (least > 0)
+                raise WindowError(f"{name}[{axis}] = {value}: must be {kind}, {least} to {U32_MAX}")
 
 
 def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:

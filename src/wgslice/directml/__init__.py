@@ -8,18 +8,18 @@ pointer is returned. Structures and enumerators, of `structs`, are this module's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import wgslice.directml.structs as structs
 from wgslice.arguments import Integers, integer
 from wgslice.directml.descriptors import (
     Bindings,
-    CheckedOperator,
     array_item,
     at,
     bound,
-    check_kind,
     counted,
+    of_kind,
     only,
     read_operator,
     snapshots,
@@ -36,20 +36,6 @@ from wgslice.operators.slice1 import slice1
 from wgslice.plans.copy import plan_copy
 from wgslice.tensors.tensor import Tensor
 
-__all__ = [
-    "DMLCalcBufferTensorSize",
-    "DMLCreateDevice",
-    "IDMLBindingTable",
-    "IDMLCommandRecorder",
-    "IDMLCompiledOperator",
-    "IDMLDevice",
-    "IDMLDispatchable",
-    "IDMLOperator",
-    "IDMLOperatorInitializer",
-    "slice",
-]
-__all__ += structs.__all__
-
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
@@ -59,8 +45,8 @@ if TYPE_CHECKING:
 class IDMLOperator:
     """An operator that is checked, and not yet compiled."""
 
-    def __init__(self, checked: CheckedOperator) -> None:
-        self.checked = checked
+    def __init__(self, desc: structs.DML_OPERATOR_DESC) -> None:
+        self.descriptor, self.input, self.output = read_operator(desc)
 
 
 class IDMLDispatchable:
@@ -83,25 +69,25 @@ class IDMLCompiledOperator(IDMLDispatchable):
         wgslice's own; its `plan` says what runs.
     """
 
-    def __init__(self, device: Device, checked: CheckedOperator) -> None:
-        self.checked = checked
-        self.compiled = device.compile(checked.descriptor)
+    def __init__(self, device: Device, op: IDMLOperator) -> None:
+        self.input, self.output = op.input, op.output
+        self.compiled = device.compile(op.descriptor)
 
     def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
         """Two descriptors, and a persistent resource for an input that is owned by DirectML."""
-        owned = self.checked.input.nbytes if self.checked.input.owned else 0
+        owned = self.input.nbytes if self.input.owned else 0
         return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2, PersistentResourceSize=owned)
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
-        owned = self.checked.input.owned
+        owned = self.input.owned
         if owned and any(binding.Type != structs.DML_BINDING_TYPE.NONE for binding in table.inputs):
             raise ValueError(
                 "input: is owned by DirectML, and bound to the initializer: bind DML_BINDING_TYPE_NONE"
             )
         with named("persistent resource" if owned else "input"):
-            source = bound(table.persistent if owned else only(table.inputs), self.checked.input)
+            source = bound(table.persistent if owned else only(table.inputs), self.input)
         with named("output"):
-            target = bound(only(table.outputs), self.checked.output)
+            target = bound(only(table.outputs), self.output)
         self.compiled.record(encoder, input=source, output=target)
 
 
@@ -126,21 +112,22 @@ class IDMLOperatorInitializer(IDMLDispatchable):
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
         copies = []
         for number, operator in enumerate(self.operators):
-            tensor = operator.checked.input
+            tensor = operator.input
             if tensor.owned:
                 with named(f"inputs of operator {number}"):
                     source = bound(array_item(at(table.inputs, number)), tensor)
                 with named(f"persistent resource of operator {number}"):
                     target = bound(at(table.outputs, number), tensor)
-                copies.append((source, target, tensor.nbytes))
-        for source, target, _ in copies:
-            for buffer in (source[0], target[0]):
-                check_usable(self.device, buffer)
-                check_alive(self.device, buffer)
-        for *bindings, nbytes in copies:
-            read, written = (
-                BoundLayout(buffer, Layout.packed((nbytes,), start), itemsize=1) for buffer, start in bindings
-            )
+                copies.append(
+                    [
+                        BoundLayout(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
+                        for buffer, start in (source, target)
+                    ]
+                )
+        for side in chain.from_iterable(copies):
+            check_usable(self.device, side.buffer)
+            check_alive(self.device, side.buffer)
+        for read, written in copies:
             record(self.device, encoder, plan_copy, read, written)
 
 
@@ -159,8 +146,8 @@ class IDMLBindingTable:
             It has no dispatchable, or fewer descriptors than that requires.
         """
         with named("IDMLBindingTable"):
-            check_kind("desc", desc, structs.DML_BINDING_TABLE_DESC)
-            check_kind("Dispatchable", desc.Dispatchable, IDMLDispatchable)
+            of_kind("desc", desc, structs.DML_BINDING_TABLE_DESC)
+            of_kind("Dispatchable", desc.Dispatchable, IDMLDispatchable)
             required = desc.Dispatchable.GetBindingProperties().RequiredDescriptorCount
             if integer("SizeInDescriptors", desc.SizeInDescriptors) < required:
                 raise ValueError(f"SizeInDescriptors = {desc.SizeInDescriptors}: must be at least {required}")
@@ -215,7 +202,7 @@ class IDMLCommandRecorder:
             The device is gone.
         """
         with named("RecordDispatch"):
-            check_kind("bindings", bindings, IDMLBindingTable)
+            of_kind("bindings", bindings, IDMLBindingTable)
             if bindings.dispatchable is not dispatchable:
                 raise ValueError("the binding table is for another dispatchable: Reset it for this one")
             dispatchable._record(commandList, bindings)
@@ -333,7 +320,7 @@ class IDMLDevice:
             A structure is missing, or breaks a rule; what the descriptor says of windows is as in `Slice1`.
         """
         with named("CreateOperator"):
-            return IDMLOperator(read_operator(desc))
+            return IDMLOperator(desc)
 
     def CompileOperator(
         self, op: IDMLOperator, flags: structs.DML_EXECUTION_FLAGS = structs.DML_EXECUTION_FLAGS.NONE
@@ -347,13 +334,13 @@ class IDMLDevice:
             device has no buffer for a tensor of that size.
         """
         with named("CompileOperator"):
-            check_kind("op", op, IDMLOperator)
+            of_kind("op", op, IDMLOperator)
             if structs.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in structs.DML_EXECUTION_FLAGS(flags):
                 raise ValueError(
                     "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "
                     "called; bind before it, and leave the flag out"
                 )
-            return IDMLCompiledOperator(self.device, op.checked)
+            return IDMLCompiledOperator(self.device, op)
 
     def CreateOperatorInitializer(
         self, operatorCount: int, operators: IDMLCompiledOperator | Sequence[IDMLCompiledOperator]
@@ -376,3 +363,6 @@ class IDMLDevice:
     def CreateCommandRecorder(self) -> IDMLCommandRecorder:
         """Make a recorder."""
         return IDMLCommandRecorder()
+
+
+__all__ = ["slice", *(name for name in globals() if name.startswith(("DML", "IDML")))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, TypeVar, cast
+from dataclasses import fields
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,39 +26,36 @@ DTYPES: dict[structs.DML_TENSOR_DATA_TYPE, DType] = {
 }
 
 
-@dataclass(frozen=True)
+def of_kind(name: str, value: object, kind: type[Some]) -> Some:
+    """A value, refused where it is of another type."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
+    return value
+
+
 class BufferTensor:
-    """A tensor in a buffer, and what its bindings promise."""
+    """A tensor in a buffer, refused where it breaks a rule of DirectML's, and what its bindings promise."""
 
-    desc: TensorDesc
-    nbytes: int  # least size of a binding
-    alignment_nbytes: int  # of a binding's offset
-    owned: bool  # given once, to the initializer
-
-    @classmethod
-    def of(cls, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> BufferTensor:
-        """Refuse what breaks a rule of DirectML's buffer tensors."""
-        if not isinstance(tensor, structs.DML_TENSOR_DESC):
-            raise TypeError(f"of type {type(tensor).__name__}: must be a DML_TENSOR_DESC")
+    def __init__(self, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> None:
+        tensor = of_kind("tensor", tensor, structs.DML_TENSOR_DESC)
         if tensor.Type != structs.DML_TENSOR_TYPE.BUFFER:
             raise ValueError(f"Type = {tensor.Type!r}: must be DML_TENSOR_TYPE_BUFFER")
-        buffer = tensor.Desc
-        if not isinstance(buffer, structs.DML_BUFFER_TENSOR_DESC):
-            raise TypeError(f"Desc is of type {type(buffer).__name__}: must be a DML_BUFFER_TENSOR_DESC")
+        buffer = of_kind("Desc", tensor.Desc, structs.DML_BUFFER_TENSOR_DESC)
         if buffer.DimensionCount != dimensions:
             raise ValueError(f"DimensionCount = {buffer.DimensionCount}: must be the operator's {dimensions}")
-        desc = tensor_desc(buffer.DataType, dimensions, buffer.Sizes, buffer.Strides)
-        nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)
-        if nbytes < desc.nbytes or nbytes % 4:
+        self.desc = tensor_desc(buffer.DataType, dimensions, buffer.Sizes, buffer.Strides)
+        self.nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)  # least of a binding
+        if self.nbytes < self.desc.nbytes or self.nbytes % 4:
             raise ValueError(
-                f"TotalTensorSizeInBytes = {nbytes}: must be a multiple of 4, and at least {desc.nbytes} as "
-                "DMLCalcBufferTensorSize says"
+                f"TotalTensorSizeInBytes = {self.nbytes}: must be a multiple of 4, and at least "
+                f"{self.desc.nbytes} as DMLCalcBufferTensorSize says"
             )
         alignment = integer("GuaranteedBaseOffsetAlignment", buffer.GuaranteedBaseOffsetAlignment)
         if alignment < 0 or alignment & (alignment - 1):
             raise ValueError(f"GuaranteedBaseOffsetAlignment = {alignment}: must be 0 or a power of two")
+        self.alignment_nbytes = alignment or 1  # of a binding's offset
         flags = structs.DML_TENSOR_FLAGS(buffer.Flags)
-        return cls(desc, nbytes, alignment or 1, structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags)
+        self.owned = structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags  # given once, to the initializer
 
 
 def tensor_desc(
@@ -82,63 +79,42 @@ def check_counts(dimensions: int, **arrays: Sequence[int]) -> None:
             raise ValueError(f"{name} has {len(values)} entries: must have DimensionCount, {dimensions}")
 
 
-@dataclass(frozen=True)
-class CheckedOperator:
-    """What is computed, and the tensors that are bound for it."""
-
-    descriptor: Slice | Slice1 | SliceGrad
-    input: BufferTensor
-    output: BufferTensor
-
-
-STRUCTURES: dict[int, tuple[type[Any], type[Slice | Slice1 | SliceGrad]]] = {
+STRUCTURES: dict[structs.DML_OPERATOR_TYPE, tuple[type[Any], type[Slice | Slice1 | SliceGrad]]] = {
     structs.DML_OPERATOR_TYPE.SLICE: (structs.DML_SLICE_OPERATOR_DESC, Slice),
     structs.DML_OPERATOR_TYPE.SLICE1: (structs.DML_SLICE1_OPERATOR_DESC, Slice1),
     structs.DML_OPERATOR_TYPE.SLICE_GRAD: (structs.DML_SLICE_GRAD_OPERATOR_DESC, SliceGrad),
 }
 
 
-def read_operator(operator: structs.DML_OPERATOR_DESC) -> CheckedOperator:
-    """What an operator descriptor says, refused where it breaks a rule."""
-    if not isinstance(operator, structs.DML_OPERATOR_DESC):
-        raise TypeError(f"desc is of type {type(operator).__name__}: must be a DML_OPERATOR_DESC")
+def read_operator(
+    operator: structs.DML_OPERATOR_DESC,
+) -> tuple[Slice | Slice1 | SliceGrad, BufferTensor, BufferTensor]:
+    """What an operator computes, its input and its output, refused where its descriptor breaks a rule."""
+    operator = of_kind("desc", operator, structs.DML_OPERATOR_DESC)
     if operator.Type not in STRUCTURES:
-        names = ", ".join(
-            f"DML_OPERATOR_{known.name}" for known in map(structs.DML_OPERATOR_TYPE, STRUCTURES)
-        )
+        names = ", ".join(f"DML_OPERATOR_{known.name}" for known in STRUCTURES)
         raise ValueError(f"Type = {operator.Type!r}: must be one of {names}")
     structure, descriptor = STRUCTURES[operator.Type]
-    desc: Any = operator.Desc
-    if type(desc) is not structure:
-        raise TypeError(f"Desc is of type {type(desc).__name__}: must be a {structure.__name__}")
+    desc = of_kind("Desc", operator.Desc, structure)
     with named(structure.__name__):
         input_name, output_name, _, *window_names = (field.name for field in fields(desc))
         window = {name: getattr(desc, name) for name in window_names}
         check_counts(desc.DimensionCount, **window)
         with named(input_name):
-            input = BufferTensor.of(getattr(desc, input_name), desc.DimensionCount)
+            input = BufferTensor(getattr(desc, input_name), desc.DimensionCount)
         with named(output_name):
-            output = BufferTensor.of(getattr(desc, output_name), desc.DimensionCount)
+            output = BufferTensor(getattr(desc, output_name), desc.DimensionCount)
             if output.owned:
                 raise ValueError("Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be DML_TENSOR_FLAG_NONE")
-        return CheckedOperator(descriptor(input.desc, output.desc, *window.values()), input, output)
+        return descriptor(input.desc, output.desc, *window.values()), input, output
 
 
 def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: type[Some]) -> list[Some]:
     """A C array: a count and as many values, one value, or None for none."""
-    many = values is None or isinstance(values, list | tuple)
-    items: list[Any] = list(cast("Sequence[Any]", values or ())) if many else [values]
+    items: Sequence[Any] = values if isinstance(values, list | tuple) else () if values is None else (values,)
     if len(items) != count:
         raise ValueError(f"{len(items)} {name}: the count says {count}")
-    for number, item in enumerate(items):
-        check_kind(f"{name}[{number}]", item, kind)
-    return items
-
-
-def check_kind(name: str, value: object, kind: type) -> None:
-    """Refuse what is of another type."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
+    return [of_kind(f"{name}[{number}]", item, kind) for number, item in enumerate(items)]
 
 
 def snapshots(name: str, count: int, bindings: Bindings) -> list[structs.DML_BINDING_DESC]:
@@ -166,10 +142,8 @@ def only(bindings: Sequence[structs.DML_BINDING_DESC]) -> structs.DML_BINDING_DE
 
 def array_item(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
     """The one buffer of an array that is bound for an operator's inputs."""
-    array = binding.Desc
-    if binding.Type != structs.DML_BINDING_TYPE.BUFFER_ARRAY or not isinstance(
-        array, structs.DML_BUFFER_ARRAY_BINDING
-    ):
+    array, kind = binding.Desc, structs.DML_BUFFER_ARRAY_BINDING
+    if binding.Type != structs.DML_BINDING_TYPE.BUFFER_ARRAY or not isinstance(array, kind):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER_ARRAY, with its Desc")
     (item,) = counted("Bindings", array.BindingCount, array.Bindings, structs.DML_BUFFER_BINDING)
     return structs.DML_BINDING_DESC(structs.DML_BINDING_TYPE.BUFFER, item)

@@ -11,29 +11,6 @@ from dataclasses import dataclass, field
 from enum import STRICT, IntEnum, IntFlag
 from typing import Any
 
-__all__ = [
-    "DML_BINDING_DESC",
-    "DML_BINDING_PROPERTIES",
-    "DML_BINDING_TABLE_DESC",
-    "DML_BINDING_TYPE",
-    "DML_BUFFER_ARRAY_BINDING",
-    "DML_BUFFER_BINDING",
-    "DML_BUFFER_TENSOR_DESC",
-    "DML_CREATE_DEVICE_FLAGS",
-    "DML_EXECUTION_FLAGS",
-    "DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT",
-    "DML_OPERATOR_DESC",
-    "DML_OPERATOR_TYPE",
-    "DML_SLICE1_OPERATOR_DESC",
-    "DML_SLICE_GRAD_OPERATOR_DESC",
-    "DML_SLICE_OPERATOR_DESC",
-    "DML_TENSOR_DATA_TYPE",
-    "DML_TENSOR_DESC",
-    "DML_TENSOR_DIMENSION_COUNT_MAX1",
-    "DML_TENSOR_FLAGS",
-    "DML_TENSOR_TYPE",
-]
-
 DML_TENSOR_DIMENSION_COUNT_MAX1 = 8
 DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16  # of D3D12; here a binding begins at any element
 
@@ -222,6 +199,5 @@ PREFIXES: dict[str, type[IntEnum | IntFlag]] = {
     "DML_TENSOR_TYPE": DML_TENSOR_TYPE,
 }
 for prefix, kind in PREFIXES.items():
-    enumerators = {f"{prefix}_{name}": value for name, value in kind.__members__.items()}
-    globals().update(enumerators)
-    __all__.extend(enumerators)
+    globals().update({f"{prefix}_{name}": value for name, value in kind.__members__.items()})
+__all__ = [name for name in globals() if name.startswith("DML_")]

@@ -23,7 +23,7 @@ from wgslice.plans.strategies import DISPATCHES
 
 FOLDED = 2  # workgroups in one dimension of a grid, so that a second one is in use
 
-# Kernels that go the same ways in many cases, which differ for others: one case of so many is tried.
+# Kernels that treat many cases alike, which differ for others: one of this many cases is tried.
 ONE_OF = {
     Kernel.SLICE1: 5,
     **dict.fromkeys((Kernel.ROWS, Kernel.NARROW_ROWS, Kernel.NARROW_RUNS, Kernel.SHIFTED_GRID), 3),
@@ -33,29 +33,16 @@ ONE_OF = {
 WHOLE = {Kernel.SHIFTED_ROWS: 1, Kernel.SHIFTED_GRID: 1, Kernel.PIXELS: 2}  # dimensions that are a row
 ENDS = {Kernel.ROW_ENDS: 1, Kernel.NARROW_ENDS: 2}
 
-
 SEED, COUNT = 1, 2000
 MOST_NBYTES = 2**13  # that a case writes
 
 # What is drawn of; what stands there several times is drawn more often.
-WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: narrow ones go more ways
+WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: kernels treat sub-word ones in more ways
 ROWS_NBYTES = (2, 8, 19, 31, 32, 33, 40, 48, 64, 64, 80, 96, 128, 144, 152, 200, 400, 1024, 4096)
 CHANNELS = (2, 3, 3, 4, 5)
 OUTER_SIZES = (
-    (),
-    (),
-    (2,),
-    (5,),
-    (8,),
-    (17,),
-    (33,),
-    (64,),
-    (70,),
-    (3, 2),
-    (2, 9),
-    (2, 33),
-    (40, 3),
-    (2, 3, 4),
+    *((), (), (2,), (5,), (8,), (17,), (33,), (64,), (70,)),
+    *((3, 2), (2, 9), (2, 33), (40, 3), (2, 3, 4)),
 )
 STEPS: Sequence[int] = (1, 1, 1, 1, 1, 2, 3, 4)  # elements from one of a source to the next
 STEPS_DOWN = {1: (1, 1, 2), 2: (1,), 4: (1, 1, 4), 8: (1,), 16: (1,)}  # of a permuted source, by width
@@ -126,7 +113,6 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
     """A trial of each kernel that a device may take for each case, also with its grid folded."""
     for number, case in enumerate(cases()):
         width, (source, target) = case.width_nbytes, coalesce(case.source, case.target)
-        case = Case(width, source, target)
         problem = Problem(source, target, width, Terms(limits))
         owners: dict[Kernel, str] = {}  # which of two kernels the same ends are tried with
         for strategy in DISPATCHES[width]:
@@ -139,18 +125,18 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
                 assert isinstance(step, Dispatch)
                 if number % ONE_OF.get(step.kernel, 1):
                     break
-                yield trial_of(Case(width, step.source, step.target), step)
+                yield trial_of(step)
                 for end in ends:
                     assert isinstance(end, Dispatch)
                     if owners.setdefault(end.kernel, strategy.name) == strategy.name:
-                        yield trial_of(Case(width, end.source, end.target), end)
+                        yield trial_of(end)
                 if step.share.workgroups[0] <= FOLDED:
                     break  # nothing to fold
 
 
-def trial_of(case: Case, step: Dispatch) -> Trial:
+def trial_of(step: Dispatch) -> Trial:
     """The trial of one dispatch of a case."""
-    width, source, target = case
+    width, source, target = step.width_nbytes, step.source, step.target
 
     def expected(read: Bytes, before: Bytes) -> Bytes:
         after = before.copy()

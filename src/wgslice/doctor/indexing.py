@@ -18,7 +18,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import Limits
-from wgslice.plans.tables import indexed_copy
+from wgslice.plans.tables import indexed_copy, masked_copy
 
 HEIGHT, BREADTH, COUNT = 9, 40, 33  # rows and columns of the input, and indices
 BEYOND = 9  # by which indices of the GPU may be out of range
@@ -61,8 +61,8 @@ class IndexCase:
         """NumPy's key, by the indices, and as a column of them."""
         rows = np.arange(HEIGHT)[:, None]
         return {
-            "rows": (indices,),
-            "columns": (slice(None), indices),
+            "rows": (indices, slice(BREADTH)),
+            "columns": (slice(HEIGHT), indices),
             "grid": (column, indices),
             "pixels": (rows, indices),
         }[self.kind]
@@ -100,8 +100,6 @@ class IndexCase:
         picture = view_of(after, self.picture, self.width)
         with_outside = np.zeros((HEIGHT + 1, BREADTH + 1, self.run), picture.dtype)
         with_outside[:HEIGHT, :BREADTH] = picture
-        if self.kind in ("rows", "columns"):
-            key = {"rows": (columns, slice(BREADTH)), "columns": (slice(HEIGHT), columns)}[self.kind]
         with_outside[key] = view_of(read, self.elements, self.width)
         picture[...] = with_outside[:HEIGHT, :BREADTH]
         return after
@@ -128,7 +126,57 @@ class IndexCase:
         yield Trial(plan, str(self), *nbytes, self.expected, content)
 
 
-def index_cases() -> Iterator[IndexCase]:
+@dataclass(frozen=True)
+class MaskCase:
+    """Elements of a picture, packed or every second row, written where a mask is true."""
+
+    width: int  # bytes an element
+    run: int  # elements a pixel
+    skip: int  # elements before input and output
+    by_pixels: bool  # whether the mask has an element for each pixel
+    repeated: bool  # whether one element goes everywhere
+    step: int = 1  # of rows
+
+    index_dtype = "uint8"
+
+    @property
+    def picture(self) -> Layout:
+        """What is written."""
+        rows = range(0, HEIGHT * self.step, self.step)
+        whole = Layout.packed((HEIGHT * self.step, BREADTH, self.run), self.skip)
+        return whole.select([rows, range(BREADTH), range(self.run)])
+
+    @property
+    def elements(self) -> Layout:
+        """What is read."""
+        strides = (0, 0, 0) if self.repeated else Layout.packed(self.picture.sizes).strides
+        return Layout.of(self.picture.sizes, strides, self.skip + 1)
+
+    @cached_property
+    def indices(self) -> NDArray[np.int64]:
+        """The bytes of the mask, of which any but 0 is true."""
+        generator = np.random.default_rng(self.run + self.width)
+        marked = generator.choice([0, 0, 1, 128, 255], (HEIGHT, BREADTH, 1 if self.by_pixels else self.run))
+        return marked.astype(np.int64)
+
+    def expected(self, read: Bytes, before: Bytes) -> Bytes:
+        """The target afterwards."""
+        after = before.copy()
+        marked = np.broadcast_to(self.indices != 0, self.picture.sizes)
+        view_of(after, self.picture, self.width)[marked] = view_of(read, self.elements, self.width)[marked]
+        return after
+
+    def trials(self, limits: Limits) -> Iterator[Trial]:
+        """The one of the kernel that takes it."""
+        table = Table(Layout.packed(self.indices.shape), 1)
+        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
+        copy = masked_copy(self.indices.shape, self.picture, self.elements)
+        plan = plan_indexing(copy, None, self.elements, self.picture, self.width, terms)
+        sides = side_nbytes(self.elements, self.width), side_nbytes(self.picture, self.width)
+        yield Trial(plan, str(self), *sides, self.expected, self.indices.astype(np.uint8).ravel())
+
+
+def index_cases() -> Iterator[IndexCase | MaskCase]:
     """Both sides of what decides which kernel takes indices, and of what goes another way inside of it."""
     kinds = "rows", "columns", "grid", "pixels"
     for width, run, kind, writes in product((1, 2, 4, 8, 16), (1, 3, 20), kinds, (False, True)):
@@ -142,6 +190,12 @@ def index_cases() -> Iterator[IndexCase]:
             yield IndexCase(width, run, kind, 1, dtype, writes=True, disjoint=True)
     for width, writes in product((4, 8, 16), (False, True)):
         yield IndexCase(width, 20, "rows", index_dtype="int64", writes=writes)
+
+    for width, run, repeated in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True)):
+        for skip in (0, 1, 2, 3, 5) if width < 4 else (0, 1):
+            yield MaskCase(width, run, skip, False, repeated)
+    for width, run, repeated, step in product((1, 2, 4, 8, 16), (1, 3, 20), (False, True), (1, 2)):
+        yield MaskCase(width, run, 1, True, repeated, step)
 
 
 def index_trials(limits: Limits) -> Iterator[Trial]:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from time import perf_counter
+from timeit import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,79 +25,72 @@ from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import permute
 from wgslice.version import VERSION
 
-
-class Quirk(NamedTuple):
-    """Something about a driver."""
-
-    what: str
-    source: str
-
-
 MEASURED = "measured by wgslice"
 MESA = "llvmpipe of Mesa 22.3 and 25.0"
 WGPU = "https://github.com/gfx-rs/wgpu"
 
-# By words that backend, name and driver of an adapter contain, case ignored.
-QUIRKS = {
-    ("Vulkan", "llvmpipe", "Mesa 22."): [
-        Quirk(
-            "shaders move each lane's element in a loop of its own, so that copies by shaders take several "
-            "times as long as with Mesa 25 or newer; long buffer copies do not",
-            f"{MEASURED}: Mesa 22.3.6 and 25.0.7, 2 cores of an AMD EPYC",
-        ),
-        Quirk(
-            "Dawn, the WebGPU of Chromium and of the npm package webgpu, refuses it; wgpu takes it",
-            f"{MEASURED}: Mesa 22.3 and npm's webgpu",
-        ),
-    ],
-    ("Vulkan", "llvmpipe", "Mesa 26."): [
-        Quirk(
-            "wgpu's own tests met an LLVM error while a shader was compiled, which ends the process "
-            "(Windows)",
-            f"{WGPU}/pull/9903",
-        ),
-    ],
-    ("Vulkan", "SwiftShader", ""): [
-        Quirk(
-            "takes memory at once where other software adapters wait for the first write, and a buffer of "
-            "the largest size that it states is refused",
-            f"{MEASURED}: SwiftShader of Debian's chromium",
-        ),
-    ],
-    ("OpenGL", "", ""): [
-        Quirk(
-            "adapters that a program enumerates a second time, beside wgslice, share a context under two "
-            "locks: their devices, used in two threads, end the process",
-            f"{MEASURED}: wgpu-native 29.0.1.1; also {WGPU}/issues/5349",
-        ),
-        Quirk(
-            "a submission waits until the GPU is done, so that nothing goes on beside it",
-            f"{MEASURED}: {MESA}",
-        ),
-    ],
-    ("OpenGL", "llvmpipe", ""): [
-        Quirk(
-            "remainders of negative integers and divisions by zero are not what WGSL says: kernels have "
-            "neither, shaders of your own may",
-            f"{MEASURED}: {MESA}",
-        ),
-    ],
-    ("OpenGL", "Adreno", ""): [Quirk("some lose the upper 16 bits of a u32", f"{WGPU}/issues/5318")],
-    ("Metal", "", ""): [
-        Quirk(
-            "barriers of workgroup memory are reported to be compiled wrongly: `tiles` and `wide_tiles` "
-            "have one",
-            f"{WGPU}/issues/4500",
-        ),
-    ],
-    ("D3D12", "Microsoft Basic Render", ""): [
-        Quirk(
-            "barriers of workgroup memory are reported not to hold shaders back: `tiles` and `wide_tiles` "
-            "have one",
-            f"{WGPU}/issues/7904",
-        ),
-    ],
-}
+
+class Quirk(NamedTuple):
+    """Something about the drivers of which backend, name and driver of an adapter contain these words."""
+
+    words: tuple[str, str, str]  # case ignored
+    what: str
+    source: str
+
+
+QUIRKS = (
+    Quirk(
+        ("Vulkan", "llvmpipe", "Mesa 22."),
+        "shaders move each lane's element in a loop of its own, so that copies by shaders take several "
+        "times as long as with Mesa 25 or newer; long buffer copies do not",
+        f"{MEASURED}: Mesa 22.3.6 and 25.0.7, 2 cores of an AMD EPYC",
+    ),
+    Quirk(
+        ("Vulkan", "llvmpipe", "Mesa 22."),
+        "Dawn, the WebGPU of Chromium and of the npm package webgpu, refuses it; wgpu takes it",
+        f"{MEASURED}: Mesa 22.3 and npm's webgpu",
+    ),
+    Quirk(
+        ("Vulkan", "llvmpipe", "Mesa 26."),
+        "wgpu's own tests met an LLVM error while a shader was compiled, which ends the process (Windows)",
+        f"{WGPU}/pull/9903",
+    ),
+    Quirk(
+        ("Vulkan", "SwiftShader", ""),
+        "takes memory at once where other software adapters wait for the first write, and a buffer of "
+        "the largest size that it states is refused",
+        f"{MEASURED}: SwiftShader of Debian's chromium",
+    ),
+    Quirk(
+        ("OpenGL", "", ""),
+        "adapters that a program enumerates a second time, beside wgslice, share a context under two "
+        "locks: their devices, used in two threads, end the process",
+        f"{MEASURED}: wgpu-native 29.0.1.1; also {WGPU}/issues/5349",
+    ),
+    Quirk(
+        ("OpenGL", "", ""),
+        "a submission waits until the GPU is done, so that nothing goes on beside it",
+        f"{MEASURED}: {MESA}",
+    ),
+    Quirk(
+        ("OpenGL", "llvmpipe", ""),
+        "remainders of negative integers and divisions by zero are not what WGSL says: kernels have "
+        "neither, shaders of your own may",
+        f"{MEASURED}: {MESA}",
+    ),
+    Quirk(("OpenGL", "Adreno", ""), "some lose the upper 16 bits of a u32", f"{WGPU}/issues/5318"),
+    Quirk(
+        ("Metal", "", ""),
+        "barriers of workgroup memory are reported to be compiled wrongly: `tiles` and `wide_tiles` have one",
+        f"{WGPU}/issues/4500",
+    ),
+    Quirk(
+        ("D3D12", "Microsoft Basic Render", ""),
+        "barriers of workgroup memory are reported not to hold shaders back: `tiles` and `wide_tiles` "
+        "have one",
+        f"{WGPU}/issues/7904",
+    ),
+)
 
 
 def quirks_of(adapter: Adapter) -> tuple[Quirk, ...]:
@@ -105,21 +98,16 @@ def quirks_of(adapter: Adapter) -> tuple[Quirk, ...]:
     told = adapter.backend.lower(), adapter.name.lower(), adapter.driver.lower()
     return tuple(
         quirk
-        for words, quirks in QUIRKS.items()
-        if all(word.lower() in text for word, text in zip(words, told, strict=True))
-        for quirk in quirks
+        for quirk in QUIRKS
+        if all(word.lower() in text for word, text in zip(quirk.words, told, strict=True))
     )
 
 
 # What decides which slices are split, and which devices are refused.
 LIMITS = (
-    "max-buffer-size",
-    "max-storage-buffer-binding-size",
-    "min-storage-buffer-offset-alignment",
-    "max-compute-workgroups-per-dimension",
-    "max-compute-invocations-per-workgroup",
-    "max-compute-workgroup-storage-size",
-    "max-storage-buffers-per-shader-stage",
+    *("max-buffer-size", "max-storage-buffer-binding-size", "min-storage-buffer-offset-alignment"),
+    *("max-compute-workgroups-per-dimension", "max-compute-invocations-per-workgroup"),
+    *("max-compute-workgroup-storage-size", "max-storage-buffers-per-shader-stage"),
 )
 
 TESTED_SHARE = 0.95  # of the time of a report; the rest is for speeds
@@ -159,7 +147,7 @@ class Report:
     limits: dict[str, int]
     features: list[str]
     profile: str  # of the plans
-    costs: str  # where the figures are from that plans go by
+    costs: str  # where the cost model of the plans is from
     notes: list[str]  # what was warned of
     tested: SelfTest
     quirks: tuple[Quirk, ...]
@@ -167,17 +155,14 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """What `json.dumps` takes; the keys stay the same from machine to machine."""
-        adapter = {name: getattr(self.adapter, name) for name in ("name", "backend", "kind", "driver")}
         return {
             "passed": self.tested.passed,
-            "versions": self.versions,
-            "system": self.system,
-            "adapter": adapter,
-            "limits": self.limits,
-            "features": self.features,
-            "profile": self.profile,
-            "costs": self.costs,
-            "notes": self.notes,
+            **{
+                name: value
+                for name, value in vars(self).items()
+                if name not in ("tested", "quirks", "speeds")
+            },
+            "adapter": {name: getattr(self.adapter, name) for name in ("name", "backend", "kind", "driver")},
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
             "quirks": [{"what": quirk.what, "source": quirk.source} for quirk in self.quirks],
@@ -249,11 +234,10 @@ def speed_of(device: Device, name: str) -> Speed:
     shape, dtype, part_of = COPIES[name]
     part = part_of(empty(shape, dtype, device=device))
     target = empty(part.shape, np.dtype(dtype), device=device)
-    seconds = []
-    for _ in range(1 + REPEATS):
-        device.synchronize()
-        start = perf_counter()
+
+    def copy_and_wait() -> None:
         copyto(target, part)
         device.synchronize()
-        seconds.append(perf_counter() - start)
+
+    seconds = repeat(copy_and_wait, device.synchronize, number=1, repeat=1 + REPEATS)
     return Speed(name, explain(part).summary, target.nbytes, min(seconds[1:]))

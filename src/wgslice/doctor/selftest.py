@@ -184,14 +184,12 @@ def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[
 
 
 def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
-    """What becomes of a kernel on a device that nobody else tries one on."""
-    name, count = trials[0].kernel.value, len(trials)
+    """Try a kernel on a device that no other thread uses meanwhile."""
     device = devices.get()
     try:
         wrong = [verdict for verdict in run_trials(device, trials) if verdict]
     except refusals() as error:
-        reason = " ".join(str(error).split())
-        return KernelTest(name, count, count, f"it does not compile: {reason}")
+        wrong = [f"it does not compile: {' '.join(str(error).split())}"] * len(trials)
     finally:
         devices.put(device)
-    return KernelTest(name, count, len(wrong), wrong[0] if wrong else "")
+    return KernelTest(trials[0].kernel.value, len(trials), len(wrong), next(iter(wrong), ""))

@@ -20,7 +20,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Memory, OnGrid
-from wgslice.shaders.uniforms import override_constants
+from wgslice.shaders import override_constants
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Constants: TypeAlias = tuple[tuple[str, int], ...]
@@ -66,7 +66,7 @@ class Trial:
 
 
 def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
-    """The trials of a kernel that so many of its pipelines take: those in which most pairs of constants meet.
+    """The trials of a kernel on at most `most` pipelines: those in which most pairs of constants meet.
 
     Faults hide in one constant, or in how two go together, much more often than in three. Each value of each
     constant is tried, even if that takes more pipelines.
@@ -140,7 +140,7 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
 
 
 def places_of(device: Device, sizes: Sequence[int]) -> list[int]:
-    """Where so many bytes each begin, side by side, from where a binding may; and where the last ones end."""
+    """Byte offsets of parts of these sizes, each where a binding may begin; and where the last one ends."""
     alignment = device.limits.binding_alignment_nbytes
     return [0, *accumulate(-(-nbytes // alignment) * alignment for nbytes in sizes)]
 

@@ -34,10 +34,7 @@ ROWS_OF_PIXELS = (
     *((4, 1, 16), (4, 1, 64), (8, 1, 64), (16, 1, 16), (16, 1, 96)),
 )
 
-KERNELS_APART = [
-    Kernel.INSERT_ROWS.value,
-    Kernel.INSERT_WORDS.value,
-]  # which write blocks of rows, and the rest
+KERNELS_APART = [Kernel.INSERT_ROWS.value, Kernel.INSERT_WORDS.value]  # write blocks of rows, and the rest
 KERNELS_TOGETHER = (
     [Kernel.CLAIM_WINDOWS.value, Kernel.INSERT_WINDOWS.value],
     [Kernel.CLAIM_ROWS.value, *KERNELS_APART],

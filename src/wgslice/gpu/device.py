@@ -15,6 +15,7 @@ from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
+    check_limits,
     choose_adapter,
     describe_adapter,
     devices_in_use,
@@ -23,7 +24,6 @@ from wgslice.gpu.adapter import (
     redirected,
 )
 from wgslice.gpu.capture import Submission, active, capturing
-from wgslice.gpu.limits import check_limits
 from wgslice.gpu.native import (
     LOST,
     Placeholder,
@@ -37,8 +37,7 @@ from wgslice.gpu.native import (
 from wgslice.gpu.pipelines import Pipelines
 from wgslice.gpu.pool import LEAST_REUSED_NBYTES, BufferPool, most_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
-from wgslice.plans.costs import shipped_for
-from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile, shipped_for
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 

@@ -20,21 +20,20 @@ from wgslice.gpu.protocols import (
     BufferUsage,
     GPUDevice,
     Pipeline,
-    ShaderModule,
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import Kernel
+from wgslice.plans.kernels import INSERTING, OF_WINDOWS, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.modules import entry_point, kernel_module
-from wgslice.shaders.uniforms import override_constants, uniform_block
+from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
 # Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)
 INDICES, WINNERS = 3, 4
+READ = "read-only-storage"
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -73,18 +72,13 @@ class Pipelines:
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
-        self.layout = bind_group_layout(wgpu_device, "uniform", "read-only-storage", "storage")
-        self.windows_layout = bind_group_layout(
-            wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage", "read-only-storage"
+        self.layouts = [  # by the number of tables
+            bind_group_layout(wgpu_device, "uniform", READ, "storage", *[READ] * count) for count in range(4)
+        ]
+        self.probe_layout = bind_group_layout(wgpu_device, READ)
+        self.module = lru_cache(maxsize=len(Kernel))(
+            lambda kernel: wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
         )
-        self.claimed_layout = bind_group_layout(
-            wgpu_device, "uniform", "read-only-storage", "storage", *["read-only-storage"] * 3
-        )
-        self.indexed_layout = bind_group_layout(
-            wgpu_device, "uniform", "read-only-storage", "storage", "read-only-storage"
-        )
-        self.probe_layout = bind_group_layout(wgpu_device, "read-only-storage")
-        self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
         self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
         self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
@@ -125,9 +119,15 @@ class Pipelines:
             self._add_tables(step, known, brought)
         elif isinstance(step, IndexedDispatch):
             self._add_indices(step, known, brought)
+        spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
+        for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*known, *brought}:
+            if spare in known:  # a binding must have a buffer, also where nothing is read of it
+                known[number] = known[spare]
+            else:
+                brought[number] = brought[spare]
         return Bound(
             self.pipeline(step.kernel, tuple(override_constants(step).items())),
-            self._layout(step.kernel),
+            self.layouts[TABLES.get(step.kernel, 0)],
             tuple({"binding": number, "resource": buffer} for number, buffer in known.items()),
             tuple(
                 Binding(number, memory, span.offset_nbytes, span.nbytes)
@@ -148,36 +148,20 @@ class Pipelines:
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             known[PICKS] = self._table(step.windows, chosen)
-        if step.kernel.reads_claims and step.claims is not None:
+        if step.kernel in INSERTING and step.claims is not None:
             brought[CLAIMS] = step.claims.memory, step.claims.span
-        unused = {PICKS, *([CLAIMS] if step.kernel.reads_claims else [])} - {*known, *brought}
-        for number in unused:  # a binding must have a buffer, also where nothing is read of it
-            if OFFSETS in known:
-                known[number] = known[OFFSETS]
-            else:
-                brought[number] = brought[OFFSETS]
 
     def _add_indices(
         self, step: IndexedDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
     ) -> None:
         """Add what else a gather or a scatter binds."""
-        unused = [WINNERS] if step.kernel.scatters and step.winners is None else []  # but bound all the same
-        for number in (INDICES, *unused):
-            if step.table is not None:
-                brought[number] = step.table.memory, step.table.span
-            else:
-                assert step.copy.host is not None
-                known[number] = self._table(step.copy.host, step.copy.host.values, only=True)
+        if step.table is not None:
+            brought[INDICES] = step.table.memory, step.table.span
+        else:
+            assert step.copy.host is not None
+            known[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
         if step.winners is not None:
             brought[WINNERS] = Memory.CLAIMS, step.winners
-
-    def _layout(self, kernel: Kernel) -> BindGroupLayout:
-        """What a kernel binds."""
-        if kernel.reads_claims:
-            return self.claimed_layout
-        if kernel.takes_indices:
-            return self.windows_layout if kernel.scatters else self.indexed_layout
-        return self.windows_layout if kernel.takes_windows else self.layout
 
     def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
         """Values of windows or indices, once for all plans; maybe the only ones that their owner has."""
@@ -190,7 +174,7 @@ class Pipelines:
 
     def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
         """Compile a kernel with the constants that it needs."""
-        layout = self._layout(kernel)
+        layout = self.layouts[TABLES.get(kernel, 0)]
         return self.wgpu_device.create_compute_pipeline(
             layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
             compute={
@@ -199,11 +183,6 @@ class Pipelines:
                 "constants": dict(constants),
             },
         )
-
-
-def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:
-    """Parse a kernel: its pipelines differ in their constants only."""
-    return wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from wgslice.errors import named
 from wgslice.gpu.capture import active
@@ -14,11 +14,10 @@ from wgslice.gpu.native import translated_errors
 from wgslice.gpu.pipelines import Bound, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLANS, Limits
-from wgslice.plans.staging import planned
 from wgslice.plans.steps import BufferCopies, Clear, Memory
 
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
@@ -39,6 +38,20 @@ class BoundLayout(NamedTuple):
         """A packed layout in a buffer of its own, of any content."""
         layout = Layout.packed(sizes)
         return cls(device.reused_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
+
+
+class Side(NamedTuple):
+    """What a plan depends on of one side of a copy: cheap to compare."""
+
+    layout: Layout
+    offset_nbytes: int  # in the buffer
+    buffer_nbytes: int
+    usage: int  # of the buffer
+
+    @classmethod
+    def of(cls, bound: BoundLayout) -> Side:
+        """That of a bound layout."""
+        return cls(bound.layout, bound.offset_nbytes, bound.buffer.size, bound.buffer.usage)
 
 
 class Recorder:
@@ -132,9 +145,9 @@ def run(
 
 def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
     """Copy one after the other in one submission, between buffers that have been checked; no wait for it."""
-    recorder = Recorder(device, device.create_encoder())
+    recorder, limits = Recorder(device, device.create_encoder()), device.limits
     for source, target in copies:
-        recorder.copy(plan_copy, source, target)
+        recorder.add(*place(limits, plan_copy, source, target))
     recorder.end()
     device.submit(recorder.encoder)
 
@@ -194,10 +207,7 @@ def place(
 ) -> tuple[Plan, list[Place]]:
     """The plan for buffers, and where in them it counts from."""
     read, written = source.buffer, target.buffer
-    sides = (
-        *(source.layout, source.offset_nbytes, read.size, read.usage),
-        *(target.layout, target.offset_nbytes, written.size, written.usage),
-    )
+    sides = Side.of(source), Side.of(target)
     if offsets is None and planning is planned:
         plan, base, target_base = planned_between(planner, limits, source.itemsize, read is written, *sides)
         return plan, [Place(read, base), Place(written, target_base)]
@@ -221,34 +231,28 @@ def problem_between(
     limits: Limits,
     itemsize: int,
     shared: bool,
-    source: Layout,
-    source_offset_nbytes: int,
-    source_nbytes: int,
-    source_usage: int,
-    target: Layout,
-    target_offset_nbytes: int,
-    target_nbytes: int,
-    target_usage: int,
+    source: Side,
+    target: Side,
 ) -> tuple[tuple[Layout, Layout], Terms, tuple[int, int]]:
-    """What is planned for two layouts in buffers of these bytes and usages, and the bases it counts from."""
-    read, written = rebase(source, itemsize, limits), rebase(target, itemsize, limits)
+    """What is planned for two layouts in buffers, and the bases it counts from."""
+    read, written = (rebase(side.layout, itemsize, limits) for side in (source, target))
     terms = Terms(
         limits,
-        bool(source_usage & BufferUsage.COPY_SRC),
-        bool(target_usage & BufferUsage.COPY_DST),
-        read.capacity_nbytes(source_nbytes - source_offset_nbytes),
-        written.capacity_nbytes(target_nbytes - target_offset_nbytes),
+        bool(source.usage & BufferUsage.COPY_SRC),
+        bool(target.usage & BufferUsage.COPY_DST),
+        read.capacity_nbytes(source.buffer_nbytes - source.offset_nbytes),
+        written.capacity_nbytes(target.buffer_nbytes - target.offset_nbytes),
         shared,
     )
-    bases = source_offset_nbytes + read.base, target_offset_nbytes + written.base
+    bases = source.offset_nbytes + read.base, target.offset_nbytes + written.base
     return (read.layout, written.layout), terms, bases
 
 
 def plan_between(
-    planner: Planner, limits: Limits, itemsize: int, shared: bool, *sides: Any
+    planner: Planner, limits: Limits, itemsize: int, shared: bool, source: Side, target: Side
 ) -> tuple[Plan, int, int]:
     """The plan that equal copies at other places share, and the bases it counts from at these."""
-    layouts, terms, bases = problem_between(limits, itemsize, shared, *sides)
+    layouts, terms, bases = problem_between(limits, itemsize, shared, source, target)
     planning: Planning = planned
     return planning(planner, *layouts, itemsize, terms), *bases
 

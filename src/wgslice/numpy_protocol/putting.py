@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex, TypeAlias, get_args
+from typing import Literal, SupportsIndex, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes
-from wgslice.dialects.basic import Selection
 from wgslice.errors import named
 from wgslice.layout_rules import reshaped
 from wgslice.numpy_protocol.taking import along_axis, as_indices, check_indices
-from wgslice.tensors.indexing import scatter, selected
-from wgslice.tensors.placed import as_assigned, check_tensor, check_writeable, viewed
-from wgslice.tensors.placed import write as copy_into
+from wgslice.tensors.assignment import assign
+from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 Repeated: TypeAlias = Literal["last", "refuse", "disjoint"]
@@ -85,7 +83,7 @@ def put(
             check_indices(places, x.shape[along], along)
         if overlap == "refuse":
             check_distinct(places, x.shape[along])
-        write(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")
+        assign(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")
 
 
 def put_along_axis(
@@ -98,18 +96,7 @@ def put_along_axis(
         if layout is None:
             raise ValueError(f"shape {x.shape} with strides {x.strides} has no flat view: give an axis")
         flat = viewed(x, layout)
-        write(flat, along_axis("put_along_axis", flat.shape, indices, 0 if axis is None else axis), values)
-
-
-def write(x: Tensor, key: tuple[Any, ...], values: Tensor | ArrayLike, *, disjoint: bool = False) -> None:
-    """Assign, with the promise that no two indices are equal, where it is made."""
-    check_writeable(x)
-    selection = selected(x, key)
-    given = values if isinstance(values, Tensor) else as_assigned(values, x.dtype)
-    if isinstance(selection, Selection):
-        copy_into(viewed(x, x.layout.select(selection.items)), given)
-    else:
-        scatter(x, selection, given, disjoint=disjoint)
+        assign(flat, along_axis("put_along_axis", flat.shape, indices, 0 if axis is None else axis), values)
 
 
 def check_distinct(indices: Tensor | NDArray[np.int64], size: int) -> None:

@@ -22,17 +22,17 @@ from wgslice.numpy_protocol import joining, moving
 from wgslice.numpy_protocol.putting import put_along_axis
 from wgslice.numpy_protocol.taking import take_along_axis, taken
 from wgslice.tensors import creation, placed, views
+from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import empty, full, like, ones, zeros
 from wgslice.tensors.placed import check_no_sequence, check_tensor
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
 
-def check_unused(**options: Any) -> None:
-    """Refuse the first option that is given, that is not None."""
-    for name, value in options.items():
-        if value is not None:
-            raise TypeError(f"{name} is of type {type(value).__name__}: must be left out for tensors")
+def check_no_out(out: Any) -> None:
+    """Refuse to write a result into a tensor that is given."""
+    if out is not None:
+        raise TypeError(f"out is of type {type(out).__name__}: must be left out for tensors")
 
 
 def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
@@ -54,7 +54,7 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
 
 def tensors_of(arrays: Iterable[Any], dtype: Any = None, out: Any = None) -> list[Tensor]:
     """Tensors as they are, and arrays uploaded to the device of the first tensor; all have its dtype."""
-    check_unused(out=out)
+    check_no_out(out)
     sequence = list(arrays)
     for each in sequence:
         check_no_sequence(each)
@@ -147,12 +147,18 @@ def copy(a: Tensor, order: str | None = "K", subok: bool = False) -> Tensor:
 
 
 def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Write into a tensor."""
+    """Write into a tensor, where a mask is true if there is one."""
     if casting != "same_kind":
         raise ValueError(f"casting = {casting!r}: must be 'same_kind' for tensors")
-    if where is not True:
-        raise TypeError(f"where is of type {type(where).__name__}: must be left out; dst[mask] = src does it")
-    placed.copyto(dst, src)
+    if where is True:
+        placed.copyto(dst, src)
+        return
+    with named("copyto"):
+        check_tensor("dst", dst)
+        mask = where if isinstance(where, Tensor) else np.asarray(where)
+        if mask.dtype.kind != "b":
+            raise TypeError(f"where has dtype {mask.dtype}: must be bool")
+        copy_where(dst, src if isinstance(src, Tensor) else placed.as_copied(src, dst.dtype), mask)
 
 
 PAD_OPTION = {  # NumPy's, by mode
@@ -180,7 +186,7 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
     of range reads the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
     """
     check_tensor("a", a)
-    check_unused(out=out)
+    check_no_out(out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
     return taken(a, indices, axis, mode)

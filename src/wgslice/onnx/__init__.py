@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from wgslice.arguments import integer
 from wgslice.errors import NoAdapterError, named
 from wgslice.gpu.adapter import adapters, choose_adapter
-from wgslice.gpu.device import Device, default_device, named_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.protocols import GPUDevice
-from wgslice.onnx.graph import Input, UnsupportedOperatorError, origins_given, read_graph, read_model, trace
+from wgslice.onnx.graph import Graph, Input, UnsupportedOperatorError, origins_given, read_model, trace
 from wgslice.onnx.prepared import Inputs, PreparedModel, check_no_options
 
 __all__ = [
@@ -165,7 +165,7 @@ class Backend(onnx.backend.base.Backend):
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
             given = [name for name in node.input if name]
             declared = [Input(name, None, None) for name in dict.fromkeys(given)]
-            graph = read_graph([node], opset, declared, {}, filter(None, node.output), {})
+            graph = Graph([node], opset, declared, {}, filter(None, node.output), {})
             if isinstance(inputs, list | tuple) and len(inputs) == len(given):
                 inputs = dict(zip(given, inputs, strict=True))
             return PreparedModel(graph, find_device(device)).run(inputs)
@@ -207,6 +207,10 @@ def checked(model: Model) -> onnx.ModelProto:
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A model for the checker, which would copy all weights twice, and wants a shape of every output."""
+
+    def fields(message: Message) -> dict[str, Any]:
+        return {field.name: value for field, value in message.ListFields()}
+
     hollow = [
         onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0])
         for tensor in model.graph.initializer
@@ -218,11 +222,6 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
             declared.elem_type = declared.elem_type or onnx.TensorProto.FLOAT
             declared.shape.SetInParent()
     return copied
-
-
-def fields(message: Message) -> dict[str, Any]:
-    """The fields that a message has, by their names."""
-    return {field.name: value for field, value in message.ListFields()}
 
 
 def loaded(model: Model) -> onnx.ModelProto:
@@ -242,10 +241,6 @@ def loaded(model: Model) -> onnx.ModelProto:
 
 def find_device(device: Where) -> Device:
     """The device that a backend's caller names; the same one for the same name."""
-    if isinstance(device, Device):
-        return device
-    if device == DEFAULT:
-        return default_device()
-    if not isinstance(device, str):
-        return Device.wrap(device)
-    return named_device(device)
+    if isinstance(device, str | Device):
+        return checked_device(None if device == DEFAULT else device)
+    return Device.wrap(device)

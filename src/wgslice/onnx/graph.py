@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from math import prod
@@ -16,7 +15,7 @@ from onnx import TensorProto, defs, helper, numpy_helper
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.onnx.rules import RULES, Rule
+from wgslice.onnx.rules import RULES
 from wgslice.plans.profiles import MOST_HOST_NBYTES
 
 COMPUTING = frozenset(
@@ -144,27 +143,40 @@ class Input(NamedTuple):
     sizes: tuple[int | str | None, ...] | None
 
 
-class Reference:
-    """A node, as ONNX's reference implementation runs it."""
+class Node:
+    """An operator that can run here, and the names of what it takes and gives; an empty name is nothing."""
 
-    def __init__(self, node: onnx.NodeProto, opset: int) -> None:
-        self.node = node
-        self.opset = opset
+    def __init__(self, proto: onnx.NodeProto, opset: int, label: str, origins: Origins) -> None:
+        self.proto, self.opset, self.label = proto, opset, label
+        self.operator = proto.op_type
+        self.rule = RULES.get(proto.op_type)  # None where the host runs it
+        self.version = defs.get_schema(proto.op_type, opset, "").since_version
+        self.attributes = {
+            name: read_tensor(label, value) if isinstance(value, onnx.TensorProto) else value
+            for name, value in ((each.name, helper.get_attribute_value(each)) for each in proto.attribute)
+        }
+        self.inputs, self.outputs = tuple(proto.input), tuple(proto.output)
+        # Whether what it takes is known on the host, whatever callers give.
+        self.on_host = all(origins[name].on_host for name in self.outputs if name)
+        data = self.rule.positions(len(self.inputs)) if self.rule else []
+        self.data = [self.inputs[position] for position in data]  # those that hold elements to move
+        others = enumerate(self.inputs)  # parameters, by their positions
+        self.parameters = {at: name for at, name in others if name and at not in data}
 
     @cached_property
     def evaluator(self) -> Any:
-        """The implementation; made for the first run, since most nodes never need it."""
+        """ONNX's reference implementation; made for the first run, since most nodes never need it."""
         from onnx.reference import ReferenceEvaluator  # loads every operator there is
 
-        inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(filter(None, self.node.input))]
-        outputs = [onnx.ValueInfoProto(name=name) for name in filter(None, self.node.output)]
-        graph = helper.make_graph([self.node], "node", inputs, outputs)
+        inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(filter(None, self.inputs))]
+        outputs = [onnx.ValueInfoProto(name=name) for name in filter(None, self.outputs)]
+        graph = helper.make_graph([self.proto], "node", inputs, outputs)
         return ReferenceEvaluator(graph, opsets={"": self.opset})
 
-    def run(self, inputs: Sequence[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
+    def run_on_host(self, inputs: Sequence[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
         """The outputs by their names; whatever the implementation cannot do is a ValueError."""
-        given = {name: array for name, array in zip(self.node.input, inputs, strict=True) if name}
-        names = [name for name in self.node.output if name]
+        given = {name: array for name, array in zip(self.inputs, inputs, strict=True) if name}
+        names = [name for name in self.outputs if name]
         try:
             with np.errstate(divide="raise", over="ignore", invalid="ignore"):  # no size is 1 // 0
                 found = self.evaluator.run(names, given)
@@ -176,30 +188,30 @@ class Reference:
         return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}
 
 
-class Node(NamedTuple):
-    """An operator, and the names of what it takes and gives; an empty name is nothing."""
-
-    label: str
-    operator: str
-    rule: Rule | None  # None where the host runs it
-    version: int
-    attributes: Mapping[str, Any]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    on_host: bool  # whether what it takes is known there, whatever callers give
-    reference: Reference
-    data: tuple[str, ...]  # of the inputs those that hold elements to move
-    parameters: Mapping[int, str]  # the others that are there, by their positions
-
-
-@dataclass(frozen=True)
 class Graph:
-    """Nodes in an order in which they can run."""
+    """Nodes of an opset in an order in which they can run; of those that are constants the values."""
 
-    nodes: tuple[Node, ...]
-    inputs: tuple[Input, ...]
-    constants: Mapping[str, NDArray[Any]]
-    outputs: tuple[str, ...]
+    def __init__(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        opset: int,
+        inputs: Iterable[Input],
+        constants: Mapping[str, NDArray[Any]],
+        outputs: Iterable[str],
+        given: Origins,
+    ) -> None:
+        origins = trace(nodes, given)
+        newest = defs.onnx_opset_version()
+        if not 1 <= opset <= newest:
+            raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} knows 1 to {newest}")
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.constants = dict(constants)
+        self.nodes: list[Node] = []
+        for number, node in enumerate(nodes):
+            if node.op_type == "Constant":
+                self.constants[node.output[0]] = read_constant(node)
+            else:
+                self.nodes.append(Node(node, opset, label_of(node, number), origins))
 
 
 def read_model(model: onnx.ModelProto) -> Graph:
@@ -209,7 +221,7 @@ def read_model(model: onnx.ModelProto) -> Graph:
     opsets = sorted({entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS})
     if len(opsets) != 1:
         raise ValueError(f"opsets {opsets} of the standard operators: must be one")
-    return read_graph(
+    return Graph(
         model.graph.node,
         opsets[0],
         inputs=[read_input(value) for value in model.graph.input],
@@ -219,52 +231,6 @@ def read_model(model: onnx.ModelProto) -> Graph:
         },
         outputs=[value.name for value in model.graph.output],
         given=origins_given(model.graph),
-    )
-
-
-def read_graph(
-    nodes: Sequence[onnx.NodeProto],
-    opset: int,
-    inputs: Iterable[Input],
-    constants: Mapping[str, NDArray[Any]],
-    outputs: Iterable[str],
-    given: Origins,
-) -> Graph:
-    """A graph of nodes of an opset, of which those that are constants become constants."""
-    origins = trace(nodes, given)
-    newest = defs.onnx_opset_version()
-    if not 1 <= opset <= newest:
-        raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} knows 1 to {newest}")
-    known, operators = dict(constants), []
-    for number, node in enumerate(nodes):
-        if node.op_type == "Constant":
-            known[node.output[0]] = constant(node)
-        else:
-            operators.append(read_node(node, opset, label_of(node, number), origins))
-    return Graph(tuple(operators), tuple(inputs), known, tuple(outputs))
-
-
-def read_node(node: onnx.NodeProto, opset: int, label: str, origins: Origins) -> Node:
-    """A node of an operator that can run here."""
-    rule = RULES.get(node.op_type)
-    data = rule.positions(len(node.input)) if rule else []
-    return Node(
-        label=label,
-        operator=node.op_type,
-        rule=rule,
-        version=defs.get_schema(node.op_type, opset, "").since_version,
-        attributes={
-            name: read_tensor(label, value) if isinstance(value, onnx.TensorProto) else value
-            for name, value in ((each.name, helper.get_attribute_value(each)) for each in node.attribute)
-        },
-        inputs=tuple(node.input),
-        outputs=tuple(node.output),
-        on_host=all(origins[name].on_host for name in node.output if name),
-        reference=Reference(node, opset),
-        data=tuple(node.input[position] for position in data),
-        parameters={
-            position: name for position, name in enumerate(node.input) if name and position not in data
-        },
     )
 
 
@@ -285,18 +251,16 @@ def check_element_type(number: int) -> None:
         )
 
 
-def constant(node: onnx.NodeProto) -> NDArray[Any]:
+def read_constant(node: onnx.NodeProto) -> NDArray[Any]:
     """The value of a Constant node."""
     (attribute,) = node.attribute
     value = helper.get_attribute_value(attribute)
-    match attribute.name:
-        case "value":
-            return read_tensor(f"Constant node {node.name!r}", value)
-        case "value_float" | "value_floats":
-            return np.asarray(value, np.float32)
-        case "value_int" | "value_ints":
-            return np.asarray(value, np.int64)
-    raise ValueError(f"Constant node {node.name!r}: {attribute.name} must be a tensor or numbers")
+    if attribute.name == "value":
+        return read_tensor(f"Constant node {node.name!r}", value)
+    dtype = {"value_float": np.float32, "value_int": np.int64}.get(attribute.name.removesuffix("s"))
+    if dtype is None:
+        raise ValueError(f"Constant node {node.name!r}: {attribute.name} must be a tensor or numbers")
+    return np.asarray(value, dtype)
 
 
 def read_input(value: onnx.ValueInfoProto) -> Input:
@@ -304,17 +268,14 @@ def read_input(value: onnx.ValueInfoProto) -> Input:
     if value.type.WhichOneof("value") != "tensor_type":
         return Input(value.name, None, None)
     declared = value.type.tensor_type
+    dtype, sizes = None, None
     if declared.elem_type:
         with named(f"input {value.name!r}"):
             check_element_type(declared.elem_type)
-    dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type) if declared.elem_type else None
-    if not declared.HasField("shape"):
-        return Input(value.name, dtype, None)
-    return Input(
-        value.name,
-        dtype,
-        tuple(
+        dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type)
+    if declared.HasField("shape"):
+        sizes = tuple(
             size.dim_value if size.HasField("dim_value") else size.dim_param or None
             for size in declared.shape.dim
-        ),
-    )
+        )
+    return Input(value.name, dtype, sizes)

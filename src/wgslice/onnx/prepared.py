@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -16,7 +15,7 @@ from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
 from wgslice.onnx.graph import FROM_SHAPES, Graph, Input, Node, fits_host
-from wgslice.onnx.views import Call
+from wgslice.onnx.rules import Call
 from wgslice.onnx.workspace import MemoryUse, Nested, Value, Workspace, as_value, each
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_no_sequence
@@ -55,8 +54,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
             for name, array in graph.constants.items()
             if name in self._data_names
         }
-        last_use = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
-        last_use |= {name: number for number, node in enumerate(graph.nodes) for name in node.inputs}
+        uses = [(*node.inputs, *node.outputs) for node in graph.nodes]
+        last_use = {name: number for number, names in enumerate(uses) for name in names}
         self._dying: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
         for name, number in last_use.items():
             if name not in graph.outputs:
@@ -98,19 +97,17 @@ class PreparedModel(onnx.backend.base.BackendRep):
             The device has no memory left for a tensor, or is gone.
         """
         check_no_options("run", kwargs)
-        given = bind(inputs, self._graph, self.device)
-        with self._running() as workspace:
-            names = self._evaluate(workspace, given)
+        with self._running(inputs) as names:
+            workspace = names.workspace
             for name in self.output_names:
                 if name in names.values:
-                    names.hold(name, each(partial(readable, workspace))(names.values[name]))
+                    names.hold(name, each(workspace.readable)(names.values[name]))
             outputs: Any = tuple(
                 each(workspace.read)(names.values[name])
                 if name in names.values
                 else np.array(names.arrays[name])  # the caller's own
                 for name in self.output_names
             )
-            self.memory = workspace.end()
         return cast("tuple[NDArray[Any], ...]", outputs)  # a graph that gives a sequence is rare
 
     def run_on_device(self, inputs: Inputs) -> tuple[Tensor, ...]:
@@ -132,31 +129,30 @@ class PreparedModel(onnx.backend.base.BackendRep):
         TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
             As for `run`.
         """
-        given = bind(inputs, self._graph, self.device)
-        with self._running() as workspace:
-            names = self._evaluate(workspace, given)
+        with self._running(inputs) as names:
+            workspace = names.workspace
             values = [each(workspace.give_away)(names.on_gpu(name)) for name in self.output_names]
             workspace.submit()
-            self.memory = workspace.end()
             return cast("tuple[Tensor, ...]", tuple(each(workspace.tensor)(value) for value in values))
 
     @contextmanager
-    def _running(self) -> Iterator[Workspace]:
-        """A workspace for one run, which leaves its buffers alone, and nothing where it is captured."""
+    def _running(self, inputs: Inputs) -> Iterator[Names]:
+        """The values of one run, whose buffers are kept for the next one, unless it is captured."""
+        given = bind(inputs, self._graph, self.device)
         try:
             kept = self._kept.pop()  # a list's pop is one step: threads need no lock
         except IndexError:
             kept = Workspace(self.device)
-        workspace, memory = kept, self.memory
+        workspace = kept
         if active.capture is not None:
             workspace = kept.duplicate()
         try:
-            yield workspace
+            yield self._evaluate(workspace, given)
+            if workspace is kept:
+                self.memory = workspace.end()
         finally:
             kept.begin()
             self._kept[:] = [kept]
-            if workspace is not kept:
-                self.memory = memory
 
     def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
         """Record every node, or run it on the host; what is left are the outputs."""
@@ -203,7 +199,7 @@ class Names:
     def give(self, name: str, given: Given, *, is_data: bool) -> None:
         """What a caller gives; what is no data stays on the host until the GPU needs it."""
         if is_data or isinstance(given, Tensor):
-            self.hold(name, each(partial(on_device, self.workspace))(given))
+            self.hold(name, each(self.workspace.upload)(given))
         if given is None or isinstance(given, np.ndarray):
             self.arrays[name] = given
         elif name not in self.values:
@@ -225,10 +221,10 @@ class Names:
     def outline(self, position: int, name: str) -> NDArray[Any]:
         """An array of the sizes and the dtype of a node's input; nothing is read back for it."""
         known = self.arrays.get(name)
-        if known is not None:
-            return known
-        value = as_value(position, self.values.get(name))
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        if known is None:
+            value = as_value(position, self.values.get(name))
+            known = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        return known
 
     def forget(self, name: str) -> None:
         """Let go what no later node reads."""
@@ -236,16 +232,11 @@ class Names:
         self.arrays.pop(name, None)
 
 
-def on_device(workspace: Workspace, given: NDArray[Any] | Tensor) -> Value:
-    """An array, uploaded, or a tensor as it is."""
-    return Value.of(given) if isinstance(given, Tensor) else workspace.upload(given)
-
-
 def run_node(names: Names, node: Node) -> None:
     """Run a node on the host where its elements are known there, or record it; parameters are read for it."""
-    found = run_on_host(names, node)
-    if found is not None:
-        names.arrays |= found
+    arrays = host_inputs(names, node)
+    if arrays is not None:
+        names.arrays |= node.run_on_host(arrays)
         return
     assert node.rule is not None
     data = [names.on_gpu(name) for name in node.data]
@@ -256,36 +247,31 @@ def run_node(names: Names, node: Node) -> None:
             names.hold(name, value)
 
 
-def run_on_host(names: Names, node: Node) -> Mapping[str, NDArray[Any]] | None:
-    """What a node gives on the host; None where it moves elements on the GPU."""
+def host_inputs(names: Names, node: Node) -> list[NDArray[Any] | None] | None:
+    """What a node takes where the host runs it; None where it moves elements on the GPU."""
     if node.operator in FROM_SHAPES:
-        return node.reference.run([names.outline(0, node.inputs[0])])
+        return [names.outline(0, node.inputs[0])]
     if not node.on_host or any(name and name not in names.arrays for name in node.data):
         return None
     arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]
-    if node.rule is not None and not fits_host(node.operator, arrays):
-        return None
-    return node.reference.run(arrays)
-
-
-def readable(workspace: Workspace, x: Value) -> Value:
-    """A value that is read without another copy."""
-    return x if x.is_packed else workspace.packed(x)
+    return arrays if node.rule is None or fits_host(node.operator, arrays) else None
 
 
 def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
     """Inputs by name, each as the graph declares it."""
+    found: dict[str, Given] = {}
+    free_sizes: dict[str, int] = {}
     with named("inputs"):
         given = by_name(inputs, graph)
-        free_sizes: dict[str, int] = {}
         for declared in graph.inputs:
             if declared.name in given:
                 with named(repr(declared.name)):
-                    check_input(given[declared.name], declared, free_sizes, device)
-        return given
+                    value = found[declared.name] = normalized(given[declared.name], declared.dtype)
+                    check_input(value, declared, free_sizes, device)
+    return found
 
 
-def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
+def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
     """Inputs under the names of the graph's, none missing and none unknown."""
     names = [declared.name for declared in graph.inputs]
     needed = [name for name in names if name not in graph.constants]
@@ -302,15 +288,10 @@ def by_name(inputs: Any, graph: Graph) -> dict[str, Given]:
             f"of type {type(inputs).__name__}: must be a list, a tuple, or a dict from the names "
             f"{', '.join(names)}"
         )
-    dtypes = {declared.name: declared.dtype for declared in graph.inputs}
-    for problem, wrong in (("unknown", given.keys() - dtypes), ("missing", set(needed) - given.keys())):
+    for problem, wrong in (("unknown", given.keys() - names), ("missing", set(needed) - given.keys())):
         if wrong:
             raise ValueError(f"{min(wrong)!r} is {problem}: the graph's inputs are {', '.join(names)}")
-    found: dict[str, Given] = {}
-    for name, value in given.items():
-        with named(repr(name)):
-            found[name] = normalized(value, dtypes[name])
-    return found
+    return given
 
 
 def normalized(value: Any, dtype: DType | None) -> Given:

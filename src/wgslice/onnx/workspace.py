@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import checked_shape
-from wgslice.dialects.advanced import AdvancedSelection
+from wgslice.dialects.advanced import AdvancedSelection, advanced_index
+from wgslice.dialects.basic import numpy_shape
 from wgslice.dtypes import DType, native_array
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -21,12 +22,12 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, Planning, Recorder
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
-from wgslice.plans.copy import plan_copy
+from wgslice.layout_rules import reshaped
+from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.gather import WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
-from wgslice.plans.staging import plan_anew, planned
 from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import Shaped
 from wgslice.tensors.tensor import Tensor
@@ -79,11 +80,6 @@ class Slot:
     last: int = -1
     buffer: Buffer | None = None
 
-    def shared_out(self) -> Buffer:
-        """Its buffer, once it has got one."""
-        assert self.buffer is not None
-        return self.buffer
-
 
 def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
     """Slots that can share a buffer, in as few groups as are used at the same time.
@@ -94,8 +90,7 @@ def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
     for slot in sorted(slots, key=lambda slot: slot.first):
         done = [group for group in groups if group[-1].last < slot.first]
         if done:
-            sizes = [needed_nbytes(group) for group in done]
-            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in sizes]
+            growths = [(max(slot.nbytes - nbytes, 0), nbytes) for nbytes in map(needed_nbytes, done)]
             done[growths.index(min(growths))].append(slot)
         else:
             groups.append([slot])
@@ -123,7 +118,9 @@ class Value(Shaped):
     @property
     def buffer(self) -> Buffer:
         """Where it lies; only after its submission, if in a slot."""
-        return self.memory.shared_out() if isinstance(self.memory, Slot) else self.memory
+        buffer = self.memory.buffer if isinstance(self.memory, Slot) else self.memory
+        assert buffer is not None
+        return buffer
 
     @property
     def bound_layout(self) -> BoundLayout:
@@ -224,14 +221,20 @@ class Workspace:
     ) -> Value:
         """A packed value of any content, also where zeros are asked for."""
         layout = Layout.packed(checked_shape(sizes))
-        return Value(self._reserved(Slot(layout.size * dtype.itemsize, self.label)), dtype, layout)
+        slot = Slot(layout.size * dtype.itemsize, self.label)
+        self.waiting.append(slot)
+        self.slots.append(slot)
+        return Value(slot, dtype, layout)
 
-    def upload(self, array: NDArray[Any]) -> Value:
-        """An array, on the device."""
-        native = native_array(array)
-        layout = Layout.packed(checked_shape(native.shape))
-        slot = Slot(native.nbytes, self.label, native.reshape(-1).view(np.uint8), first=-1)
-        return Value(self._reserved(slot), native.dtype, layout)
+    def upload(self, given: NDArray[Any] | Tensor) -> Value:
+        """An array, on the device; a tensor as it is."""
+        if isinstance(given, Tensor):
+            return Value.of(given)
+        native = native_array(given)
+        value = self.empty(native.shape, native.dtype)
+        assert isinstance(value.memory, Slot)
+        value.memory.array, value.memory.first = native.reshape(-1).view(np.uint8), -1
+        return value
 
     def constant(self, element: NDArray[Any], count: int) -> Value:
         """An element at least so often, kept like the graph's constants."""
@@ -243,12 +246,6 @@ class Workspace:
             kept = Value.of(asarray(np.full(count, element), device=self.device))
             self.constants[key] = kept
         return kept
-
-    def _reserved(self, slot: Slot) -> Slot:
-        """A slot, to get a buffer with the next submission."""
-        self.waiting.append(slot)
-        self.slots.append(slot)
-        return slot
 
     def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
         """Collect what a planner plans, unless there is nothing to write."""
@@ -265,12 +262,14 @@ class Workspace:
 
     def copy_at(self, selection: AdvancedSelection, tensor: Value, other: Value, *, reads: bool) -> None:
         """Collect copies between what a selection takes of a value and another of its shape."""
+        if not other.size:
+            return
         limits = self.device.limits
-        at_once = copy_at_once(
-            selection, tensor.layout, other.layout, tensor.dtype.itemsize, limits, reads=reads
-        )
-        copies: Iterable[WindowCopy] = [at_once] if at_once else []
-        if at_once is None:
+        itemsize = tensor.dtype.itemsize
+        at_once = copy_at_once(selection, tensor.layout, other.layout, itemsize, limits, reads=reads)
+        if at_once:
+            copies: Iterable[WindowCopy] = [at_once]
+        else:
             found = indexed_windows(selection, tensor.layout, other.layout, reads=reads)
             if found is None:
                 other = self.packed(other)
@@ -281,19 +280,42 @@ class Workspace:
         for planner, read, written in copies:
             self.run(planner, source.viewed(read), target.viewed(written), plan_anew)
 
+    def gathered(self, x: Value, key: Sequence[Any]) -> Value:
+        """A copy of what an index with arrays of int64 selects."""
+        selection = advanced_index(x.shape, key)
+        result = self.empty(selection.shape, x.dtype)
+        self.copy_at(selection, x, result, reads=True)
+        return result
+
+    def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
+        """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+        sizes = numpy_shape(shape, x.size)
+        layout = reshaped(x.layout, sizes)
+        return x.viewed(layout) if layout else self.packed(x).viewed(Layout.packed(sizes))
+
     def packed(self, x: Value) -> Value:
         """A packed copy."""
         copied = self.empty(x.shape, x.dtype)
         self.copy(x, x.layout, copied, copied.layout)
         return copied
 
+    def readable(self, x: Value) -> Value:
+        """A packed value of the same elements, which is read without a copy of its own."""
+        return x if x.is_packed else self.packed(x)
+
     def submit(self) -> None:
         """Share out buffers, and let the GPU begin with what is collected."""
-        self._check_callers_buffers()
+        callers = {id(task.source.memory): task for task in self.tasks}
+        for task in callers.values():
+            if not isinstance(task.source.memory, Slot):
+                with named(task.label):  # of a destroyed or mapped buffer a submission would abort
+                    check_usable(self.device, task.source.memory)
+                    check_alive(self.device, task.source.memory)
         self._share_out()
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
-                upload(self.device, slot.shared_out(), slot.array)
+                assert slot.buffer is not None
+                upload(self.device, slot.buffer, slot.array)
                 slot.array = None
         if self.tasks:
             encoder = self.device.create_encoder()
@@ -306,15 +328,6 @@ class Workspace:
             self.submissions += 1
         self.tasks, self.waiting = [], []
 
-    def _check_callers_buffers(self) -> None:
-        """Refuse callers' buffers that are destroyed or mapped, each once: a submission would abort."""
-        callers = {id(task.source.memory): task for task in self.tasks}
-        for task in callers.values():
-            if not isinstance(task.source.memory, Slot):
-                with named(task.label):
-                    check_usable(self.device, task.source.memory)
-                    check_alive(self.device, task.source.memory)
-
     def _share_out(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
         for slot in self.waiting:
@@ -324,7 +337,9 @@ class Workspace:
         held = [slot for slot in self.slots if self.held[id(slot)]]
         used = [side.memory for task in self.tasks for side in (task.source, task.target)]
         busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
-        free = [buffer for buffer in self._kept() if id(buffer) not in busy]
+        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
+        kept = {id(buffer): buffer for buffer in (*self.owned, *mine)}
+        free = [buffer for key, buffer in kept.items() if key not in busy]
         alone = [[slot] for slot in self.waiting if slot.given]
         sharing = taking_turns(slot for slot in self.waiting if not slot.given)
         for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
@@ -339,11 +354,6 @@ class Workspace:
                     buffer = self.device.create_buffer(nbytes)
             for slot in slots:
                 slot.buffer = buffer
-
-    def _kept(self) -> list[Buffer]:
-        """Buffers of the last run and of this one that callers do not keep."""
-        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
-        return list({id(buffer): buffer for buffer in (*self.owned, *mine)}.values())
 
     def tensor(self, x: Value) -> Tensor:
         """A value whose work is submitted, as a tensor."""

@@ -15,7 +15,6 @@ from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.plans.plan import Plan, duration
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.tensor import Tensor
 
 MOST_PRINTED = 8
@@ -66,9 +65,6 @@ class Explanation:
         return sum(map(seconds_of, self.submissions))
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         plans, submissions, uploaded = len(self.plans), len(self.submissions), self.uploaded_nbytes
         parts = [f"{counted(uploaded, 'byte')} uploaded"] if uploaded else []
         if submissions:
@@ -146,7 +142,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     Raises
     ------
     CaptureRefused
-        The call reads elements back, as `numpy()` does, a mask in a tensor, and indices with
+        The call reads elements back, as `numpy()` does, reading by a mask in a tensor, and indices with
         WGSLICE_CHECK_INDICES=1; or it is `stream`, `selftest` or `tune`, or of `wgslice.pygfx`.
     TypeError
         `what` is neither a function nor a tensor nor a descriptor, or `device` is no device.
@@ -217,6 +213,4 @@ def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Pl
     """The plan of what a descriptor would compile to."""
     with named("explain"):
         chosen = checked_device(device)
-    operator = descriptor.planned(chosen)
-    with named(operator.name):
-        return plan_anew(*operator.aligned(operator.device.limits))
+    return descriptor.planned(chosen).plan

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf, prod
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from wgslice.plans.costs import Costs
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import UNKNOWN, Limits, Profile
+from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch
 from wgslice.plans.windows import WindowDispatch
 
@@ -60,15 +59,26 @@ class Problem(Protocol):
 
 
 P = TypeVar("P", bound=Problem)
+Applies: TypeAlias = Callable[[P], Reason | None]  # None, or the reason why a strategy does not apply
 
 
 class Strategy(NamedTuple, Generic[P]):
     """One way to perform a copy: a row of a table."""
 
     name: str
-    applies: Callable[[P], Reason | None]  # None, or the reason why it does not
+    applies: Applies[P]
     lower_bound: Callable[[P], float]  # estimated seconds that its steps take at least; inf if unknown
-    build: Callable[[P], Sequence[Step]]  # none where it only then turns out not to apply
+    build: Callable[[P], Iterable[Step]]  # none where it only then turns out not to apply
+
+
+def where(condition: Callable[[P], object]) -> Applies[P]:
+    """What applies where a condition holds, and is for other copies elsewhere."""
+    return lambda problem: None if condition(problem) else OTHER
+
+
+def anything(_: object) -> Reason | None:
+    """What always applies."""
+    return None
 
 
 class Estimate(NamedTuple):
@@ -103,14 +113,6 @@ class Choice(NamedTuple):
     problem: Any
     strategies: Sequence[Strategy[Any]]
 
-    def reasons(self) -> dict[str, list[str]]:
-        """Names of strategies that might be faster but are not applicable, by the reason."""
-        found: dict[str, list[str]] = {}
-        for each in self.rejected:
-            if each.reason is UNKNOWN or each.seconds < self.seconds:
-                found.setdefault(each.text, []).append(each.name)
-        return found
-
     def every(self) -> list[Choice]:
         """Every applicable strategy: the chosen one, then the others by their estimated time."""
         names = {each.name for each in self.others}
@@ -125,30 +127,30 @@ def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
     In the order of their lower bounds, and only those are built that may save a share worth it.
     """
     limits = problem.limits
-    costs = limits.profile.costs
     bounds, rejected = bounded(problem, strategies)
     others: list[Estimate] = []
-    best: tuple[str, tuple[Step, ...], float] | None = None
-    best_s = 0.0  # with a share of the time to compile it
+    best: tuple[Estimate, tuple[Step, ...], float] | None = None
     for least_s, _, strategy in bounds:
-        if best is not None and least_s >= WORTHWHILE * best_s:
+        if best is not None and least_s >= WORTHWHILE * best[0].seconds:
             others.append(Estimate(strategy.name, least_s, is_bound=True))
             continue
         steps = tuple(strategy.build(problem))
         if not steps or not all(holds(step, limits) for step in steps):
             rejected.append(Rejected(strategy.name, TOO_LARGE, least_s))
             continue
-        first, seconds = steps[0], seconds_of(steps, costs)
+        first, seconds = steps[0], seconds_of(steps, limits.profile.costs)
         total_s = seconds
         if isinstance(first, Dispatch):
             total_s += compiling_seconds(first.kernel, limits.profile)
-        if best is None or total_s < best_s:
-            if best is not None:
-                others.append(Estimate(best[0], best_s))
-            best, best_s = (strategy.name, steps, seconds), total_s
-        else:
-            others.append(Estimate(strategy.name, total_s))
-    return Choice(*best, tuple(others), tuple(rejected), problem, strategies) if best else None
+        slower = Estimate(strategy.name, total_s), steps, seconds
+        if best is None or total_s < best[0].seconds:
+            best, slower = slower, best
+        if slower is not None:
+            others.append(slower[0])
+    if best is None:
+        return None
+    estimate, steps, seconds = best
+    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies)
 
 
 def bounded(
@@ -158,17 +160,15 @@ def bounded(
     rejected: list[Rejected] = []
     bounds: list[tuple[float, int, Strategy[P]]] = []
     for strategy in strategies:
-        name, applies, lower_bound, _ = strategy
-        reason = applies(problem)
+        reason = strategy.applies(problem)
         if reason is OTHER:
             continue
-        least_s = lower_bound(problem)
+        least_s = strategy.lower_bound(problem)
         if reason is None and least_s < inf:
             bounds.append((least_s, len(bounds), strategy))
         else:
-            rejected.append(Rejected(name, reason or UNKNOWN, least_s))
-    bounds.sort()
-    return bounds, rejected
+            rejected.append(Rejected(strategy.name, reason or UNKNOWN, least_s))
+    return sorted(bounds), rejected
 
 
 def holds(step: Step, limits: Limits) -> bool:

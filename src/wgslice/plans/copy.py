@@ -1,20 +1,20 @@
-"""Plans of a copy, of fills, and of a gradient, each from layouts to steps."""
+"""Plans of a copy, of fills, and of a gradient, and the staging copies that come before some plans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
 from typing import NamedTuple
 
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
-from wgslice.plans.plan import Plan, in_order
-from wgslice.plans.problem import Problem, Terms, widen
-from wgslice.plans.profiles import PATTERN_NBYTES, Limits, untrusted
+from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.plan import Plan, Planner, in_order, reading_from
+from wgslice.plans.problem import Problem, Table, Terms, widen
+from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.strategies import COPIES
 
@@ -78,8 +78,7 @@ class SliceGradPlanner(NamedTuple):
             return inside
         choice = choose(Gradient(inside, self.taken, target, itemsize, terms), GRADIENTS)
         assert choice is not None  # zeros can be written anywhere
-        rejected = inside.choice.rejected if inside.choice else ()
-        choice = choice._replace(rejected=rejected)
+        choice = choice._replace(rejected=inside.choice.rejected if inside.choice else ())
         return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
 
 
@@ -98,32 +97,19 @@ class Gradient:
         """The device's."""
         return self.terms.limits
 
-    @cached_property
-    def inside_s(self) -> float:
-        """Estimated seconds of the copy."""
-        return seconds_of(self.inside.steps, self.limits.profile.costs)
+    def seconds(self, *before: Step) -> float:
+        """Estimated seconds of the copy and the steps before it."""
+        return seconds_of((*before, *self.inside.steps), self.limits.profile.costs)
 
     @cached_property
     def clear(self) -> tuple[Step, ...]:
-        """The clear of all of the target, where there is something to clear, and that does it."""
-        cleared = cleared_span(self.target, self.itemsize)
+        """The clear of all of the target, where its elements and nothing else lie in whole words."""
+        _, merged = coalesce(self.target, self.target)
+        start, nbytes = merged.offset * self.itemsize, merged.size * self.itemsize
+        gapless = merged.rank == 0 or merged.strides == (1,)
+        in_words = gapless and start % 4 == nbytes % 4 == 0
         outsides = any(True for _ in complement(self.target, self.taken))
-        return (cleared,) if cleared and outsides and self.terms.copy_to else ()
-
-
-def against_clear(gradient: Gradient) -> Reason | None:
-    """Why no clear comes first."""
-    return None if gradient.clear else OTHER
-
-
-def cleared_seconds(gradient: Gradient) -> float:
-    """Estimated seconds of a clear and the copy."""
-    return gradient.inside_s + seconds_of(gradient.clear, gradient.limits.profile.costs)
-
-
-def cleared_first(gradient: Gradient) -> tuple[Step, ...]:
-    """A clear of everything, and the copy."""
-    return in_order((*gradient.inside.steps, *gradient.clear))
+        return (Clear(start, nbytes),) if in_words and outsides and self.terms.copy_to else ()
 
 
 def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
@@ -135,8 +121,8 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
     seconds = 0.0
     for outside in complement(gradient.target, gradient.taken):
         for pattern, piece in fills(outside, itemsize):
-            added = [of_zeros(step) for step in plan_copy(pattern, piece, itemsize, of_pattern).steps]
-            steps += added
+            added = plan_copy(pattern, piece, itemsize, of_pattern).steps
+            steps += reading_from(Memory.ZEROS, added)
             seconds += seconds_of(added, costs)
             if seconds > most_s:
                 return ()
@@ -144,23 +130,14 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
 
 
 GRADIENTS: tuple[Strategy[Gradient], ...] = (
-    Strategy("each byte once", lambda _: None, lambda gradient: gradient.inside_s, each_byte_once),
-    Strategy("a clear first", against_clear, cleared_seconds, cleared_first),
+    Strategy("each byte once", anything, lambda gradient: gradient.seconds(), each_byte_once),
+    Strategy(
+        "a clear first",
+        where(lambda gradient: gradient.clear),
+        lambda gradient: gradient.seconds(*gradient.clear),
+        lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
+    ),
 )
-
-
-def of_zeros(step: Step) -> Step:
-    """The same copy, of zeros."""
-    assert isinstance(step, BufferCopies | Dispatch)  # what copies are made of
-    return replace(step, reads=Memory.ZEROS)
-
-
-def cleared_span(target: Layout, itemsize: int) -> Clear | None:
-    """The clear of all of a target, where its elements and nothing else lie in whole words."""
-    _, merged = coalesce(target, target)
-    start, nbytes = merged.offset * itemsize, merged.size * itemsize
-    gapless = merged.rank == 0 or merged.strides == (1,)
-    return Clear(start, nbytes) if gapless and start % 4 == nbytes % 4 == 0 else None
 
 
 def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
@@ -179,3 +156,59 @@ def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
             firsts = target.select([*taken[:axis], range(low, high, step), *after])
             stride = target.strides[axis]
             yield Layout.of((*firsts.sizes, step - 1), (*firsts.strides, stride), firsts.offset + stride)
+
+
+def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+    """A planner's plan, after the copies that it needs beforehand.
+
+    No command may read a buffer that it writes, so what is read of the output's buffer is copied aside.
+    Kernels read offsets of windows in one piece, from where a binding can begin.
+    """
+    if not (terms.shared and target.size):
+        return plan_packed(planner, source, target, itemsize, terms)
+    firsts = zip(source.sizes, source.strides, strict=True)
+    once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
+    reason = "input and output lie in one buffer"
+    room = terms._replace(copy_to=True, target_room_nbytes=inf, table=None)
+    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.ASIDE, reason)
+    repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
+    terms = terms._replace(copy_from=True, source_room_nbytes=inf, shared=False)
+    moved = plan_packed(planner, repeated, target, itemsize, terms)
+    return replace(
+        moved,
+        steps=(*reading, *reading_from(Memory.ASIDE, moved.steps)),
+        scratch=((Memory.ASIDE, once.size * itemsize), *moved.scratch),
+        before=(*reading, *moved.before),
+        staged=True,
+    )
+
+
+def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+    """A planner's plan, after the copy that packs the offsets of windows where they cannot be bound."""
+    table = terms.table
+    if table is None or table.is_bindable or target.size == 0:
+        return planner(source, target, itemsize, terms)
+    packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
+    room = Terms(terms.limits, table.copy_from, True, table.room_nbytes)
+    reason = "kernels read offsets in one piece, from a binding of their own"
+    packing = staging_copy(table.layout, table.itemsize, room, Memory.OFFSETS, packed.memory, reason)
+    plan = planner(source, target, itemsize, terms._replace(table=packed))
+    scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)
+    return replace(plan, steps=(*packing, *plan.steps), scratch=scratch, before=packing)
+
+
+# The one cache of plans, by the problem: equal copies at other places share one. Windows' planners, which are
+# made for a call and hold much, go without: the cache would keep them.
+planned = lru_cache(maxsize=MOST_PLANS)(plan_anew)
+
+
+def staging_copy(
+    layout: Layout, itemsize: int, terms: Terms, reads: Memory, writes: Memory, reason: str
+) -> tuple[Step, ...]:
+    """The steps that pack a layout of one memory into another, and why."""
+    steps = plan_copy(layout, Layout.packed(layout.sizes), itemsize, terms).steps
+    return tuple(
+        replace(step, reads=reads, writes=writes, reason=f"{step.reason}; {reason}")
+        for step in steps
+        if isinstance(step, BufferCopies | Dispatch)  # what copies are made of
+    )

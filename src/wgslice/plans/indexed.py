@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
 from wgslice.plans.problem import Table, in_units
+from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
 MOST_TABLES = 4  # that kernels take
@@ -73,6 +73,7 @@ class IndexedCopy:
     host: Host | None = None  # None where the GPU has the tables, all in one
     signed: bool = False  # whether indices that the GPU has may be negative
     claims: Claims | None = None
+    masked: bool = False  # whether the one table is a mask: what is true is written, and moves nothing
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,6 +94,12 @@ class IndexedCopy:
     def by_rows(self) -> bool:
         """Whether an index is the same for all elements of a row."""
         return all(table.strides[-1] == 0 for table in self.tables)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether a mask and the target are packed, and the source is too, or one element."""
+        steps = self.tables[0].strides[-1], self.target.strides[-1], self.source.strides[-1]
+        return len(self.sizes) == 1 and steps[:2] == (1, 1) and steps[2] in (0, 1)
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
         """The same copy, both sides so many elements further along."""
@@ -223,10 +230,11 @@ class IndexedDispatch(OnGrid):
     @property
     def invocation_nbytes(self) -> float:
         """Bytes that an invocation writes at most."""
-        return self.share.each * self.kernel.unit_nbytes(self.width_nbytes)
+        return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
         of = "on the GPU" if self.table else "on the host"
         count = f"{len(self.copy.tables)} tables" if len(self.copy.tables) > 1 else "indices"
+        count = "a mask" if self.copy.masked else count
         sides = way(self.reads, self.writes)
         return f"{self.name} on {self.copy.sizes} by {count} {of}{sides}, {self.grid}: {self.reason}"

@@ -15,22 +15,23 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import CostClass
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, fold, words_spanned
 from wgslice.plans.plan import Plan, Planner, in_order
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
-from wgslice.plans.profiles import BLOCKS_EACH, FAILED, Limits, untrusted
+from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
-from wgslice.plans.tables import indexed_copy
+from wgslice.plans.tables import indexed_copy, masked_copy
 from wgslice.plans.window_plans import WINDOWS, claims_scratch
 from wgslice.plans.window_problem import MOST_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES}
+MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_NARROW}
+MASK_NBYTES = 1  # an element
 CACHE_LINE_NBYTES = 64
 LEAST_WINDOW_NBYTES = 64  # of what lies beside each other at an index, from which on it may go as a window
 
@@ -68,6 +69,19 @@ def copy_at_once(
         windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
         planner = partial(plan_indexing, copy, windows)
     return WindowCopy(planner, *((indexed, other) if reads else (other, indexed)))
+
+
+def masked_copy_at_once(
+    mask_sizes: tuple[int, ...], target: Layout, source: Layout, itemsize: int, limits: Limits
+) -> WindowCopy | None:
+    """The one copy between layouts of equal sizes to where a mask, which broadcasts to these, is true.
+
+    None where kernels that take indices do not hold it, or failed the self-test.
+    """
+    copy = masked_copy(mask_sizes, target, source)
+    if MASKING & limits.distrusted or not is_held(copy, (source, target), itemsize, MASK_NBYTES, limits):
+        return None
+    return WindowCopy(partial(plan_indexing, copy, None), source, target)
 
 
 def goes_as_windows(copy: IndexedCopy, view: Layout, other: Layout, itemsize: int) -> bool:
@@ -180,6 +194,8 @@ class Indexing:
 
 def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
     """What copies elements of a width."""
+    if copy.masked and copy.is_flat and width_nbytes < WORD_NBYTES:
+        return Kernel.MASKED_WORDS
     if copy.reads:
         return Kernel.GATHER_WORDS if width_nbytes < WORD_NBYTES else Kernel.GATHER
     return Kernel.SCATTER_NARROW if width_nbytes < WORD_NBYTES else Kernel.SCATTER
@@ -208,7 +224,8 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
         (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
         for side, span in zip(problem.sides, spans if copy.reads else spans[::-1], strict=True)
     )
-    how = "an index for each row" if copy.by_rows else "an index for each element"
+    table = "a mask" if copy.masked else "an index"
+    how = f"{table} for each {'row' if copy.by_rows else 'element'}"
     copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
     if copy.claims is None:
         return [copying]
@@ -259,6 +276,11 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
         pieces, each = 1, words_each(size * width_nbytes, profile)
         words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
         invocations = -(-words // each)
+    elif kernel is Kernel.MASKED_WORDS:
+        words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
+        each = max(count for count in BLOCKS_EACH if count <= max(min(words, max(profile.words_each)), 1))
+        rows, pieces = 1, -(-words // each)
+        invocations = pieces
     else:
         most = max(profile.words_each) * WORD_NBYTES // max(width_nbytes, WORD_NBYTES)
         each = max(count for count in BLOCKS_EACH if count <= max(min(size, most), 1))
@@ -296,6 +318,7 @@ def by_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
 
 
 INDEXING: tuple[Strategy[Indexing], ...] = (
-    *map(by_kernel, (Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_NARROW)),
+    *map(by_kernel, (Kernel.GATHER, Kernel.GATHER_WORDS)),
+    *map(by_kernel, (Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.MASKED_WORDS)),
     *map(by_windows, WINDOWS),
 )

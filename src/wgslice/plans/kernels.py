@@ -40,62 +40,40 @@ class Kernel(Enum):
     SCATTER = "scatter"
     SCATTER_NARROW = "scatter_narrow"
     CLAIM_INDICES = "claim_indices"
+    MASKED_WORDS = "masked_words"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
 
-    @property
-    def deals_rows(self) -> bool:
-        """Whether a row of the last dimension, or of two, is split over invocations; one must exist."""
-        return self in BY_ROWS
 
-    @property
-    def takes_windows(self) -> bool:
-        """Whether it copies many windows, with a struct and bindings of its own."""
-        return self in EXTRACTING or self in INSERTING
-
-    @property
-    def takes_indices(self) -> bool:
-        """Whether it gathers or scatters elements at indices, with a struct and bindings of its own."""
-        return self in INDEXING
-
-    @property
-    def scatters(self) -> bool:
-        """Whether it writes elements at indices, and binds claims on their places."""
-        return self in (Kernel.SCATTER, Kernel.SCATTER_NARROW)
-
-    @property
-    def inserts_windows(self) -> bool:
-        """Whether it puts many windows into a tensor, or says which of them."""
-        return self in INSERTING
-
-    @property
-    def reads_claims(self) -> bool:
-        """Whether it binds claims, where windows may overlap, beside what all kernels of windows bind."""
-        return self in INSERTING and self not in CLAIMING
-
-    def unit_nbytes(self, width_nbytes: int) -> int:
-        """Bytes of what invocations deal with; if more than an element, the last target stride must be 1."""
-        return UNITS_NBYTES.get(self, width_nbytes)
-
-
-BY_ROWS = {
+# Kernels that split a row of the last dimension, or of two, over invocations; one must exist.
+SPLITTING_ROWS = {
     *(Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS),
     *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS, Kernel.NARROW_ENDS),
 }
+
+# Kernels of many windows: those that extract, those that insert, and those that say which window does.
 EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
+INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS}
 CLAIMING = {Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS}
-INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, *CLAIMING}
-INDEXING = {
-    *(Kernel.GATHER, Kernel.GATHER_WORDS),
-    *(Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES),
+OF_WINDOWS = EXTRACTING | INSERTING | CLAIMING
+
+# Kernels of elements at indices.
+SCATTERING = {Kernel.SCATTER, Kernel.SCATTER_NARROW}
+OF_INDICES = {Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES, Kernel.MASKED_WORDS} | SCATTERING
+
+# Read-only buffers that a kernel binds beside source and target, if any: offsets or indices, picks, claims.
+TABLES = {
+    **dict.fromkeys(OF_INDICES, 1),
+    **dict.fromkeys(OF_WINDOWS | SCATTERING, 2),
+    **dict.fromkeys(INSERTING, 3),
 }
-IN_BLOCKS = (
-    *(Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS),
-    *(Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.CLAIM_ROWS),
-)
-BY_WORDS = (
-    *(Kernel.NARROW_ROWS, Kernel.NARROW_ENDS, Kernel.NARROW_RUNS, Kernel.NARROW_STEPS),
-    *(Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS),
-    *(Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES),
-)
-UNITS_NBYTES = {**dict.fromkeys(IN_BLOCKS, WIDEST_NBYTES), **dict.fromkeys(BY_WORDS, WORD_NBYTES)}
+
+# Bytes of what an invocation takes at a time, if more than an element; then the last target stride must be 1.
+UNITS_NBYTES = {
+    **dict.fromkeys((Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS), WIDEST_NBYTES),
+    **dict.fromkeys((Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.CLAIM_ROWS), WIDEST_NBYTES),
+    **dict.fromkeys((Kernel.NARROW_ROWS, Kernel.NARROW_ENDS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.NARROW_RUNS, Kernel.NARROW_STEPS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES, Kernel.MASKED_WORDS), WORD_NBYTES),
+}

@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import prod
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.pixels import as_pixels, as_steps, pixels_of
+from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
 from wgslice.plans.profiles import (
     LINE_NBYTES,
     MOST_PLANS,
@@ -53,15 +53,12 @@ def tile_axis(source: Layout, target: Layout) -> int | None:
     return None if nearer else axis
 
 
-def wide_tile_axis(source: Layout, target: Layout, width_nbytes: int) -> int | None:
-    """That dimension, where both sides are whole vectors of 16 bytes beside it."""
-    axis = tile_axis(source, target)
-    if axis is None:
-        return None
+def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
+    """Whether both sides are whole vectors of 16 bytes beside `axis`, that of the source's neighbours."""
     lowest = source.offset + min(0, source.reaches[axis])
     places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
     apart = [stride for other, stride in enumerate(source.strides) if other != axis]
-    return axis if all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart)) else None
+    return all(place * width_nbytes % WIDEST_NBYTES == 0 for place in (*places, *apart))
 
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
@@ -75,11 +72,6 @@ class Tiling:
     lane_shift: int  # 2**lane_shift lanes lie beside each other along the columns
     ahead_columns: int  # from one of a lane's units to its next; one of these is 0
     ahead_rows: int
-
-    @property
-    def lanes(self) -> int:
-        """Beside each other along the columns."""
-        return 1 << self.lane_shift
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,7 @@ class Grid:
 
 def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
     """The planes and tiles of a target for a kernel that takes tiles."""
-    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     columns = run_nbytes(target, width_nbytes) // unit_nbytes
     along = kernel is Kernel.SHIFTED_GRID
     return find_grid(
@@ -137,35 +129,31 @@ def tilings(
             width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
             run = lanes * each if ahead_columns and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
             tiling = Tiling(shift, ahead_columns, ahead_rows)
-            yield max(min(run, columns), 1), tiling, tiles(columns, width), tiles(rows, height)
-
-
-def tiles(size: int, side: int) -> int:
-    """Tiles that cover a dimension, one at least."""
-    return max(-(-size // side), 1)
+            across, down = (-(-max(size, 1) // side) for size, side in ((columns, width), (rows, height)))
+            yield max(min(run, columns), 1), tiling, across, down
 
 
 def arranged(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
 ) -> tuple[Layout, Layout]:
     """The same copy, index by index in another order."""
-    in_units = kernel.unit_nbytes(width_nbytes) > width_nbytes and kernel is not Kernel.NARROW_STEPS
+    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.NARROW_STEPS
     apart = in_units and target.strides[-1:] != (1,)
-    if (kernel.deals_rows and target.rank == 0) or apart:
+    if (kernel in SPLITTING_ROWS and target.rank == 0) or apart:
         source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
     if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
         source, target = as_pixels(source, target)
     if kernel is Kernel.NARROW_STEPS:
         return as_steps(source, target, width_nbytes)
+    axis = tile_axis(source, target) if kernel in (Kernel.TILES, Kernel.WIDE_TILES) else None
     if kernel in GRIDS:
         missing = [None] * (2 - target.rank)  # dimensions of a plane
         source, target = (layout.select([*missing, *map(range, layout.sizes)]) for layout in (source, target))
         axis = grid_of(kernel, target, width_nbytes, profile).axis
-        source, target = (before_last(layout, axis) for layout in (source, target))
-    if kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-        found = tile_axis(source, target)
-        assert found is not None
-        source, target = (before_last(layout, found) for layout in (source, target))
+    if axis is None:
+        return source, target
+    others = [other for other in range(target.rank - 1) if other != axis]
+    source, target = (layout.permuted([*others, axis, target.rank - 1]) for layout in (source, target))
     if kernel is Kernel.WIDE_TILES and source.strides[-2] < 0:  # whose vectors are read forwards
         keys = [range(size) for size in source.sizes]
         keys[-2] = keys[-2][::-1]
@@ -173,13 +161,8 @@ def arranged(
     return source, target
 
 
-def before_last(layout: Layout, axis: int) -> Layout:
-    """The same places with a dimension moved before the last one."""
-    others = [other for other in range(layout.rank - 1) if other != axis]
-    return layout.permuted([*others, axis, layout.rank - 1])
-
-
-END_PIECES = {Kernel.ROW_ENDS: 2, Kernel.NARROW_ENDS: 8}  # of a row: two blocks, and the words of two
+# Of a row, and the units that each takes: two blocks, and the words of two.
+END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.NARROW_ENDS: (8, 1)}
 
 
 @dataclass(frozen=True)
@@ -197,92 +180,69 @@ class Share:
     tiling: Tiling | None = None  # of kernels whose lanes take several units of a tile
 
 
-def count_tiles(target: Layout, axis: int, rows: int, side: int) -> tuple[int, int, int]:
-    """Tiles of the last dimension and so many rows of another, over all others; along and down these two."""
-    across, down = -(-target.sizes[-1] // side), -(-rows // side)
-    return target.size // target.sizes[-1] // target.sizes[axis] * across * down, across, down
-
-
 def deal(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
 ) -> Share:
     """Deal a copy to the invocations of a kernel; `paired` says whether a row is the last two dimensions."""
     profile = limits.profile
-    if kernel in GRIDS:
-        return deal_tiles(kernel, target, width_nbytes, limits)
-    if kernel is Kernel.WIDE_TILES:
-        return deal_wide_tiles(source, target, width_nbytes, limits)
+    if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+        return deal_tiles(kernel, source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
-        return deal_pixels(source, target, width_nbytes, limits)
-    if kernel is Kernel.NARROW_STEPS:
-        return deal_steps(target, width_nbytes, limits)
-    if kernel.deals_rows:
+        axis = pixel_axis(source)
+        outer, pixels = list(target.sizes[:axis]), target.sizes[axis:]
+        each = pixels_of(source, target, width_nbytes).group_blocks
+        pieces = -(-(prod(pixels) * width_nbytes // WIDEST_NBYTES) // each)
+        paired = True
+    elif kernel is Kernel.NARROW_STEPS:
+        *outer, runs, run = target.sizes
+        extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
+        words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
+        each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
+        pieces = -(-words // each)
+    elif kernel in SPLITTING_ROWS:
         *outer, size = target.sizes
         if paired:
             size *= outer.pop()
-        count = prod(outer)
-        if kernel in END_PIECES:
-            pieces, each = END_PIECES[kernel], 1
-        else:
-            pieces, each = deal_row(kernel, size, width_nbytes, profile)
-        invocations = count * pieces
-    elif kernel is Kernel.TILES:
-        pieces, each = 1, TILE_NBYTES // width_nbytes
-        count, _, _ = count_tiles(target, target.rank - 2, target.sizes[-2], each)
-        invocations = count * profile.workgroup_size
+        pieces, each = END_PIECES.get(kernel) or deal_row(kernel, size, width_nbytes, profile)
     else:
-        count = words_spanned(target, width_nbytes) if kernel is Kernel.NARROW_RUNS else target.size
-        pieces, each = 1, profile.run_words if kernel is Kernel.NARROW_RUNS else 1
-        invocations = -(-count // each)
-    groups = -(-invocations // profile.workgroup_size)
-    grid = *fold(groups, limits), 1
-    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
-
-
-def deal_tiles(kernel: Kernel, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Tiles of the planes of the last two dimensions, one a workgroup."""
-    grid = grid_of(kernel, target, width_nbytes, limits.profile)
-    assert grid.axis == target.rank - 2
-    size, workgroups = limits.profile.workgroup_size, (*fold(grid.count, limits), 1)
-    pieces, each = grid.column_tiles, GRIDS[kernel]
-    return Share(grid.count, False, pieces, each, False, size, workgroups, grid.row_tiles, grid.tiling)
-
-
-def deal_wide_tiles(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Square tiles of the last two dimensions, one a workgroup."""
-    side, size = WIDE_TILE_SIDES[width_nbytes], limits.profile.workgroup_size
-    count, across, down = count_tiles(target, target.rank - 2, abs(source.reaches[-2]) + 1, side)
-    return Share(count, False, across, side, False, size, (*fold(count, limits), 1), down)
-
-
-def deal_pixels(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Groups of pixels of the last two dimensions, one an invocation."""
-    *outer, count, channels = target.sizes
-    profile = limits.profile
-    blocks = count * channels * width_nbytes // WIDEST_NBYTES
-    each = pixels_of(source, target, width_nbytes).group_blocks
-    pieces = -(-blocks // each)
+        count, each = target.size, 1
+        if kernel is Kernel.NARROW_RUNS:
+            count, each = words_spanned(target, width_nbytes), profile.run_words
+        return share_of(limits, count, 1, each, -(-count // each))
     rows = prod(outer)
-    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
-    return Share(rows, True, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+    return share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
 
 
-def deal_steps(target: Layout, width_nbytes: int, limits: Limits) -> Share:
-    """Words of the rows of runs, some an invocation."""
+def deal_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+    """Tiles of the planes of the last two dimensions, one a workgroup."""
+    if kernel in GRIDS:
+        grid = grid_of(kernel, target, width_nbytes, limits.profile)
+        assert grid.axis == target.rank - 2
+        count, across, down = grid.count, grid.column_tiles, grid.row_tiles
+        tiling, each = grid.tiling, GRIDS[kernel]
+    else:
+        *outer, rows, columns = target.sizes
+        tiling, each = None, TILE_NBYTES // width_nbytes
+        if kernel is Kernel.WIDE_TILES:
+            rows, each = abs(source.reaches[-2]) + 1, WIDE_TILE_SIDES[width_nbytes]
+        across, down = -(-columns // each), -(-rows // each)
+        count = prod(outer) * across * down
+    size, workgroups = limits.profile.workgroup_size, (*fold(count, limits), 1)
+    return Share(count, False, across, each, False, size, workgroups, down, tiling)
+
+
+def share_of(
+    limits: Limits, count: int, pieces: int, each: int, invocations: int, *, paired: bool = False
+) -> Share:
+    """The grid of so many invocations, each of which takes `each` units of a piece of a row."""
     profile = limits.profile
-    runs, run = target.sizes[-2:]
-    extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
-    words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
-    each = min(profile.run_words, 1 << (words.bit_length() - 1))  # a power of two: few pipelines
-    pieces = -(-words // each)
-    rows = target.size // (runs * run)
-    grid = *fold(-(-rows * pieces // profile.workgroup_size), limits), 1
-    return Share(rows, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
+    grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
+    return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
 def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
     """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
-    unit_nbytes = kernel.unit_nbytes(width_nbytes)
+    unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     lanes = unit_nbytes // width_nbytes
     least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
     words_each = profile.narrow_words_each if kernel is Kernel.NARROW_ROWS else profile.words_each

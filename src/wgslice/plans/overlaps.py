@@ -58,9 +58,9 @@ def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) 
         return Insertion(windows, numbers, contested=False)
     if overlap == "last":
         numbers = last_of_equal(places, numbers)
-    pair = overlapping(places[numbers], windows.extents, windows.steps)
+    pair = next(meeting(places[numbers], windows.extents, windows.steps), None)
     if pair is not None and overlap == "refuse":
-        first, second = sorted(int(numbers[index]) for index in pair)
+        first, second = sorted(int(numbers[indices[0]]) for indices in pair)
         raise WindowError(
             f"windows {first} and {second} overlap, at offsets {tuple(places[first].tolist())} and "
             f"{tuple(places[second].tolist())}, each of extent {windows.extents}: move one of them, or let "
@@ -84,13 +84,6 @@ def last_of_equal(places: Integers, numbers: NDArray[np.uint32]) -> NDArray[np.u
     backwards = numbers[::-1]
     _, firsts = np.unique(keys_of(places[backwards].T), return_index=True)
     return np.sort(backwards[firsts])
-
-
-def overlapping(places: Integers, extents: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, int] | None:
-    """Two windows, by their places among others, that share an index; None where all are disjoint. Exact."""
-    for one, other in meeting(places, extents, steps):
-        return int(one[0]), int(other[0])
-    return None
 
 
 def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.uint32]] | None:

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
-from wgslice.plans.costs import Costs
 from wgslice.plans.problem import Terms
+from wgslice.plans.profiles import UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid
 
 COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
@@ -91,10 +91,11 @@ class Plan:
         if self.choice is None or self.costs is None:
             return ()
         before_s = seconds_of(self.before, self.costs)
-        reading = reading_staged if self.staged else tuple
+        origin = Memory.ASIDE if self.staged else Memory.INPUT
         return tuple(
             each._replace(
-                steps=(*self.before, *reading(in_order(each.steps))), seconds=before_s + each.seconds
+                steps=(*self.before, *reading_from(origin, in_order(each.steps))),
+                seconds=before_s + each.seconds,
             )
             for each in self.choice.every()
         )
@@ -111,7 +112,12 @@ class Plan:
     @cached_property
     def rejected(self) -> tuple[str, ...]:
         """Strategies that might be faster but are not applicable, and why, a line for each reason."""
-        found = self.choice.reasons() if self.choice else {}
+        found: dict[str, list[str]] = {}
+        if self.choice is None:
+            return ()
+        for each in self.choice.rejected:
+            if each.reason is UNKNOWN or each.seconds < self.choice.seconds:
+                found.setdefault(each.text, []).append(each.name)
         return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
     def estimate(self) -> Iterator[str]:
@@ -161,12 +167,10 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     return tuple(step for kind in kinds for step in given if isinstance(step, kind))
 
 
-def reading_staged(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The same steps, reading the staging copy instead of the input."""
+def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The same steps, reading another memory instead of the input."""
     return tuple(
-        replace(step, reads=Memory.ASIDE)
-        if not isinstance(step, Clear) and step.reads is Memory.INPUT
-        else step
+        replace(step, reads=memory) if not isinstance(step, Clear) and step.reads is Memory.INPUT else step
         for step in steps
     )
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout, coalesce, whole_words
-from wgslice.plans.costs import STEPS, pattern
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.launch import run_nbytes, tile_axis
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.profiles import MOST_PLANS, STEPS, Limits, pattern
 from wgslice.plans.steps import Memory, Span
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
@@ -66,7 +65,9 @@ class Rebased(NamedTuple):
 
     def capacity_nbytes(self, buffer_nbytes: int) -> float:
         """Bytes from the base on in a buffer, as `Terms` says them."""
-        return room_of(self.stop_nbytes, buffer_nbytes - self.base)
+        room_nbytes = buffer_nbytes - self.base
+        whole_nbytes = -(-self.stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
+        return inf if whole_nbytes <= room_nbytes else room_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -91,12 +92,6 @@ def span_of(layout: Layout, width_nbytes: int, limits: Limits) -> Span:
     """The binding that holds a layout: from an aligned offset to the end of its last word."""
     start = base_of(layout, width_nbytes, limits)
     return Span(start, whole_words(layout.stop * width_nbytes) - start)
-
-
-def room_of(stop_nbytes: int, buffer_nbytes: int) -> float:
-    """What `Terms` says of a buffer of so many bytes, for what ends at one of them; both from a base."""
-    whole_nbytes = -(-stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
-    return inf if whole_nbytes <= buffer_nbytes else buffer_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 def widen(source: Layout, target: Layout, itemsize: int) -> tuple[Layout, Layout, int]:
@@ -153,16 +148,6 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     return None
 
 
-def has_room(source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> bool:
-    """Whether both buffers have room to bind the last vector of 16 bytes that holds an element."""
-    rooms = terms.source_room_nbytes, terms.target_room_nbytes
-    if rooms == (inf, inf):
-        return True
-    return all(
-        layout.stop * width_nbytes <= room for layout, room in zip((source, target), rooms, strict=True)
-    )
-
-
 def cut_end(
     source: Layout, target: Layout, width_nbytes: int, terms: Terms
 ) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
@@ -192,6 +177,34 @@ def cut_end(
     return (source.select(bulk), target.select(bulk)), (source.select(end), target.select(end))
 
 
+# Bytes of a row of a strip, and what elements of a row lie a multiple of apart where their cache lines
+# compete for few places of a cache. Transposed on lavapipe, Mesa 22.3 and 25.0, two cores of an AMD EPYC, ms,
+# whole and in strips: 2048 x 2048 uint8 6.0 and 3.9, 5.2 and 3.9; float16 10.3 and 5.3, 11.6 and 5.2; float32
+# 13.4 and 7.7, 15.4 and 8.6; int64 26 and 13, 26 and 14. Strips of 128 bytes took 13 and 12 of float16, of
+# 512 bytes 5.8 and 5.9, of 1024 8.1 and 9.2. By the bytes from one row of float16 to the next, 8 MiB, Mesa
+# 25.0: 512 8.1 and 4.7, 768 6.0 and 4.8, 1280 6.8 and 5.3, 3072 6.4 and 4.8, 8192 10.1 and 5.5; 4160 5.1 and
+# 5.1, 4224 5.8 and 5.8.
+STRIP_NBYTES = 256
+LEAST_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
+COMPETING_NBYTES = 256
+
+
+def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, Layout]:
+    """A copy of rows cut into so many elements each, all dimensions before these in the source's order."""
+
+    def cut(layout: Layout) -> Layout:
+        *sizes, size = layout.sizes
+        *strides, stride = layout.strides
+        if size == each:
+            return layout
+        return Layout.of((*sizes, size // each, each), (*strides, each * stride, stride), layout.offset)
+
+    read, written = cut(source), cut(target)
+    *before, last = range(read.rank)
+    order = [*sorted(before, key=lambda axis: -abs(read.strides[axis])), last]
+    return read.permuted(order), written.permuted(order)
+
+
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 LEAST_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
 NO_ROOM = "a buffer ends inside a vector of 16 bytes"
@@ -203,6 +216,7 @@ class Problem:
     def __init__(self, source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> None:
         self.source, self.target = source, target
         self.width_nbytes, self.terms, self.limits = width_nbytes, terms, terms.limits
+        self.costs = terms.limits.profile.costs
         self.rank = len(target.sizes)
         self.nbytes = target.size * width_nbytes
         self.row_nbytes = run_nbytes(target, width_nbytes)
@@ -213,7 +227,9 @@ class Problem:
         self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
         self.is_held = axis_to_halve(source, target, width_nbytes, terms.limits) is None
-        self.is_roomy = has_room(source, target, width_nbytes, terms)
+        sides = (source, terms.source_room_nbytes), (target, terms.target_room_nbytes)
+        has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
+        self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
@@ -238,38 +254,46 @@ class Problem:
         source, target = (binding.offset_nbytes // self.width_nbytes for binding in self.bindings)
         return self.source.shifted(-source), self.target.shifted(-target)
 
-    @property
-    def tight(self) -> str | None:
-        """What keeps bindings from holding whole vectors, if anything does."""
-        return None if self.is_roomy else NO_ROOM
+    @cached_property
+    def strips(self) -> list[Problem]:
+        """The same in strips of few elements of each row, so that a line is read again while it is cached.
+
+        What does not divide is one more, which may write elements again. None where lines are cached anyway,
+        on a GPU, whose neighbouring invocations write neighbours, and where rows share words.
+        """
+        competing = self.pattern == "far" and self.read_step * self.width_nbytes % COMPETING_NBYTES == 0
+        if not (competing and self.write_step == 1 and self.limits.profile.contiguous):
+            return []
+        places = self.target.offset, self.target.sizes[-1], *self.target.strides[:-1]
+        if any(place * self.width_nbytes % WORD_NBYTES for place in places):
+            return []
+        *outer, row = map(range, self.target.sizes)
+        each = min(STRIP_NBYTES // self.width_nbytes, len(row))
+        rest = len(row) % each
+        columns = [row[: len(row) - rest]]
+        if rest:
+            columns.append(row[-max(rest, LEAST_STRIP_NBYTES // self.width_nbytes) :])
+        strips = []
+        for part in columns:
+            read, written = (side.select([*outer, part]) for side in (self.source, self.target))
+            strips.append(self.of(*strip_by_strip(read, written, min(each, len(part)))))
+        return strips if all(strip.pattern == "near" for strip in strips) else []
 
     # reasons
 
     def against_buffer_copies(self) -> str:
         """Why buffer copies do not do it."""
-        return "; and ".join(self._against_buffer_copies())
-
-    def _against_buffer_copies(self) -> Iterator[str]:
-        if not self.terms.copy_from:
-            yield "the input's buffer has no usage COPY_SRC"
-        if not self.terms.copy_to:
-            yield "the output's buffer has no usage COPY_DST"
+        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.terms.copy_from)
+        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.terms.copy_to)
         if not self.in_runs:
-            yield self.apart()
+            reasons.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
-            yield self.uneven(WORD_NBYTES)
-
-    def uneven_vectors(self) -> str:
-        """What of the rows is no multiple of 16 bytes."""
-        return self.uneven(WIDEST_NBYTES)
+            reasons.append(self.uneven(WORD_NBYTES))
+        return "; and ".join(reasons)
 
     def short(self) -> str:
         """That rows are too short to hold a block of 16 bytes wherever they begin."""
-        return self.short_of(LEAST_SHIFTED_NBYTES)
-
-    def short_of(self, least_nbytes: int) -> str:
-        """That rows are too short."""
-        return f"rows of {counted(self.row_nbytes)}, at least {least_nbytes} are needed"
+        return f"rows of {counted(self.row_nbytes)}, at least {LEAST_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""
@@ -302,7 +326,7 @@ class Problem:
             reasons.append(f"elements of a row lie {nbytes} apart in the output")
         return ", and ".join(reasons)
 
-    def uneven(self, unit_nbytes: int, strides: Sequence[int] | None = None) -> str:
+    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
         """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart.
 
         `strides` are those of the source that matter, where these are not those of its rows.

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.costs import CostClass, copy_class, pattern, step_of
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import Share, arranged, deal
-from wgslice.plans.profiles import Limits
+from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_of
 
 
 class Memory(IntEnum):
@@ -34,7 +33,6 @@ class Memory(IntEnum):
             Memory.ZEROS: "zeros",
             Memory.ASIDE: "the copy aside",
             Memory.PACKED_OFFSETS: "packed offsets",
-            Memory.CLAIMS: "the claims",
         }.get(self, f"the {self.name.lower()}")
 
 
@@ -148,7 +146,7 @@ class Dispatch(OnGrid):
             return self.share.each**2 * self.width_nbytes / self.share.workgroup_size
         if self.kernel is Kernel.PIXELS:
             return self.share.each * WIDEST_NBYTES
-        return self.share.each * self.kernel.unit_nbytes(self.width_nbytes)
+        return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
@@ -180,7 +178,7 @@ def dispatch_of(
     source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
     if (
         kernel in (Kernel.WIDE_TILES, Kernel.PIXELS)
-        or kernel.unit_nbytes(width_nbytes) == WIDEST_NBYTES > width_nbytes
+        or UNITS_NBYTES.get(kernel, width_nbytes) == WIDEST_NBYTES > width_nbytes
     ):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
     share = deal(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.NARROW_ENDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf, prod
@@ -10,14 +10,23 @@ from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import coalesce
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, compiling_seconds
-from wgslice.plans.costs import CostClass, copy_class
+from wgslice.plans.choose import (
+    OTHER,
+    Applies,
+    Reason,
+    Step,
+    Strategy,
+    anything,
+    choose,
+    compiling_seconds,
+    where,
+)
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import wide_tile_axis
+from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
 from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
-from wgslice.plans.profiles import FAILED
+from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
 Copying: TypeAlias = Strategy[Problem]
@@ -48,7 +57,7 @@ def against_buffer_copy(problem: Problem, *, packed: bool) -> Reason | None:
 
 def copying_seconds(problem: Problem) -> float:
     """Estimated seconds of buffer copies of everything, or of each row."""
-    costs = problem.limits.profile.costs
+    costs = problem.costs
     count = prod(row_sizes(problem.source, problem.target))
     return count * costs.copy_s + problem.nbytes / costs.copy_bytes_per_s
 
@@ -60,24 +69,22 @@ def buffer_copies(problem: Problem) -> Sequence[Step]:
 
 # kernels
 
-
-def wide_tiles(problem: Problem) -> Reason | None:
-    """Both sides are whole vectors; the source is permuted."""
-    if problem.tile_axis is None:
-        return OTHER
-    if wide_tile_axis(problem.source, problem.target, problem.width_nbytes) is None:
-        return problem.against_tiles
-    return problem.tight
-
-
-def tiles(problem: Problem) -> Reason | None:
-    """The source is permuted."""
-    return OTHER if problem.tile_axis is None else None
+pairs: Applies[Problem] = where(lambda problem: problem.rank >= 2)
+tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 
 def pixels(problem: Problem) -> Reason | None:
     """Rows are pixels."""
     return problem.tight if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
+
+
+def wide_tiles(problem: Problem) -> Reason | None:
+    """Both sides are whole vectors; the source is permuted."""
+    if problem.tile_axis is None:
+        return OTHER
+    if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
+        return problem.against_tiles
+    return problem.tight
 
 
 def shifted(problem: Problem) -> Reason | None:
@@ -93,27 +100,7 @@ def vectors(problem: Problem) -> Reason | None:
     """Elements are vectors of 16 bytes."""
     if problem.width_nbytes == WIDEST_NBYTES:
         return None
-    return problem.uneven_vectors if problem.in_runs else OTHER
-
-
-def vector_grid(problem: Problem) -> Reason | None:
-    """Elements are vectors of 16 bytes, and there is a dimension to cut into tiles."""
-    return vectors(problem) if problem.rank else OTHER
-
-
-def any_grid(problem: Problem) -> Reason | None:
-    """There is a dimension to cut into tiles."""
-    return None if problem.rank else OTHER
-
-
-def anything(_: Problem) -> Reason | None:
-    """Any copy."""
-    return None
-
-
-def pairs(problem: Problem) -> Reason | None:
-    """There are two dimensions."""
-    return None if problem.rank >= 2 else OTHER
+    return problem.uneven if problem.in_runs else OTHER
 
 
 def narrow_rows(problem: Problem) -> Reason | None:
@@ -142,24 +129,6 @@ def narrow_steps(problem: Problem) -> Reason | None:
     return None if stepped_parts(problem.source, problem.target, problem.width_nbytes) else SHARING
 
 
-def stepped(problem: Problem) -> Sequence[Dispatch]:
-    """The dispatch of `narrow_steps`, or two."""
-    source, target = problem.from_bindings
-    work = class_of(Kernel.NARROW_STEPS, False, problem)
-    return [
-        dispatch_of(
-            Kernel.NARROW_STEPS,
-            *part,
-            problem.width_nbytes,
-            problem.bindings,
-            problem.limits,
-            STEPPED,
-            work=work,
-        )
-        for part in stepped_parts(source, target, problem.width_nbytes)
-    ]
-
-
 def narrow_runs(problem: Problem) -> Reason | None:
     """Words are put together of elements, wherever they lie."""
     if not problem.target.is_nested:
@@ -178,12 +147,11 @@ def ends_of(kernel: Kernel, problem: Problem) -> Kernel | None:
 
 
 def by_kernel(
-    kernel: Kernel, applies: Callable[[Problem], Reason | None], reason: str, paired: bool = False
-) -> Copying:
-    """The row of a kernel; `reason` says what it does, where {} is the step between elements."""
-    name = kernel.value + " of pairs" * paired
-    return Strategy(
-        name,
+    widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str, *, paired: bool = False
+) -> tuple[Sequence[int], Copying]:
+    """The row of a kernel, and the widths of elements that it is for; `reason` says what it does."""
+    return widths, Strategy(
+        kernel.value + " of pairs" * paired,
         partial(against_kernel, kernel, applies),
         partial(least_seconds, kernel, paired),
         partial(dispatches, kernel, reason, paired),
@@ -196,11 +164,9 @@ def class_of(kernel: Kernel, paired: bool, problem: Problem) -> CostClass:
     return copy_class(kernel, width_nbytes, paired, problem.pattern, abs(problem.read_step))
 
 
-def against_kernel(
-    kernel: Kernel, applies: Callable[[Problem], Reason | None], problem: Problem
-) -> Reason | None:
+def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) -> Reason | None:
     """Why a kernel does not take a copy."""
-    if not problem.is_held:
+    if not problem.is_held or (problem.rank == 0 and kernel in UNIT_GRIDS):
         return OTHER
     reason = applies(problem)
     distrusted = problem.limits.distrusted
@@ -221,28 +187,47 @@ def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
 
 
 def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> Sequence[Dispatch]:
-    """The dispatch of a kernel, and one for heads and tails of unaligned rows where it leaves them out."""
-    source, target = problem.from_bindings
-    width_nbytes, limits = problem.width_nbytes, problem.limits
+    """The dispatches of a kernel, and one for heads and tails of unaligned rows where it leaves them out."""
+    parts, width_nbytes = [problem.from_bindings], problem.width_nbytes
+    if kernel is Kernel.NARROW_STEPS:
+        parts = stepped_parts(*problem.from_bindings, width_nbytes)
     units = "vectors of 16 bytes" if width_nbytes == WIDEST_NBYTES else "whole words"
     atomics = ", by atomics" if width_nbytes < WORD_NBYTES else ""
     said = reason.format(step=problem.read_step, units=units, atomics=atomics)
     work = class_of(kernel, paired, problem)
-    bindings = problem.bindings
-    whole = dispatch_of(kernel, source, target, width_nbytes, bindings, limits, said, paired, work)
+    bindings, limits = problem.bindings, problem.limits
+    steps = [dispatch_of(kernel, *part, width_nbytes, bindings, limits, said, paired, work) for part in parts]
     ends = ends_of(kernel, problem)
-    if ends is None:
-        return [whole]
-    said = "the blocks that rows begin and end inside of"
-    return [whole, dispatch_of(ends, source, target, width_nbytes, bindings, limits, said)]
+    if ends is not None:
+        said = "the blocks that rows begin and end inside of"
+        steps.append(dispatch_of(ends, *problem.from_bindings, width_nbytes, bindings, limits, said))
+    return steps
+
+
+# copies in strips
+
+
+def in_strips(
+    widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str
+) -> tuple[Sequence[int], Copying]:
+    """The row of a kernel that takes a copy strip by strip, and the widths of elements that it is for."""
+    _, row = by_kernel(widths, kernel, applies, f"{reason}, strip by strip")
+
+    def against(problem: Problem) -> Reason | None:
+        if not problem.strips:
+            return OTHER
+        return next((reason for reason in map(row.applies, problem.strips) if reason is not None), None)
+
+    def least(problem: Problem) -> float:
+        return sum(map(row.lower_bound, problem.strips))
+
+    def build(problem: Problem) -> Sequence[Step]:
+        return [step for strip in problem.strips for step in row.build(strip)]
+
+    return widths, Strategy(f"{row.name} in strips", against, least, build)
 
 
 # copies in parts
-
-
-def against_parts(problem: Problem) -> Reason | None:
-    """Why a copy is not cut: bindings and a grid hold it."""
-    return OTHER if problem.is_held else None
 
 
 def in_parts(problem: Problem) -> Sequence[Step]:
@@ -250,25 +235,17 @@ def in_parts(problem: Problem) -> Sequence[Step]:
     return chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
 
 
-def against_cut(problem: Problem) -> Reason | None:
-    """Why no end is cut off: no kernel is rejected only because a buffer ends inside a vector."""
-    return None if not problem.is_roomy and problem.is_held and without_room(problem) else OTHER
-
-
 def without_room(problem: Problem) -> list[Copying]:
     """The kernels that would take a copy if both buffers had room for whole vectors."""
+    if problem.tight is None or not problem.is_held:
+        return []
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is NO_ROOM]
 
 
 def cut_seconds(problem: Problem) -> float:
     """Estimated seconds that a part and its end take at least."""
     least_s = min(row.lower_bound(problem) for row in without_room(problem))
-    return problem.limits.profile.costs.dispatch_s + least_s
-
-
-def parts_seconds(problem: Problem) -> float:
-    """Estimated seconds that parts take at least."""
-    return len(problem.parts) * problem.limits.profile.costs.dispatch_s
+    return problem.costs.dispatch_s + least_s
 
 
 def cut(problem: Problem) -> Sequence[Step]:
@@ -308,29 +285,34 @@ BY_BUFFER_COPIES: tuple[Copying, ...] = (
     Strategy("buffer copy", partial(against_buffer_copy, packed=True), copying_seconds, buffer_copies),
     Strategy(COPY_PER_ROW, partial(against_buffer_copy, packed=False), copying_seconds, buffer_copies),
 )
-BY_KERNEL: tuple[tuple[Sequence[int], Copying], ...] = (  # with the widths of elements that each is for
-    (WIDTHS, by_kernel(Kernel.WIDE_TILES, wide_tiles, f"{PERMUTED}, in vectors of 16 bytes")),
-    ((4, 8, 16), by_kernel(Kernel.TILES, tiles, PERMUTED)),
-    ((1, 2), by_kernel(Kernel.PIXELS, pixels, "pixels, in groups of whole blocks of 16 bytes")),
-    ((1, 2, 4, 8), by_kernel(Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles")),
-    ((1, 2, 4, 8), by_kernel(Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row")),
-    ((4,), by_kernel(Kernel.WORD_GRID, any_grid, "{units}, in tiles")),
-    ((8,), by_kernel(Kernel.PAIR_GRID, any_grid, "{units}, in tiles")),
-    (WIDTHS, by_kernel(Kernel.WIDE_GRID, vector_grid, "{units}, in tiles")),
-    (WIDTHS, by_kernel(Kernel.WIDE_ROWS, vectors, "{units}, row by row")),
-    ((4, 8), by_kernel(Kernel.ROWS, anything, "{units}, row by row")),
-    ((4, 8), by_kernel(Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True)),
-    (
-        (1, 2),
-        by_kernel(Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
-    ),
-    ((1, 2), by_kernel(Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row")),
-    ((1, 2), by_kernel(Kernel.NARROW_STEPS, narrow_steps, STEPPED)._replace(build=stepped)),
-    ((1, 2), by_kernel(Kernel.NARROW_RUNS, narrow_runs, RUNS)),
-    (WIDTHS, by_kernel(Kernel.SLICE1, anything, "one element an invocation{atomics}")),
+BY_KERNEL = (
+    by_kernel(WIDTHS, Kernel.WIDE_TILES, wide_tiles, f"{PERMUTED}, in vectors of 16 bytes"),
+    by_kernel((4, 8, 16), Kernel.TILES, tiles, PERMUTED),
+    by_kernel((1, 2), Kernel.PIXELS, pixels, "pixels, in groups of whole blocks of 16 bytes"),
+    by_kernel((1, 2, 4, 8), Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles"),
+    by_kernel((1, 2, 4, 8), Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row"),
+    by_kernel((4,), Kernel.WORD_GRID, anything, "{units}, in tiles"),
+    by_kernel((8,), Kernel.PAIR_GRID, anything, "{units}, in tiles"),
+    by_kernel(WIDTHS, Kernel.WIDE_GRID, vectors, "{units}, in tiles"),
+    by_kernel(WIDTHS, Kernel.WIDE_ROWS, vectors, "{units}, row by row"),
+    in_strips((16,), Kernel.WIDE_ROWS, vectors, "{units}"),
+    by_kernel((4, 8), Kernel.ROWS, anything, "{units}, row by row"),
+    in_strips((4, 8), Kernel.ROWS, anything, "{units}"),
+    by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True),
+    by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
+    by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row"),
+    in_strips((1, 2), Kernel.NARROW_ROWS, narrow_rows, TOGETHER),
+    by_kernel((1, 2), Kernel.NARROW_STEPS, narrow_steps, STEPPED),
+    by_kernel((1, 2), Kernel.NARROW_RUNS, narrow_runs, RUNS),
+    by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),
 )
-PART_AND_END: Copying = Strategy("a part and its end", against_cut, cut_seconds, cut)
-PARTS: Copying = Strategy("parts that bindings hold", against_parts, parts_seconds, in_parts)
+PART_AND_END: Copying = Strategy("a part and its end", where(without_room), cut_seconds, cut)
+PARTS: Copying = Strategy(
+    "parts that bindings hold",
+    where(lambda problem: not problem.is_held),
+    lambda problem: len(problem.parts) * problem.costs.dispatch_s,
+    in_parts,
+)
 
 # By the width of elements.
 DISPATCHES = {width: tuple(row for widths, row in BY_KERNEL if width in widths) for width in WIDTHS}

@@ -108,6 +108,19 @@ def indexed_copy(
     return copy if len(copy.sizes) <= MAX_RANK else None
 
 
+def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> IndexedCopy:
+    """The copy between layouts of equal sizes to where a mask, which broadcasts to these, is true."""
+    first = target.rank - len(mask_sizes)
+    strides = strides_over(mask_sizes, range(first, target.rank), target.rank)
+    return IndexedCopy(
+        Layout.of(target.sizes, target.strides),
+        Layout.of(source.sizes, source.strides),
+        (Index(strides, 0, 1, 0, 0),),
+        reads=False,
+        masked=True,
+    ).coalesced()
+
+
 def dimensions_of(view: Layout, indexed: Indexed) -> Iterator[Dimension]:
     """The dimensions of a view that an array indexes: one, where those of a mask lie as one would."""
     own = slice(indexed.axes.start, indexed.axes.stop)

@@ -11,14 +11,13 @@ from typing import TypeAlias
 from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
-from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose, seconds_of
-from wgslice.plans.costs import windows_class
+from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
-from wgslice.plans.problem import NO_ROOM, Terms, span_of
-from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted
+from wgslice.plans.problem import NO_ROOM, Terms
+from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
 from wgslice.plans.strategies import LEAST_OF_BLOCKS
 from wgslice.plans.window_problem import WindowProblem
@@ -85,35 +84,9 @@ def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
     return ((Memory.CLAIMS, max(each.span.nbytes for each in claims)),) if claims else ()
 
 
-# buffer copies
-
-
-def against_copies(problem: WindowProblem) -> Reason | None:
-    """Why windows do not go by a buffer copy each."""
-    return problem.copies if isinstance(problem.copies, str) else None
-
-
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
     """A buffer copy of each window."""
     return [] if isinstance(problem.copies, str) else [problem.copies]
-
-
-def copies_seconds(problem: WindowProblem) -> float:
-    """Estimated seconds of a buffer copy of each window."""
-    return seconds_of(buffer_copies(problem), problem.limits.profile.costs)
-
-
-# disjoint layers
-
-
-def against_layers(problem: WindowProblem) -> Reason | None:
-    """Why windows do not go in disjoint layers."""
-    return OTHER if problem.disjoint is None else None
-
-
-def layers_seconds(problem: WindowProblem) -> float:
-    """Estimated seconds that a dispatch for each layer takes at least."""
-    return len(problem.disjoint or ()) * problem.limits.profile.costs.dispatch_s
 
 
 def layers(problem: WindowProblem) -> Sequence[Step]:
@@ -132,14 +105,14 @@ def layers(problem: WindowProblem) -> Sequence[Step]:
 
 def against_blocks(problem: WindowProblem) -> Reason | None:
     """Why rows are not copied in blocks of 16 bytes."""
-    row, profile = problem.row, problem.limits.profile
+    row = problem.row
     if problem.tensor.size == 0:
         return "the input is empty"
     if problem.against_rows:
         return problem.against_rows
     if row.nbytes < WIDEST_NBYTES:
         return f"rows of {row.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
-    if problem.ragged and profile.contiguous and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
+    if problem.ragged and problem.limits.profile.contiguous and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
         return f"rows of {row.nbytes} bytes, some from inside a vector of 16, which takes {least}"
     if row.channels > MOST_CHANNELS:
         return f"{row.channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
@@ -149,7 +122,7 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
-        return None if ends in profile.costs.works else UNKNOWN
+        return None if ends in problem.costs.works else UNKNOWN
     if problem.tensor.stop * problem.itemsize > problem.terms.source_room_nbytes:
         return NO_ROOM
     return against_groups(problem)
@@ -159,7 +132,7 @@ def against_claimed_blocks(problem: WindowProblem) -> Reason | None:
     """Why rows do not claim blocks of the target."""
     if Kernel.CLAIM_ROWS in problem.limits.distrusted:
         return FAILED
-    if windows_class(Kernel.CLAIM_ROWS, WIDEST_NBYTES) not in problem.limits.profile.costs.works:
+    if windows_class(Kernel.CLAIM_ROWS, WIDEST_NBYTES) not in problem.costs.works:
         return UNKNOWN
     claims = [band.claims for band in problem.bands_of_blocks]
     fits = all(each is None or each.span.nbytes <= problem.most_nbytes for each in claims)
@@ -168,11 +141,8 @@ def against_claimed_blocks(problem: WindowProblem) -> Reason | None:
 
 def against_groups(problem: WindowProblem) -> Reason | None:
     """Why no bindings of the input hold what the rows of windows are made of."""
-    if span_of(problem.tensor, problem.itemsize, problem.limits).nbytes <= problem.most_nbytes:
-        return None
-    for numbers in problem.held(
-        problem.whole, problem.numbers, problem.row.count * problem.row.words_spanned
-    ):
+    invocations = problem.row.count * problem.row.words_spanned
+    for numbers in problem.held(problem.whole, problem.numbers, invocations):
         groups = source_groups(problem, numbers)
         if problem.ragged and (groups is None or len(groups) > 1):
             return "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
@@ -191,16 +161,13 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    return [
-        *steps,
-        *(replace(step, reason=f"{step.reason}; left out of blocks: {NO_ROOM}") for step in found),
-    ]
+    why = f"left out of blocks: {NO_ROOM}"
+    return [*steps, *(replace(step, reason=f"{step.reason}; {why}") for step in found)]
 
 
 def extracted_seconds(problem: WindowProblem) -> float:
     """Estimated seconds of one dispatch of blocks of rows; inf where nothing is known of them."""
-    limits, row = problem.limits, problem.row
-    costs, size = limits.profile.costs, limits.profile.workgroup_size
+    row, costs, size = problem.row, problem.costs, problem.limits.profile.workgroup_size
     work = costs.works.get(class_of(Kernel.WINDOW_ROWS, problem))
     if work is None:
         return inf
@@ -217,21 +184,15 @@ def against_inserted_words(problem: WindowProblem) -> Reason | None:
     return problem.against_rows or (OTHER if problem.row.nbytes <= problem.itemsize else None)
 
 
-def against_words(problem: WindowProblem) -> Reason | None:
-    """Narrow elements are put together where windows lie packed in one binding, and the tensor in another."""
+def are_words(problem: WindowProblem) -> bool:
+    """Whether narrow elements lie packed in the batch, and a binding holds them, another one the tensor."""
     narrow = problem.itemsize < WORD_NBYTES and problem.batch.is_packed
-    held = narrow and len(segments_of(problem)) == 1 == len(list(problem.parts(problem.whole)))
-    return None if held else OTHER
-
-
-def anything(_: WindowProblem) -> Reason | None:
-    """Any windows."""
-    return None
+    return narrow and len(segments_of(problem)) == 1 == len(list(problem.parts(problem.whole)))
 
 
 def by_kernel(
     kernel: Kernel,
-    applies: Callable[[WindowProblem], Reason | None],
+    applies: Applies[WindowProblem],
     build: Callable[[WindowProblem], Iterable[Step]],
     lower_bound: Callable[[WindowProblem], float] | None = None,
 ) -> Copying:
@@ -240,15 +201,13 @@ def by_kernel(
         kernel.value,
         partial(against_kernel, kernel, applies),
         lower_bound or partial(least_seconds, kernel, 1),
-        lambda problem: [*build(problem)],
+        build,
     )
 
 
-def against_kernel(
-    kernel: Kernel, applies: Callable[[WindowProblem], Reason | None], problem: WindowProblem
-) -> Reason | None:
+def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: WindowProblem) -> Reason | None:
     """Why a kernel does not take windows."""
-    if kernel.inserts_windows != problem.inserts:
+    if (kernel in EXTRACTING) == problem.inserts:
         return OTHER
     failed = FAILED if kernel in problem.limits.distrusted else None
     return (problem.contested and problem.against_claims) or applies(problem) or failed
@@ -256,7 +215,7 @@ def against_kernel(
 
 def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
     """Estimated seconds that a kernel takes at least for its bytes; inf where nothing is known of it."""
-    costs = problem.limits.profile.costs
+    costs = problem.costs
     work = costs.works.get(class_of(kernel, problem))
     return costs.dispatch_s + share * problem.nbytes / work.bytes_per_s if work else inf
 
@@ -264,25 +223,19 @@ def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float
 # windows one by one
 
 
-def against_one_by_one(problem: WindowProblem) -> Reason | None:
-    """Why windows are not planned one by one: bindings hold each, as it lies on both sides."""
+def are_long(problem: WindowProblem) -> bool:
+    """Whether windows are extracted whole from where they lie, and no binding holds one on some side."""
     windows = problem.windows
     if problem.inserts or windows.offsets is None or windows.fill is not None:
-        return OTHER
+        return False
     extents = map(min, windows.extents, problem.tensor.sizes)
     sides = problem.tensor.select([range(extent) for extent in extents]), problem.one
     longest_nbytes = max((side.stop - side.lowest) * problem.itemsize for side in sides)
-    return None if longest_nbytes > problem.most_nbytes else OTHER
-
-
-def steps_seconds(problem: WindowProblem) -> float:
-    """Estimated seconds that a step for each window takes at least."""
-    costs = problem.limits.profile.costs
-    return problem.windows.count * min(costs.copy_s, costs.dispatch_s)
+    return longest_nbytes > problem.most_nbytes
 
 
 WITHOUT_BLOCKS: tuple[Copying, ...] = (
-    by_kernel(Kernel.WINDOW_WORDS, against_words, partial(elements, Kernel.WINDOW_WORDS)),
+    by_kernel(Kernel.WINDOW_WORDS, where(are_words), partial(elements, Kernel.WINDOW_WORDS)),
     by_kernel(Kernel.EXTRACT_WINDOWS, anything, partial(elements, Kernel.EXTRACT_WINDOWS)),
     by_kernel(Kernel.INSERT_WORDS, against_inserted_words, inserted_words),
     by_kernel(Kernel.INSERT_WINDOWS, anything, partial(elements, Kernel.INSERT_WINDOWS)),
@@ -298,8 +251,23 @@ KERNELS: tuple[Copying, ...] = (
     *WITHOUT_BLOCKS,
 )
 WINDOWS: tuple[Copying, ...] = (
-    Strategy(COPY_PER_WINDOW, against_copies, copies_seconds, buffer_copies),
-    Strategy("layers", against_layers, layers_seconds, layers),
+    Strategy(
+        COPY_PER_WINDOW,
+        lambda problem: problem.copies if isinstance(problem.copies, str) else None,
+        lambda problem: seconds_of(buffer_copies(problem), problem.costs),
+        buffer_copies,
+    ),
+    Strategy(
+        "layers",
+        where(lambda problem: problem.disjoint is not None),
+        lambda problem: len(problem.disjoint or ()) * problem.costs.dispatch_s,
+        layers,
+    ),
     *KERNELS,
-    Strategy("window by window", against_one_by_one, steps_seconds, lambda problem: [*each_window(problem)]),
+    Strategy(
+        "window by window",
+        where(are_long),
+        lambda problem: problem.windows.count * min(problem.costs.copy_s, problem.costs.dispatch_s),
+        each_window,
+    ),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
@@ -16,10 +16,9 @@ from wgslice.arguments import I32_MAX, U32_MAX
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, fold
 from wgslice.plans.overlaps import layers_of
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
-from wgslice.plans.profiles import FAILED, Limits
+from wgslice.plans.profiles import FAILED, Costs, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
 from wgslice.plans.windows import Claims, Numbers, Windows
 
@@ -56,17 +55,10 @@ class Band:
     base: int  # of claims
     blocks: int = 0  # of the binding that rows claim, where windows may overlap in parts of rows
 
-    @property
-    def claim_sizes(self) -> tuple[int, ...]:
-        """Indices of the claims, 1 along dimensions in which they are the same."""
-        return tuple(
-            len(taken) if differ else 1 for taken, differ in zip(self.ranges, self.differ, strict=True)
-        )
-
     @cached_property
     def claim_strides(self) -> list[int]:
         """Claims from one index to the next, 0 along dimensions in which they are the same."""
-        packed = [*accumulate(self.claim_sizes[:0:-1], mul, initial=1)][::-1]
+        packed = [*accumulate(claim_sizes(self.ranges, self.differ)[:0:-1], mul, initial=1)][::-1]
         return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
 
     @property
@@ -76,7 +68,7 @@ class Band:
             return None
         firsts = (taken.start for taken in self.ranges)
         ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
-        on_indices = prod(self.claim_sizes)
+        on_indices = prod(claim_sizes(self.ranges, self.differ))
         return Claims(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
@@ -99,6 +91,11 @@ class WindowProblem:
         return self.terms.limits
 
     @property
+    def costs(self) -> Costs:
+        """The device's."""
+        return self.limits.profile.costs
+
+    @property
     def binding_nbytes(self) -> int:
         """The largest binding, in whole blocks."""
         most = min(self.limits.binding_nbytes, LARGEST_BINDING_NBYTES)
@@ -114,12 +111,6 @@ class WindowProblem:
         """As many as a grid has, and can be counted."""
         limits = self.limits
         return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
-
-    def share(self, count: int, invocations: int, pieces: int, each: int) -> Share:
-        """The grid of so many invocations."""
-        profile = self.limits.profile
-        grid = *fold(-(-invocations // profile.workgroup_size), self.limits), 1
-        return Share(count, False, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
     @property
     def whole(self) -> list[range]:
@@ -147,7 +138,7 @@ class WindowProblem:
             return [Band(tuple(map(range, sizes)), self.numbers, False, differ, 0)]
         found: list[Band] = []
         base = 1  # above the zeros that claims begin as
-        for ranges in self._fitting(self._reached(), differ):
+        for ranges in halved(self._reached(), partial(self._excess, differ)):
             touching, _ = self.reaching(self.numbers, ranges)
             if touching.any():
                 numbers = self.numbers[touching]
@@ -196,30 +187,24 @@ class WindowProblem:
             for low, high, extent, size in zip(lows, highs, extents, sizes, strict=True)
         ]
 
-    def _fitting(self, ranges: list[range], differ: Sequence[bool]) -> Iterator[list[range]]:
-        """Halve what is in use of the tensor until bindings hold it and its claims."""
+    def _excess(self, differ: Sequence[bool], ranges: list[range]) -> Sequence[int] | None:
+        """How far indices of the tensor reach if no binding holds them; their claims if none holds these."""
         part = self.tensor.select(ranges)
-        claims = [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
+        claims = claim_sizes(ranges, differ)
         if (part.stop - part.lowest) * self.itemsize > self.most_nbytes:
-            reaches = [abs(reach) for reach in part.reaches]
-        elif prod(claims) * WORD_NBYTES > self.most_nbytes:
-            reaches = claims
-        else:
-            yield ranges
-            return
-        for halves in halved(ranges, reaches):
-            yield from self._fitting(halves, differ)
+            return part.reaches
+        return claims if prod(claims) * WORD_NBYTES > self.most_nbytes else None
 
     def parts(self, ranges: list[range]) -> Iterator[list[range]]:
         """Halve a window until a binding holds what it has of the batch, and a grid its elements."""
+        return halved(ranges, self._part_excess)
+
+    def _part_excess(self, ranges: list[range]) -> Sequence[int] | None:
+        """How far a part of a window reaches if no binding holds it; its sizes if no grid does."""
         one = self.batch.select([0, *ranges])
-        too_long = (one.stop - one.lowest) * self.itemsize > self.most_nbytes
-        if not too_long and one.size <= self.most_invocations:
-            yield ranges
-            return
-        reaches = [abs(reach) for reach in one.reaches] if too_long else list(one.sizes)
-        for halves in halved(ranges, reaches):
-            yield from self.parts(halves)
+        if (one.stop - one.lowest) * self.itemsize > self.most_nbytes:
+            return one.reaches
+        return one.sizes if one.size > self.most_invocations else None
 
     def held(self, part: list[range], numbers: Numbers, invocations: int) -> Iterator[Numbers]:
         """Windows as many at a time as a binding of the batch holds of a part of each, and a grid.
@@ -242,7 +227,7 @@ class WindowProblem:
         """The most dimensions of windows, from the last one on, of which the tensor has every index."""
         windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
         axis, unit = tensor.rank - 1, 1
-        while axis > 0 and self._joins(axis, unit) and in_line(batch, axis, unit):
+        while axis > 0 and self._joins(axis, unit):
             unit *= tensor.sizes[axis]
             axis -= 1
         places = tensor.offset, batch.offset, unit, *tensor.strides[:axis], *batch.strides[: axis + 1]
@@ -251,17 +236,16 @@ class WindowProblem:
         channels = unit * itemsize // element_nbytes if mirrored else 1
         return Row(axis, unit, nbytes, prod(windows.sizes[:axis]), element_nbytes, mirrored, channels)
 
-    def _beside(self, axis: int, unit: int) -> bool:
-        """Whether the tensor's indices along a dimension are neighbours, each of `unit` elements."""
-        tensor = self.tensor
-        return tensor.strides[axis] == unit or tensor.sizes[axis] == 1
-
     def _joins(self, axis: int, unit: int) -> bool:
         """Whether a dimension and all after it make an index of that before: every window takes all of it."""
         windows, size = self.windows, self.tensor.sizes[axis]
         whole = windows.takes_all(axis, size) and (windows.steps[axis - 1] == 1 or unit * size == 1)
         long = unit * size * self.itemsize > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
-        beside = self._beside(axis, unit) and self._beside(axis - 1, unit * size)
+        sides = (self.tensor, axis), (self.batch, axis + 1)
+        beside = all(
+            are_beside(side, inner, unit) and are_beside(side, inner - 1, unit * size)
+            for side, inner in sides
+        )
         return whole and beside and not windows.goes_backwards(axis) and not long
 
     @cached_property
@@ -329,7 +313,7 @@ class WindowProblem:
         of_tensor, of_batch = self.sides
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
             return f"steps of {step} inside of rows"
-        if not self._beside(row.axis, row.unit):
+        if not are_beside(tensor, row.axis, row.unit):
             return f"elements of a window's row do not follow each other in the {of_tensor}"
         if not self.inserts and not batch.is_packed:
             return f"the {of_batch} is not packed"
@@ -383,16 +367,26 @@ class WindowProblem:
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
 
 
-def halved(ranges: list[range], reaches: list[int]) -> Iterator[list[range]]:
-    """Both halves of some indices, cut along the dimension that reaches furthest."""
-    axis = reaches.index(max(reaches))
+def claim_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:
+    """Claims on indices along each dimension, 1 along those in which they are the same."""
+    return [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
+
+
+def halved(
+    ranges: list[range], excess: Callable[[list[range]], Sequence[int] | None]
+) -> Iterator[list[range]]:
+    """Halve indices along the dimension that reaches furthest as long as `excess` says how far they reach."""
+    reaches = excess(ranges)
+    if reaches is None:
+        yield ranges
+        return
+    distances = [abs(reach) for reach in reaches]
+    axis = distances.index(max(distances))
     middle = len(ranges[axis]) // 2
     for half in (ranges[axis][:middle], ranges[axis][middle:]):
-        yield [*ranges[:axis], half, *ranges[axis + 1 :]]
+        yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
 
 
-def in_line(batch: Layout, axis: int, unit: int) -> bool:
-    """Whether all indices of a dimension of windows lie in a batch one after another, and so on and on."""
-    size = batch.sizes[axis + 1]
-    beside = size == 1 or batch.strides[axis + 1] == unit
-    return beside and (batch.sizes[axis] == 1 or batch.strides[axis] == unit * size)
+def are_beside(layout: Layout, axis: int, unit: int) -> bool:
+    """Whether indices along a dimension are neighbours, each of `unit` elements."""
+    return layout.strides[axis] == unit or layout.sizes[axis] == 1

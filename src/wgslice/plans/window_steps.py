@@ -8,24 +8,23 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.costs import CostClass, Work, windows_class
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, deal_row, words_spanned
+from wgslice.plans.kernels import CLAIMING, WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.launch import deal_row, share_of, words_spanned
 from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import BLOCKS_EACH, Profile
+from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, Work, windows_class
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
+# Kernels whose invocations do not take neighbours, since a word that is written twice at once would be lost.
+APART = Kernel.INSERT_WORDS, Kernel.CLAIM_ROWS
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
 BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_ROWS
-CLAIMING = Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS
 
 
 def class_of(kernel: Kernel, problem: WindowProblem) -> CostClass:
@@ -41,17 +40,29 @@ def dispatch(
     kernel: Kernel,
     band: Band,
     numbers: Numbers,
-    part: Sequence[range],
     bindings: tuple[Span, Span],
-    share: Share,
     reason: str,
+    *,
+    part: Sequence[range] | None = None,
+    pieces: int = 1,
+    each: int = 1,
+    invocations: int | None = None,
     **others: Any,
 ) -> WindowDispatch:
-    """A dispatch of some windows, a part of each, between bindings of the tensor and of the batch."""
+    """A dispatch of some windows, a part of each or all, between bindings of the tensor and of the batch.
+
+    Each row or element has so many `pieces`, an invocation each, unless there are other `invocations`.
+    """
     windows, tensor, batch, itemsize = problem.windows, problem.tensor, problem.batch, problem.itemsize
     of_tensor, of_batch = bindings
     row = problem.row if kernel in BY_ROWS else None
+    part = problem.whole if part is None else part
     unit_nbytes = 1 if row else itemsize  # that offsets and strides are counted in
+    window_size = prod(map(len, part[: row.axis] if row else part))
+    dealt = len(numbers) * window_size * pieces if invocations is None else invocations
+    share = share_of(problem.limits, len(numbers), pieces, each, dealt)
+    if kernel in APART:
+        share = replace(share, contiguous=False)
     begin = batch.offset + sum(
         taken.start * stride for taken, stride in zip(part, batch.strides[1:], strict=True)
     )
@@ -71,7 +82,7 @@ def dispatch(
         tensor_offset=(tensor.offset * itemsize - of_tensor.offset_nbytes) // unit_nbytes,
         batch_offset=(begin * itemsize - of_batch.offset_nbytes) // unit_nbytes,
         window_stride=batch.strides[0] * itemsize // unit_nbytes,
-        window_size=prod(map(len, part[: row.axis] if row else part)),
+        window_size=window_size,
         claims=band.claims,
         source_binding=of_batch if problem.inserts else of_tensor,
         target_binding=of_tensor if problem.inserts else of_batch,
@@ -153,25 +164,18 @@ def batch_binding(problem: WindowProblem, numbers: Numbers, part: Sequence[range
 
 def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Blocks of rows of the windows that the output has room for."""
-    row, part = problem.row, problem.whole
-    pieces, each = deal_blocks(problem, Kernel.WINDOW_ROWS)
+    row, part, kernel = problem.row, problem.whole, Kernel.WINDOW_ROWS
+    pieces, each = deal_blocks(problem, kernel)
     step = problem.windows.steps[row.axis]
     orders = "neighbours" if step == 1 else f"elements {step} apart"
     orders += ", forwards and backwards" * row.mirrored
+    reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
+    dealt: dict[str, Any] = {"pieces": pieces, "each": each, "ragged": problem.ragged}
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
         for some, source in source_groups(problem, numbers) or ():
-            yield dispatch(
-                problem,
-                Kernel.WINDOW_ROWS,
-                problem.bands[0],
-                some,
-                part,
-                (source.in_whole(WIDEST_NBYTES), target),
-                problem.share(len(some), len(some) * row.count * pieces, pieces, each),
-                f"windows, row by row of {orders}, in blocks of 16 bytes",
-                ragged=problem.ragged,
-            )
+            both = source.in_whole(WIDEST_NBYTES), target
+            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, **dealt)
 
 
 def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span]] | None:
@@ -182,7 +186,12 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
         return [(numbers, whole)]
     if windows.offsets is None:
         return None
-    lows, highs = reaches(problem, windows.offsets[numbers])
+    tensor, offsets = problem.tensor, windows.offsets[numbers].astype(np.int64)
+    most = np.array(tensor.sizes) - 1
+    nearest = np.clip(offsets, 0, most) * tensor.strides
+    furthest = np.clip(offsets + windows.extents - 1, 0, most) * tensor.strides
+    lows = (tensor.offset + np.minimum(nearest, furthest).sum(axis=1)) * problem.itemsize
+    highs = (tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)) * problem.itemsize
     if (highs - lows).max() > problem.most_nbytes:
         return None
     order = np.argsort(lows, kind="stable")
@@ -198,19 +207,6 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     return groups
 
 
-def reaches(
-    problem: WindowProblem, offsets: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first byte that each window reads, and one past the last."""
-    tensor, extents = problem.tensor, np.array(problem.windows.extents)
-    most = np.array(tensor.sizes) - 1
-    nearest = np.clip(offsets.astype(np.int64), 0, most) * tensor.strides
-    furthest = np.clip(offsets.astype(np.int64) + extents - 1, 0, most) * tensor.strides
-    lows = tensor.offset + np.minimum(nearest, furthest).sum(axis=1)
-    highs = tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)
-    return lows * problem.itemsize, highs * problem.itemsize
-
-
 def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Whole blocks of rows, then their ends; windows that leave a band apart from those that do not.
 
@@ -219,6 +215,10 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     row, part = problem.row, problem.whole
     pieces, each = deal_blocks(problem, Kernel.INSERT_ROWS)
     orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
+    reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
+    of_ends = "where rows begin or end inside a block, word by word"
+    whole: dict[str, Any] = {"pieces": pieces, "each": each}
+    at_ends: dict[str, Any] = {"pieces": END_PIECES, "each": BLOCK_WORDS, "ends": True}
     for band in problem.bands_of_blocks:
         yield from claims(problem, band)
         target = problem.binding(band)
@@ -231,54 +231,25 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
             for some in problem.held(part, numbers, row.count * max(pieces, END_PIECES)):
                 source = batch_binding(problem, some, part)
                 if blocks.nbytes:  # else no row has a whole block
-                    yield dispatch(
-                        problem,
-                        Kernel.INSERT_ROWS,
-                        band,
-                        some,
-                        part,
-                        (blocks, source.in_whole(WIDEST_NBYTES)),
-                        problem.share(len(some), len(some) * row.count * pieces, pieces, each),
-                        f"windows, row by row of {orders}, in blocks of 16 bytes",
-                        clipped=leave or band.contested,
-                    )
+                    sides = blocks, source.in_whole(WIDEST_NBYTES)
+                    whole["clipped"] = leave or band.contested
+                    yield dispatch(problem, Kernel.INSERT_ROWS, band, some, sides, reason, **whole)
                 if problem.ragged or leave:
                     sides = target, source
-                    ends.append(words(problem, band, some, sides, END_PIECES, BLOCK_WORDS, ends=True))
+                    ends.append(dispatch(problem, Kernel.INSERT_WORDS, band, some, sides, of_ends, **at_ends))
         yield from ends
 
 
 def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """All words of rows."""
-    row = problem.row
+    row, kernel, reason = problem.row, Kernel.INSERT_WORDS, "windows, row by row, word by word"
     each = min(row.words_spanned, BLOCK_WORDS) if problem.limits.profile.contiguous else 1
     pieces = -(-row.words_spanned // each)
     for band in problem.bands:
         yield from claims(problem, band)
-        target = problem.binding(band)
         for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
-            source = batch_binding(problem, numbers, problem.whole)
-            yield words(problem, band, numbers, (target, source), pieces, each, ends=False)
-
-
-def words(
-    problem: WindowProblem,
-    band: Band,
-    numbers: Numbers,
-    bindings: tuple[Span, Span],
-    pieces: int,
-    each: int,
-    *,
-    ends: bool,
-) -> WindowDispatch:
-    """A dispatch of `insert_words`."""
-    share = problem.share(len(numbers), len(numbers) * problem.row.count * pieces, pieces, each)
-    share = replace(share, contiguous=False)  # a word that is written twice at once would be lost
-    what = "where rows begin or end inside a block" if ends else "windows, row by row"
-    reason = f"{what}, word by word"
-    whole = problem.whole
-    kernel = Kernel.INSERT_WORDS
-    return dispatch(problem, kernel, band, numbers, whole, bindings, share, reason, ends=ends)
+            sides = problem.binding(band), batch_binding(problem, numbers, problem.whole)
+            yield dispatch(problem, kernel, band, numbers, sides, reason, pieces=pieces, each=each)
 
 
 # elements
@@ -292,17 +263,15 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
         yield from claims(problem, band)
         bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
         for part in problem.parts(problem.whole):
-            size = prod(map(len, part))
-            for numbers in problem.held(part, band.numbers, size):
-                count = len(numbers)
-                share = problem.share(count, count * size, 1, 1)
-                if in_words:
-                    share = share_words(problem, numbers)
+            for numbers in problem.held(part, band.numbers, prod(map(len, part))):
+                dealt: dict[str, Any] = deal_words(problem, numbers) if in_words else {}
                 of_batch = batch_binding(problem, numbers, part)
                 for binding in bindings:
                     segment = 0 if problem.inserts else binding.nbytes // problem.itemsize
                     both = binding, of_batch
-                    yield dispatch(problem, kernel, band, numbers, part, both, share, reason, segment=segment)
+                    yield dispatch(
+                        problem, kernel, band, numbers, both, reason, part=part, segment=segment, **dealt
+                    )
 
 
 def segments_of(problem: WindowProblem) -> list[Span]:
@@ -319,11 +288,11 @@ def segments_of(problem: WindowProblem) -> list[Span]:
     ]
 
 
-def share_words(problem: WindowProblem, numbers: Numbers) -> Share:
-    """Words of the output, dealt to invocations of `window_words`."""
+def deal_words(problem: WindowProblem, numbers: Numbers) -> dict[str, int]:
+    """Words of the output that an invocation of `window_words` takes, and how many invocations there are."""
     each = words_each(prod(problem.windows.sizes[-2:]) * problem.itemsize, problem.limits.profile)
     target = problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *problem.whole])
-    return problem.share(len(numbers), -(-words_spanned(target, problem.itemsize) // each), 1, each)
+    return {"each": each, "invocations": -(-words_spanned(target, problem.itemsize) // each)}
 
 
 def words_each(row_nbytes: int, profile: Profile) -> int:
@@ -349,8 +318,7 @@ def claims(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
         most = max(problem.most_invocations // size, 1)
         for start in range(0, len(band.numbers), most):
             numbers = band.numbers[start : start + most]
-            share = problem.share(len(numbers), len(numbers) * size, 1, 1)
-            yield dispatch(problem, Kernel.CLAIM_WINDOWS, band, numbers, part, bindings, share, reason)
+            yield dispatch(problem, Kernel.CLAIM_WINDOWS, band, numbers, bindings, reason, part=part)
 
 
 def claims_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
@@ -363,9 +331,7 @@ def claims_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatc
     reason = "rows that may overlap claim their blocks and their ends, so that the later one wins"
     bindings = problem.binding(band), Span(0, WORD_NBYTES)
     for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
-        share = problem.share(len(numbers), len(numbers) * row.count * pieces, pieces, each)
-        share = replace(share, contiguous=False)
-        step = dispatch(problem, Kernel.CLAIM_ROWS, band, numbers, problem.whole, bindings, share, reason)
+        step = dispatch(problem, Kernel.CLAIM_ROWS, band, numbers, bindings, reason, pieces=pieces, each=each)
         yield replace(step, target_binding=band.claims.span, channels=1, mirrored=False)
 
 

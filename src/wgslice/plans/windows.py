@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.plans.costs import CostClass, windows_class
-from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
+from wgslice.plans.profiles import CostClass, windows_class
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
@@ -67,24 +67,16 @@ class Windows:
         """Whether some window goes backwards along a dimension in which that matters."""
         return self.sizes[axis] > 1 and bool((self.flips >> np.uint32(axis) & np.uint32(1)).any())
 
-    def starts_at_zero(self, axis: int, tensor_size: int) -> bool:
-        """Whether every window begins at index 0 of a dimension: because it must, or as its offsets say."""
-        if self.fill is None:
-            return self.extents[axis] == tensor_size
-        return self.offsets is not None and not self.offsets[:, axis].any()
-
     def clamp(self, axis: int, tensor_size: int) -> tuple[int, int]:
         """The offsets beyond which nothing changes: a window stays inside, or leaves the tensor for good."""
         extent = self.extents[axis]
         return (0, tensor_size - extent) if self.fill is None else (-extent, tensor_size)
 
     def takes_all(self, axis: int, tensor_size: int) -> bool:
-        """Whether every window has all indices of a dimension."""
-        return (
-            self.steps[axis] == 1
-            and self.extents[axis] == tensor_size
-            and self.starts_at_zero(axis, tensor_size)
-        )
+        """Whether every window has all indices of a dimension: because it must, or as its offsets say."""
+        if self.steps[axis] != 1 or self.extents[axis] != tensor_size:
+            return False
+        return self.fill is None or (self.offsets is not None and not self.offsets[:, axis].any())
 
 
 @dataclass(frozen=True)
@@ -170,7 +162,7 @@ class WindowDispatch(OnGrid):
 
         What may be mirrored takes a block for each channel; elements 2 or 4 apart take as many.
         """
-        unit_nbytes = self.kernel.unit_nbytes(self.element_nbytes)
+        unit_nbytes = UNITS_NBYTES.get(self.kernel, self.element_nbytes)
         blocks = self.channels * self.dimensions[-1].step if unit_nbytes == WIDEST_NBYTES else 1
         return self.share.each * blocks * unit_nbytes
 

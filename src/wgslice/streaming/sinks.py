@@ -7,14 +7,13 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.streaming.pages import mapping, place_in, release, runs
-from wgslice.streaming.sources import Source, block_starts
+from wgslice.streaming.sources import Source, block_starts, mapping, place_in, release, runs
 from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
@@ -86,14 +85,6 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
         check_destination(out)
 
 
-class FileRange(NamedTuple):
-    """Bytes of a file."""
-
-    path: str | os.PathLike[str]
-    start: int
-    stop: int
-
-
 def share_storage(one: Any, other: Any) -> bool:
     """Return whether bytes of one array lie in the other, between the first and the last byte of each."""
     if one is other:
@@ -104,13 +95,18 @@ def share_storage(one: Any, other: Any) -> bool:
     if np.may_share_memory(one, other):
         return True
     first, second = file_range(one), file_range(other)
-    if first is None or second is None or first.start >= second.stop or second.start >= first.stop:
+    if first is None or second is None:
         return False
-    return same_file(first.path, second.path)
+    (path, start, stop), (other_path, other_start, other_stop) = first, second
+    if start >= other_stop or other_start >= stop:
+        return False
+    with suppress(OSError):  # of a file that was removed its maps remain
+        return Path(path).samefile(other_path)
+    return os.path.realpath(path) == os.path.realpath(other_path)
 
 
-def file_range(array: Any) -> FileRange | None:
-    """The bytes of a file that a part of a memory map spans; None for other arrays."""
+def file_range(array: Any) -> tuple[str | os.PathLike[str], int, int] | None:
+    """The file that a part of a memory map lies in, and its first byte there and one past its last."""
     whole = mapping(array)
     if whole is None or whole.filename is None or not array.size:
         return None
@@ -119,25 +115,13 @@ def file_range(array: Any) -> FileRange | None:
     first, offsets, nbytes = runs(array)
     mapped_from = whole.offset - whole.offset % mmap.ALLOCATIONGRANULARITY  # where NumPy lets the map begin
     start = mapped_from + place_in(memory, array) + first
-    return FileRange(whole.filename, start, start + int(offsets[-1]) + nbytes)
-
-
-def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Return whether two paths name one file; of a file that was removed its maps remain."""
-    with suppress(OSError):
-        return Path(one).samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
+    return whole.filename, start, start + int(offsets[-1]) + nbytes
 
 
 def stored_at(array: Any) -> object:
     """Where an array of Zarr or HDF5 is stored, equal for all of its handles; None for other arrays."""
     if hasattr(getattr(array, "file", None), "filename"):
         return array.id  # HDF5's own, equal through links and files that are opened twice
-    return zarr_location(array)
-
-
-def zarr_location(array: Any) -> tuple[Any, str] | None:
-    """The file system and the path of a Zarr array, equal for all of its handles; None for other arrays."""
     path = getattr(array, "store_path", None)
     if path is None:
         return None
@@ -147,13 +131,9 @@ def zarr_location(array: Any) -> tuple[Any, str] | None:
     root = getattr(store, "root", None) or getattr(store, "path", None)  # of folders; archives and others
     # The text of a store without a root, in memory, names the dictionary that it keeps its chunks in.
     place = f"{root or store}/{path.path}".rstrip("/")
-    file_system = getattr(store, "fs", None)
-    if isinstance(root, os.PathLike) or is_local(file_system):
+    file_system = getattr(store, "fs", None)  # of fsspec
+    protocol = getattr(file_system, "protocol", ())
+    is_local = "file" in ([protocol] if isinstance(protocol, str) else protocol)
+    if isinstance(root, os.PathLike) or is_local:
         return None, os.path.realpath(place)
     return file_system, place
-
-
-def is_local(file_system: Any) -> bool:
-    """Return whether a file system of fsspec is that of this machine."""
-    protocol = getattr(file_system, "protocol", ())
-    return "file" in ([protocol] if isinstance(protocol, str) else protocol)

@@ -1,11 +1,14 @@
-"""What is streamed from: which blocks an array-like really has, and how they are read."""
+"""What is streamed from: which blocks an array-like really has, how they are read, and pages of memory maps.
+
+What a process has touched of a memory map counts as its memory until it says that it is done with it, or
+until the system takes it away. Left to itself, the system also reads what lies around a page.
+"""
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +16,13 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wgslice.dialects.basic import Selection
-from wgslice.dtypes import DType, native_array, native_dtype
+from wgslice.dtypes import native_array, native_dtype
 from wgslice.layout import Layout
-from wgslice.streaming.pages import PAGE_NBYTES, fetch, mapped, release, runs
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
 from wgslice.tensors.placed import check_no_sequence
+
+PAGE_NBYTES = 4096  # of most systems; where it is more, some pages are read for nothing
+MOST_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
 
 
 class Block(NamedTuple):
@@ -50,37 +55,25 @@ class Block(NamedTuple):
         return cls(ordered.view(np.uint8), layout)
 
 
-@dataclass(frozen=True)
 class Source:
-    """An array-like to read boxes of."""
+    """An array-like to read boxes of: what has `shape`, `dtype` and basic indexing, or becomes an array."""
 
-    array: Any  # with `shape`, `dtype` and basic indexing
-    shape: tuple[int, ...]
-    dtype: DType  # in native byte order
-    starts: (
-        tuple[Edges, ...] | None
-    )  # for each dimension the indices at which its blocks begin, if it has any
-    strides: tuple[int, ...]  # bytes from one element to the next, in the file or memory that boxes come from
-
-    @classmethod
-    def of(cls, array: Any) -> Source:
-        """An array-like of a user's, looked at."""
+    def __init__(self, array: Any) -> None:
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
             check_no_sequence(array)
             array = np.asarray(array)
-        shape = tuple(map(int, array.shape))
-        dtype = native_dtype(np.dtype(array.dtype))
-        starts = block_starts(shape, getattr(array, "chunks", None))
+        self.array = array
+        self.shape = tuple(map(int, array.shape))
+        self.dtype = native_dtype(np.dtype(array.dtype))
+        # For each dimension the indices at which blocks begin, if there are any.
+        self.starts = block_starts(self.shape, getattr(array, "chunks", None))
+        # Bytes from one element to the next, in the file or memory that boxes come from.
         if isinstance(array, np.ndarray):
-            strides = tuple(map(abs, array.strides))
+            self.strides = [abs(stride) for stride in array.strides]
         else:
-            strides = tuple(accumulate([dtype.itemsize, *shape[:0:-1]], mul))[len(shape) - 1 :: -1]
-        return cls(array, shape, dtype, starts, strides)
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The dimensions from the outermost to the innermost, as the elements lie."""
-        return tuple(sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]))
+            self.strides = [stride * self.dtype.itemsize for stride in Layout.packed(self.shape).strides]
+        # The dimensions from the outermost to the innermost, as the elements lie.
+        self.order = sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis])
 
     def read(self, piece: Piece) -> Block:
         """Read a box, to be uploaded."""
@@ -119,13 +112,14 @@ class Source:
             if item is not None:
                 dimensions.append(self._dimension(len(dimensions), item, edges))
         read_nbytes = self._read_nbytes(dimensions)
-        return Walk(selection, tuple(dimensions), self.order, self.dtype.itemsize, read_nbytes, shares)
+        return Walk(selection, tuple(dimensions), tuple(self.order), self.dtype.itemsize, read_nbytes, shares)
 
     def _read_nbytes(self, dimensions: Sequence[Dimension]) -> int:
         """What an element takes while it is read: its part of the pages that it is on, in a memory map."""
         run_nbytes, elements = self.dtype.itemsize, 1
         for axis in reversed(self.order):
-            count, distance = dimensions[axis].read_count, dimensions[axis].apart * self.strides[axis]
+            _, count, _ = dimensions[axis].read(0, dimensions[axis].size)
+            distance = dimensions[axis].apart * self.strides[axis]
             if count > 1 and distance - run_nbytes >= PAGE_NBYTES:
                 run_nbytes = max(run_nbytes, PAGE_NBYTES)
                 break
@@ -158,3 +152,81 @@ def block_starts(shape: tuple[int, ...], chunks: Any) -> tuple[Edges, ...] | Non
         else:
             return None
     return tuple(found)
+
+
+def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
+    """Bring in the pages of a part of a memory map, and no others; before this returns if `wait`.
+
+    Threads that touch new pages at the same time hold each other up.
+    """
+    memory = mapped(part)
+    if memory is None or not part.size:
+        return
+    first, offsets, nbytes = runs(part)
+    start = place_in(memory, part) + first
+    if offsets.size == 1 and wait:  # by a look at each page, here rather than where they are needed next
+        np.frombuffer(memory, np.uint8, nbytes, start)[::PAGE_NBYTES].max()
+    elif hasattr(memory, "madvise"):
+        if offsets.size > 1:
+            memory.madvise(mmap.MADV_RANDOM)  # each page is read by itself, unless it is asked for
+        if offsets.size <= MOST_RUNS:
+            for offset in (start + offsets).tolist():
+                page = offset // mmap.PAGESIZE * mmap.PAGESIZE
+                memory.madvise(mmap.MADV_WILLNEED, page, offset + nbytes - page)
+
+
+def release(part: NDArray[Any]) -> None:
+    """Leave the pages of a part of a memory map; they stay in the file, and come back where they are read."""
+    memory = mapped(part)
+    if memory is None or not part.size or not hasattr(memory, "madvise"):
+        return
+    first, offsets, nbytes = runs(part)
+    start = place_in(memory, part) + first
+    whole = start // mmap.PAGESIZE * mmap.PAGESIZE
+    memory.madvise(mmap.MADV_DONTNEED, whole, start + int(offsets[-1]) + nbytes - whole)
+
+
+def as_before(array: Any) -> None:
+    """Let the system read around the pages of a memory map again."""
+    memory = mapped(array)
+    if memory is not None and hasattr(memory, "madvise"):
+        memory.madvise(mmap.MADV_NORMAL)
+
+
+def runs(part: NDArray[Any]) -> tuple[int, NDArray[np.int64], int]:
+    """Runs of bytes that lie a page apart at least: where the first begins, each from there, and bytes."""
+    dimensions = sorted((abs(stride), size) for size, stride in zip(part.shape, part.strides, strict=True))
+    first = sum((size - 1) * min(stride, 0) for size, stride in zip(part.shape, part.strides, strict=True))
+    nbytes, offsets = part.itemsize, np.zeros(1, np.int64)
+    for stride, size in dimensions:
+        if offsets.size == 1 and stride - nbytes < PAGE_NBYTES:
+            nbytes += (size - 1) * stride
+        else:
+            offsets = (np.arange(size) * stride + offsets[:, None]).T.reshape(-1)
+    return first, offsets, nbytes
+
+
+def place_in(memory: mmap.mmap, part: NDArray[Any]) -> int:
+    """Where the element at index 0 lies in a memory map."""
+    start: int = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
+    place: int = part.__array_interface__["data"][0] - start
+    return place
+
+
+def mapped(array: Any) -> mmap.mmap | None:
+    """The memory map that an array is a part of, whose pages are those of its file."""
+    whole = mapping(array)
+    # of a map that keeps changes to itself, what is left is lost
+    if whole is None or whole.mode not in ("r", "r+", "w+"):
+        return None
+    assert isinstance(whole.base, mmap.mmap)
+    return whole.base
+
+
+def mapping(array: Any) -> np.memmap[Any, Any] | None:
+    """The array of a whole memory map that an array is a part of; None for other arrays."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
+            return array
+        array = array.base
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -22,9 +21,8 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
-from wgslice.streaming.pages import as_before, release
 from wgslice.streaming.sinks import Sink, check_target
-from wgslice.streaming.sources import Block, Source
+from wgslice.streaming.sources import Block, Source, as_before, release
 from wgslice.streaming.walk import (
     Piece,
     Tile,
@@ -86,7 +84,8 @@ class Ring:
             for turn in self._turns(reading):
                 block = self.take()
                 if isinstance(self.out, Tensor):
-                    target = placed_in(self.out, turn)
+                    landing = [range(part.start, part.stop) for part in turn.piece.target]
+                    target = viewed(self.out, self.out.layout.select(landing)).bound_layout
                     self.copy(self.upload(block, turn), target)
                     tell(target.layout.size)
                 elif turn.is_plain:
@@ -108,7 +107,7 @@ class Ring:
             writing.shutdown(cancel_futures=True)
 
     def _turns(self, reading: ThreadPoolExecutor) -> Iterator[Turn]:
-        """Pieces in their order, each being read; so many ahead as there are slots, that one included."""
+        """Pieces in their order, of which up to `slots` are being read ahead."""
         ahead: deque[Turn] = deque()
         for tile in self.walk.tiles():
             is_plain = len(tile.pieces) == 1 and tile.pieces[0].is_plain and isinstance(self.out, Sink)
@@ -177,12 +176,6 @@ class Ring:
         sink.write(tile.target, block.part.reshape(tile.shape))
         release(block.part)
         return prod(tile.shape)
-
-
-def placed_in(out: Tensor, turn: Turn) -> BoundLayout:
-    """Where a piece lies in a tensor."""
-    layout = out.layout.select([range(part.start, part.stop) for part in turn.piece.target])
-    return viewed(out, layout).bound_layout
 
 
 def part_of(turn: Turn) -> Layout:
@@ -266,7 +259,7 @@ def stream(
            [32, 33]])
     """
     with named("stream"):
-        opened = Source.of(source)
+        opened = Source(source)
         if len(opened.shape) > MAX_RANK:
             raise ValueError(f"the source has rank {len(opened.shape)}: the rank must be 0 to {MAX_RANK}")
     selection = selected(opened.shape, key)
@@ -277,9 +270,8 @@ def stream(
         else:
             check_target(out, selection.shape, opened.dtype, opened)
         chosen = device_for(out, device)
-    if 0 in selection.shape:
-        return out
-    with named("stream"):
+        if 0 in selection.shape:
+            return out
         refuse_in_capture("blocks go through threads of their own")
     target = out if isinstance(out, Tensor) else Sink(out)
     tiles = target.starts if isinstance(target, Sink) else None
@@ -294,26 +286,25 @@ def stream(
 
 def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) -> None:
     """Let a ring run elsewhere, and tell what it tells, until it is done or an interrupt arrives here."""
-    told: SimpleQueue[int | None] = SimpleQueue()
+    told: SimpleQueue[int | None] = SimpleQueue()  # elements that have arrived; None at the end
     done = 0
     with ThreadPoolExecutor(1, "wgslice-stream") as moving:
         moved = moving.submit(ring.run, told.put)
         moved.add_done_callback(lambda _: told.put(None))
         try:
-            while (elements := next_of(told)) is not None:
+            while True:
+                try:
+                    elements = told.get(timeout=LOOK_SECONDS)
+                except Empty:
+                    continue
+                if elements is None:
+                    break
                 done += elements * ring.source.dtype.itemsize
                 if progress is not None:
                     progress(done / nbytes, f"{described_nbytes(done)} of {described_nbytes(nbytes)}")
         finally:
             ring.stopped.set()
         moved.result()
-
-
-def next_of(told: SimpleQueue[int | None]) -> int | None:
-    """How many elements more have arrived, once some have; None where nothing is told any more."""
-    while True:
-        with suppress(Empty):
-            return told.get(timeout=LOOK_SECONDS)
 
 
 def selected(shape: tuple[int, ...], key: Any) -> Selection:

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import NamedTuple, SupportsIndex, TypeAlias
 
 from wgslice.arguments import integer
 from wgslice.dialects.basic import Selection
 
-UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}  # the exponents of those that have one
+PREFIXES = ("", "K", "M", "G", "T")  # of bytes, by their exponents
 LEAST_NBYTES = 2**10  # some elements of every width
 
 # What a piece takes of the limit, in its own bytes: what is read, what decodes it, what the queue keeps of an
@@ -42,21 +42,20 @@ class Shares(NamedTuple):
 
 
 def limit_nbytes(limit: SupportsIndex | str) -> int:
-    """Bytes of a limit such as "256 MiB", "1.5GB" or a number of bytes."""
-    nbytes = parsed(limit) if isinstance(limit, str) else integer("limit", limit)
+    """Bytes of a limit: a number of them, or text as "256 MiB" and "1.5GB"; an i means powers of 1024."""
+    if isinstance(limit, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)\s*", limit, re.IGNORECASE)
+        if found is None or (found[3] and not found[2]):
+            raise ValueError(
+                f"limit = {limit!r}: must be a number of bytes, or one with a unit, as '256 MiB'"
+            )
+        base, exponent = 1024 if found[3] else 1000, PREFIXES.index(found[2].upper())
+        nbytes = int(Fraction(found[1]) * base**exponent)
+    else:
+        nbytes = integer("limit", limit)
     if nbytes < LEAST_NBYTES:
         raise ValueError(f"limit = {limit!r}: must be at least 1 KiB; 256 MiB is the default")
     return nbytes
-
-
-def parsed(limit: str) -> int:
-    """Bytes of a number with a unit: decimal ones, and with an i those of 1024."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)\s*", limit, re.IGNORECASE)
-    if found is None or (found[3] and not found[2]):
-        raise ValueError(f"limit = {limit!r}: must be a number of bytes, or one with a unit, as '256 MiB'")
-    number, prefix, binary = found.groups()
-    base = 1024 if binary else 1000
-    return int(Fraction(number) * (base ** UNITS[prefix.upper()] if prefix else 1))
 
 
 def shares(limit: int, largest_buffer_nbytes: int) -> Shares:
@@ -79,10 +78,8 @@ def slots(limit: int, piece_nbytes: int, tile_nbytes: int) -> int:
 
 def described_nbytes(nbytes: int) -> str:
     """Bytes as people say them."""
-    for exponent, unit in reversed([*enumerate(("bytes", "KiB", "MiB", "GiB", "TiB"))]):
-        if exponent and nbytes >= 1024**exponent:
-            return f"{nbytes / 1024**exponent:.1f} {unit}"
-    return f"{nbytes} bytes"
+    exponent = min((nbytes.bit_length() - 1) // 10, len(PREFIXES) - 1)
+    return f"{nbytes / 1024**exponent:.1f} {PREFIXES[exponent]}iB" if exponent > 0 else f"{nbytes} bytes"
 
 
 Edges: TypeAlias = Sequence[int]  # positions where something begins, ascending, the first one among them
@@ -138,11 +135,6 @@ class Dimension:
         """The step between indices that are read."""
         return abs(self.indices.step) if self.skips else 1
 
-    @property
-    def read_count(self) -> int:
-        """How many indices are read."""
-        return self.read_span(0, self.size).extent(self.size)
-
     def read_span(self, start: int, stop: int) -> Span:
         """What can be read at once, measured by the elements that are read."""
         anywhere = range(start, stop)
@@ -194,9 +186,7 @@ class Walk:
     @cached_property
     def piece_nbytes(self) -> int:
         """Bytes of the largest piece, or a little more."""
-        reads = [
-            each.read_span(0, size) for each, size in zip(self.dimensions, self._tile_sizes, strict=True)
-        ]
+        reads = self._read_spans([(0, size) for size in self._tile_sizes])
         tile = prod(span.extent(span.stop) for span in reads)
         blocks = prod(span.largest(span.ways[0]) for span in self._read_spans(self._whole))
         usual, largest = (nbytes // self.read_nbytes for nbytes in self.shares)
@@ -249,23 +239,16 @@ class Walk:
 
     def _stretches(self, cuts: Sequence[Edges], within: Sequence[Stretch]) -> Iterator[tuple[Stretch, ...]]:
         """The boxes between edges, as stretches of the dimensions."""
-        parts = [
-            [*zip(edges, [*edges[1:], stop], strict=True)]
-            for edges, (_, stop) in zip(cuts, within, strict=True)
-        ]
+        parts = [[*pairwise([*edges, stop])] for edges, (_, stop) in zip(cuts, within, strict=True)]
         places = [self.order.index(axis) for axis in range(len(self.order))]
         for stretches in product(*(parts[axis] for axis in self.order)):
             yield tuple(stretches[place] for place in places)
 
     def _target(self, stretches: Sequence[Stretch]) -> tuple[slice, ...]:
         """Where stretches of the source's dimensions land."""
-        kept = iter(stretches)
-        found = []
-        for item in self.selection.items:
-            where = (0, 1) if item is None else next(kept)
-            if not isinstance(item, int):
-                found.append(slice(*where))
-        return tuple(found)
+        kept, items = iter(stretches), self.selection.items
+        landed = [(0, 1) if item is None else next(kept) for item in items]
+        return tuple(slice(*at) for at, item in zip(landed, items, strict=True) if not isinstance(item, int))
 
 
 class Span(NamedTuple):
@@ -277,7 +260,7 @@ class Span(NamedTuple):
     joined: bool  # whether neighbours may be taken together
 
     def extent(self, count: int) -> int:
-        """Elements that count, of so many positions in a row."""
+        """Elements that count, of `count` positions in a row."""
         return self.distance * (count - 1) + 1
 
     def largest(self, edges: Edges) -> int:
@@ -287,7 +270,7 @@ class Span(NamedTuple):
         return max(self.extent(count) for count in counts(edges, self.stop))
 
     def grown(self, edges: Edges, most: int) -> Edges:
-        """Fewer edges, so that parts have no more than so many elements; parts that have more stay."""
+        """Fewer edges, so that parts have at most `most` elements; parts that have more stay."""
         if not self.joined:
             return edges
         reach = (most - 1) // self.distance + 1  # positions
@@ -297,7 +280,7 @@ class Span(NamedTuple):
             each = -(-total // -(-total // each))  # as many parts, of equal sizes
             return edges[::each]
         kept = [edges[0]]
-        for edge, following in zip(edges, [*edges[1:], self.stop], strict=True):
+        for edge, following in pairwise([*edges, self.stop]):
             if following - kept[-1] > reach and edge > kept[-1]:
                 kept.append(edge)
         return kept
@@ -338,7 +321,7 @@ def next_best(spans: Sequence[Span], order: Sequence[int]) -> Iterator[tuple[int
 
 def counts(edges: Edges, stop: int) -> Iterator[int]:
     """How many positions each part has."""
-    return (following - edge for edge, following in zip(edges, [*edges[1:], stop], strict=True))
+    return (following - edge for edge, following in pairwise([*edges, stop]))
 
 
 def inside(edges: Edges, start: int, stop: int) -> Edges:

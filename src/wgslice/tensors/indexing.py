@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import MOST_CACHED_VALUES, key_of, value_of
 from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
-from wgslice.dialects.basic import Selection
+from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
@@ -20,10 +21,9 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run, run_copy
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
-from wgslice.plans.copy import plan_copy
+from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexing import copy_at_once
-from wgslice.plans.staging import plan_anew
 from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
@@ -31,21 +31,30 @@ INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
-    """What NumPy's indexing selects of a tensor; masks on the GPU are read back, as shapes depend on them.
+    """What an index, or a selection in another notation, selects; masks on the GPU are read back.
 
     With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and refused as NumPy refuses them.
     """
+    if is_plain(key):
+        return basic_index(x.shape, key)
+    if isinstance(key, Selection):
+        key.check(x.shape)
+        return key
     items = key if isinstance(key, tuple) else (key,)
     for item in items:
         check_no_sequence(item)
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
     if os.environ.get(CHECK_VARIABLE) == "1":
         any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
-    keys = tuple(map(key_of, held))
-    return any_index(x.shape, tuple(held)) if NotImplemented in keys else selection_by_value(x.shape, keys)
+    holders = [item.holder for item in held if isinstance(item, Elsewhere)]
+    keys = tuple(replace(item, holder=None) if isinstance(item, Elsewhere) else key_of(item) for item in held)
+    if NotImplemented in keys:
+        return any_index(x.shape, tuple(held))
+    selection = selection_by_value(x.shape, keys)
+    return selection.held_by(holders) if holders and isinstance(selection, AdvancedSelection) else selection
 
 
-# Selections by few indices, with their copies and plans, which hold their tables on the GPU.
+# Selections by few indices of the host, whose tables plans hold, or by any of the GPU; with copies and plans.
 MOST_SELECTIONS = 64
 
 
@@ -94,12 +103,12 @@ def moved_at_once(
         return False
     dtype = holders[0].dtype if holders else None
     sides = x.layout, other.layout, x.itemsize, x.device.limits
-    few = all(
+    few = selection.unheld or all(
         isinstance(each.places, np.ndarray) and each.places.size <= MOST_CACHED_VALUES
         for each in selection.indexed
     )
     copying, planning = (kept_copy, kept_plan) if few else (copy_at_once, plan_anew)
-    copy = copying(selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
+    copy = copying(selection.unheld or selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
     if copy is None:
         return False
     source, target = (x.bound_layout, other) if reads else (other, x.bound_layout)
@@ -234,8 +243,7 @@ def scatter(
     if layout.size == 0:
         check_sides(x, value)
         return
-    source = value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
-    source = source._replace(layout=layout)
+    source = on_device(x, value)._replace(layout=layout)
     if source.buffer is x.memory:
         source = packed(x, source)
     if moved_at_once(x, selection, source, reads=False, disjoint=disjoint):
@@ -246,6 +254,11 @@ def scatter(
         found = indexed_windows(selection, x.layout, source.layout, reads=False)
         assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, source, x.bound_layout)
+
+
+def on_device(x: Placed, value: Placed | NDArray[Any]) -> BoundLayout:
+    """A tensor as a side of a copy, or an array that is uploaded to another's device."""
+    return value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
 
 
 def assigned(given: Layout, selection: AdvancedSelection) -> Layout:

@@ -21,7 +21,6 @@ from wgslice.arguments import (
     integers,
 )
 from wgslice.dask import register, token
-from wgslice.dialects.advanced import AdvancedSelection
 from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import ComputationRefused, named
@@ -31,17 +30,15 @@ from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.layout_rules import permuted, reshaped, squeezed
 from wgslice.plans.profiles import MOST_PLANS
-from wgslice.tensors.indexing import gather, scatter, selected
+from wgslice.tensors.assignment import assign
+from wgslice.tensors.indexing import gather, selected
 from wgslice.tensors.placed import (
     CPU_DEVICE,
     Placed,
-    as_assigned,
-    check_writeable,
     exported,
     read_into,
-    upper_module,
+    upper_modules,
     viewed,
-    write,
 )
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
@@ -104,21 +101,12 @@ class Tensor(Uncomputed, Placed):
         if is_plain(key):
             return viewed(self, self.layout.select(basic_index(self.shape, key).items))
         with named("indexing"):
-            selection = self._selected(key)
+            selection = selected(self, key)
             if isinstance(selection, Selection):
                 return viewed(self, self.layout.select(selection.items))
             result = allocate(selection.shape, self.dtype, self.device, zeroed=False)
             gather(self, selection, result)
             return result
-
-    def _selected(self, key: Any) -> Selection | AdvancedSelection:
-        """What a key selects, in whichever notation."""
-        if is_plain(key):
-            return basic_index(self.shape, key)
-        if isinstance(key, Selection):
-            key.check(self.shape)
-            return key
-        return selected(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a tensor, an array or a scalar into a part, broadcast as NumPy does.
@@ -126,17 +114,12 @@ class Tensor(Uncomputed, Placed):
         What is no tensor is cast as NumPy does too; a tensor has the same dtype, and if it lies in the same
         buffer, is read before anything is written. Of elements for the same place the last one stays. Of
         indices in a tensor negative ones count from the end, and what is for one that is out of range is
-        dropped, or refused before anything is written if WGSLICE_CHECK_INDICES=1. The work is submitted, not
-        waited for.
+        dropped, or refused before anything is written if WGSLICE_CHECK_INDICES=1. A mask in a tensor is read
+        back only if the value differs from one true element to the next. The work is submitted, not waited
+        for.
         """
         with named("assignment"):
-            check_writeable(self)
-            selection = self._selected(key)
-            given = value if isinstance(value, Tensor) else as_assigned(value, self.dtype)
-            if isinstance(selection, Selection):
-                write(viewed(self, self.layout.select(selection.items)), given)
-            else:
-                scatter(self, selection, given)
+            assign(self, key, value)
 
     def __delitem__(self, key: Any) -> NoReturn:
         raise ValueError(f"cannot delete elements of a tensor: {INSTEAD['delete']} copies the others")
@@ -494,7 +477,7 @@ class Tensor(Uncomputed, Placed):
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The functions of the standard, `wgslice.array_api`; a ValueError for an unknown version of it."""
-        namespace: ModuleType = upper_module("array_api")
+        namespace: ModuleType = upper_modules["array_api"]()
         with named("__array_namespace__"):
             if api_version not in (None, *namespace.VERSIONS):
                 known = ", ".join(namespace.VERSIONS)
@@ -508,7 +491,7 @@ class Tensor(Uncomputed, Placed):
         arguments: Sequence[Any],
         options: Mapping[str, Any],
     ) -> Any:
-        dispatch = upper_module("numpy_functions")
+        dispatch = upper_modules["numpy_functions"]()
         return dispatch.call_function(self.device, function, types, arguments, options)
 
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:

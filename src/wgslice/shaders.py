@@ -1,10 +1,13 @@
-"""Uniform block and constants of a dispatch: its parameters as the structs of `wgsl/` lay them out."""
+"""The host side of `wgsl/`: the module of each kernel, its constants, and the uniform block of a dispatch."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
 from math import prod
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,10 +15,80 @@ from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.indexed import MOST_TABLES, IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
-from wgslice.shaders.modules import constants_of, shared_text
+
+# WGSL does not mind the order of declarations: a module is its kernel's file, then these.
+COPIES = ("common", "copy")
+WORDS = (*COPIES, "words")
+ROWS = (*COPIES, "pieces")
+WINDOWS = ("common", "windows")
+INDICES = ("common", "indexed", "pieces", "indexed_pieces")
+DIFFERENT = {
+    Kernel.SLICE1: (),  # complete in itself, as the specification
+    Kernel.ROWS: (*ROWS, "runs", "words"),
+    Kernel.WIDE_ROWS: ROWS,
+    Kernel.SHIFTED_ROWS: (*ROWS, "blocks", "shifted"),
+    **dict.fromkeys(UNIT_GRIDS, (*COPIES, "grid")),
+    Kernel.SHIFTED_GRID: (*COPIES, "grid", "blocks", "shifted"),
+    Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
+    Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
+    Kernel.NARROW_ENDS: (*ROWS, "runs", "words"),
+    Kernel.PIXELS: (*ROWS, "blocks"),
+    Kernel.WIDE_TILES: COPIES,
+    Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
+    Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
+    Kernel.WINDOW_WORDS: (*WINDOWS, "words"),
+    Kernel.INSERT_WINDOWS: (*WINDOWS, "insertions", "words", "atomic_words"),
+    Kernel.INSERT_ROWS: (*WINDOWS, "insertions", "pieces", "blocks", "window_blocks"),
+    Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
+    Kernel.CLAIM_WINDOWS: WINDOWS,
+    Kernel.CLAIM_ROWS: (*WINDOWS, "pieces", "insertions"),
+    Kernel.GATHER: INDICES,
+    Kernel.GATHER_WORDS: ("common", "indexed", "words"),
+    Kernel.SCATTER: INDICES,
+    Kernel.SCATTER_NARROW: (*INDICES, "words", "atomic_words"),
+    Kernel.CLAIM_INDICES: INDICES,
+    Kernel.MASKED_WORDS: ("common", "indexed", "pieces", "words"),
+}
+shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
+
+
+# Kernels that one file serves, which differ in the type of what an invocation copies.
+UNIT_TYPES = {Kernel.WORD_GRID: "u32", Kernel.PAIR_GRID: "vec2<u32>", Kernel.WIDE_GRID: "vec4<u32>"}
+
+
+def entry_point(kernel: Kernel) -> str:
+    """The name of a kernel's file and of the function that it runs."""
+    return "unit_grid" if kernel in UNIT_TYPES else kernel.value
+
+
+@cache
+def shared_text(name: str) -> str:
+    """The WGSL of a shared file."""
+    return files("wgslice.wgsl").joinpath("shared", f"{name}.wgsl").read_text("utf-8")
+
+
+@cache
+def kernel_module(kernel: Kernel) -> str:
+    """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
+    own = files("wgslice.wgsl").joinpath(f"{entry_point(kernel)}.wgsl").read_text("utf-8")
+    text = "\n".join([own, *map(shared_text, shared_files[kernel])])
+    if kernel not in UNIT_TYPES:
+        return text
+    units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
+    return f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{text}"
+
+
+@cache
+def constants_of(kernel: Kernel) -> tuple[str, ...]:
+    """The names of the constants that a pipeline of a kernel is compiled with."""
+    return tuple(re.findall(r"^override (\w+): \w+ = -?\w+;", kernel_module(kernel), re.MULTILINE))
+
+
+Block: TypeAlias = np.ndarray[tuple[()], np.dtype[np.void]]
 
 MOST_MASKS = 16  # channels, one a byte of a block
 
@@ -41,60 +114,51 @@ copy_dtype, windows_dtype, indexed_dtype = map(struct_dtype, ("copy", "windows",
 
 def uniform_block(step: OnGrid) -> bytes:
     """The bytes that the kernel of `step` reads as its uniform block."""
-    if isinstance(step, WindowDispatch):
-        return window_block(step)
-    if isinstance(step, IndexedDispatch):
-        return indexed_block(step)
-    assert isinstance(step, Dispatch)
-    return copy_block(step)
+    dtype, fill, _ = STRUCTS[type(step)]
+    block, share = np.zeros((), dtype), step.share
+    dividers = [divider(divisor) for divisor in fill(block, step)]
+    rank = len(dividers)
+    block["rank"], block["count"], block["pieces"] = rank, share.count, share.pieces
+    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
+    block["shifts"][:rank] = [shift for _, shift in dividers]
+    block["pieces_multiplier"], block["pieces_shift"] = divider(share.pieces)
+    return block.tobytes()
 
 
-def copy_block(step: Dispatch) -> bytes:
-    """The struct `Copy` of a dispatch."""
-    block = np.zeros((), copy_dtype)
+def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
+    """Fill the struct `Copy`, and return the divisor of each dimension."""
     rank = step.target.rank
     block["sizes"][:rank] = step.target.sizes
     block["source_strides"][:rank] = wrapped_strides(step.source)
     block["target_strides"][:rank] = wrapped_strides(step.target)
-    dividers = [divider(divisor) for divisor in divisors(step)]
-    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
-    block["shifts"][:rank] = [shift for _, shift in dividers]
     block["source_offset"] = step.source.offset
     block["target_offset"] = step.target.offset
-    block["rank"] = rank
     block["element_bytes"] = step.width_nbytes
     block["paired"] = step.share.paired
-    block["count"] = step.share.count
-    block["pieces"] = step.share.pieces
-    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
     block["row_tiles"] = step.share.row_tiles
     block["row_tiles_multiplier"], block["row_tiles_shift"] = divider(step.share.row_tiles)
     if step.share.tiling is not None:
         tiling = step.share.tiling
         block["across_shift"] = tiling.lane_shift
         block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
-    return block.tobytes()
+    target = step.target
+    if step.kernel is Kernel.NARROW_STEPS:
+        return *target.sizes[:-2], target.strides[-2] * step.width_nbytes, target.sizes[-1]
+    return target.strides if step.kernel is Kernel.NARROW_RUNS else target.sizes
 
 
-def window_block(step: WindowDispatch) -> bytes:
-    """The struct `Windows` of a dispatch."""
-    block = np.zeros((), windows_dtype)
-    rank = len(step.dimensions)
+def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
+    """Fill the struct `Windows`, and return the divisor of each dimension."""
     for column, dimension in enumerate(step.dimensions):
         for name, value in vars(dimension).items():
             block[f"{name}s"][column] = value % 2**32
-    dividers = [divider(dimension.inner) for dimension in step.dimensions]
-    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
-    block["shifts"][:rank] = [shift for _, shift in dividers]
     block["fill"] = np.frombuffer(step.windows.fill or bytes(WIDEST_NBYTES), "<u4")
     for wrapped in ("tensor_offset", "batch_offset", "window_stride"):
         block[wrapped] = getattr(step, wrapped) % 2**32
     block["first"], block["window_size"] = step.first, step.window_size
-    block["rank"], block["columns"] = rank, len(step.windows.extents)
-    block["count"], block["pieces"] = step.share.count, step.share.pieces
+    block["columns"] = len(step.windows.extents)
     block["flips"] = 0 if step.picks is not None else step.windows.same_flips
     block["window_multiplier"], block["window_shift"] = divider(step.window_size)
-    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
     if step.row_nbytes:
         block["row_bytes"] = step.row_nbytes
         block["masks"] = channel_masks(step.channels, step.element_nbytes)
@@ -106,17 +170,13 @@ def window_block(step: WindowDispatch) -> bytes:
     if step.claims is not None:
         block["claim_offset"], block["claim_base"] = step.claims.offset % 2**32, step.claims.base
         block["block_claims"] = step.claims.block_claims
-    return block.tobytes()
+    return [dimension.inner for dimension in step.dimensions]
 
 
-def indexed_block(step: IndexedDispatch) -> bytes:
-    """The struct `Indexed` of a dispatch."""
-    block, copy = np.zeros((), indexed_dtype), step.copy
-    rank = len(copy.sizes)
+def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
+    """Fill the struct `Indexed`, and return the divisor of each dimension."""
+    copy, rank = step.copy, len(step.copy.sizes)
     block["sizes"][:rank] = copy.sizes
-    dividers = [divider(size) for size in copy.sizes]
-    block["multipliers"][:rank] = [multiplier for multiplier, _ in dividers]
-    block["shifts"][:rank] = [shift for _, shift in dividers]
     block["source_strides"][:rank] = wrapped_strides(copy.source)
     block["target_strides"][:rank] = wrapped_strides(copy.target)
     strides = block["table_strides"].reshape(MOST_TABLES, MAX_RANK)
@@ -126,16 +186,12 @@ def indexed_block(step: IndexedDispatch) -> bytes:
         block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
         block["claim_steps"][number] = table.claim_step
     if copy.claims is not None:
-        block["claim_strides"][:rank], block["number_strides"][:rank] = (
-            copy.claims.strides,
-            copy.claims.numbers,
-        )
+        block["claim_strides"][:rank] = copy.claims.strides
+        block["number_strides"][:rank] = copy.claims.numbers
     block["source_offset"], block["target_offset"] = copy.source.offset % 2**32, copy.target.offset % 2**32
-    block["rank"], block["count"], block["elements"] = rank, step.share.count, prod(copy.sizes)
-    block["pieces"], block["each"] = step.share.pieces, step.share.each
-    block["pieces_multiplier"], block["pieces_shift"] = divider(step.share.pieces)
+    block["elements"], block["each"] = prod(copy.sizes), step.share.each
     block["rows_multiplier"], block["rows_shift"] = divider(step.share.count)
-    return block.tobytes()
+    return copy.sizes
 
 
 def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
@@ -147,13 +203,10 @@ def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, i
 
 def override_constants(step: OnGrid) -> dict[str, int]:
     """The constants that the kernel of `step` is compiled with."""
-    if isinstance(step, WindowDispatch):
-        values = window_constants(step)
-    elif isinstance(step, IndexedDispatch):
-        values = indexed_constants(step)
-    else:
-        assert isinstance(step, Dispatch)
-        values = copy_constants(step)
+    _, _, constants = STRUCTS[type(step)]
+    share = step.share
+    values = {"workgroup_size": share.workgroup_size, "each": share.each, "contiguous": share.contiguous}
+    values |= constants(step)
     return {name: int(values[name]) for name in constants_of(step.kernel)}
 
 
@@ -168,12 +221,9 @@ def copy_constants(step: Dispatch) -> dict[str, int]:
     on_cpu = kernel is Kernel.SHIFTED_ROWS and share.contiguous
     step_of_row = step.source.strides[-1] if step.source.rank else 0
     values = {
-        "workgroup_size": share.workgroup_size,
         "element_bytes": step.width_nbytes,
-        "each": share.each,
         "side": share.each,
         "row_step": step.source.strides[-2] if kernel is Kernel.WIDE_TILES else 1,
-        "contiguous": share.contiguous,
         "whole_words": on_cpu and step.width_nbytes >= 4,
         "way": (1 if step_of_row > 0 else -1) if on_cpu else 0,
         "distance": abs(step_of_row),
@@ -189,15 +239,12 @@ def copy_constants(step: Dispatch) -> dict[str, int]:
 def window_constants(step: WindowDispatch) -> dict[str, int]:
     """The constants of kernels of windows, by their names."""
     values = {
-        "workgroup_size": step.share.workgroup_size,
         "picked": step.picks is not None,
         "offset_bytes": step.windows.offset_nbytes,
         "offset_signed": step.windows.offset_signed,
         "element_bytes": step.element_nbytes,
         "contested": step.claims is not None,
         "in_parts": step.claims is not None and step.claims.in_parts,
-        "each": step.share.each,
-        "contiguous": step.share.contiguous,
         "whole_words": step.element_nbytes >= 4,
         "filled": step.windows.fill is not None,
         "distance": step.dimensions[-1].step,
@@ -209,30 +256,28 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
 def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
     """The constants of kernels that gather or scatter, by their names."""
     return {
-        "workgroup_size": step.share.workgroup_size,
         "tables": len(step.copy.tables),
         "index_bytes": step.index_nbytes,
         "index_signed": step.copy.signed,
         "by_rows": step.copy.by_rows,
+        "masked": step.copy.masked,
         "element_bytes": step.width_nbytes,
-        "each": step.share.each,
-        "contiguous": step.share.contiguous,
         "down": step.down,
         "contested": step.winners is not None,
     }
 
 
+# The struct of each kind of dispatch, the function that fills it, and that of the constants.
+STRUCTS: dict[type, tuple[np.dtype[np.void], Callable[..., Sequence[int]], Callable[..., dict[str, Any]]]] = {
+    Dispatch: (copy_dtype, fill_copy, copy_constants),
+    WindowDispatch: (windows_dtype, fill_windows, window_constants),
+    IndexedDispatch: (indexed_dtype, fill_indexed, indexed_constants),
+}
+
+
 def wrapped_strides(layout: Layout) -> list[int]:
     """Strides modulo 2^32: sums of their multiples are right wherever the address itself fits 32 bits."""
     return [stride % 2**32 for stride in layout.strides]
-
-
-def divisors(step: Dispatch) -> Sequence[int]:
-    """What the kernel divides by in each dimension: places in the target, or indices."""
-    target = step.target
-    if step.kernel is Kernel.NARROW_STEPS:
-        return *target.sizes[:-2], target.strides[-2] * step.width_nbytes, target.sizes[-1]
-    return target.strides if step.kernel is Kernel.NARROW_RUNS else target.sizes
 
 
 def divider(divisor: int) -> tuple[int, int]:

@@ -1,1 +1,0 @@
-"""The host side of `wgsl/`: modules, uniform blocks and constants."""
