@@ -109,7 +109,7 @@ def test_the_candidates_at_both_sides_of_each_condition(
 @pytest.mark.parametrize(
     ("width", "source", "target", "stripped"),
     [
-        # more rows than a cache has lines, multiples of 256 bytes apart; and cases that differ in one condition
+        # more rows than a cache has lines, multiples of 256 bytes apart; then one condition each
         (4, Layout.of((64, 260), (1, 64)), None, True),
         (4, Layout.of((64, 260), (1, -64), 64 * 259), None, True),
         (4, Layout.of((64, 256), (1, 64)), None, False),

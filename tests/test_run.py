@@ -89,6 +89,27 @@ def test_the_benchmark_says_its_own_options(
     assert "--rivals" in helped.stdout, helped.stderr
 
 
+@pytest.mark.parametrize(("options", "served"), [([], True), (["--no-serve"], False)])
+def test_docs_are_built_and_served_unless_told_otherwise(
+    run_script: Any,
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: list[str],
+    served: bool,
+) -> None:
+    monkeypatch.setattr(run_script, "ROOT", tmp_path)
+    monkeypatch.setattr(run_script, "SITE", tmp_path / "site")
+    (tmp_path / "site").mkdir()
+    assert run(run_script, monkeypatch, "docs", *options) == 0
+    installed, built, *server = commands
+    assert installed == ["install", "docs"]
+    assert built[0] == "sphinx"
+    assert "--fail-on-warning" in built
+    assert not (tmp_path / "site").exists(), "pages of the build before"
+    assert [command[0] for command in server] == ["http.server"] * served
+
+
 def test_mutants_get_their_arguments(
     run_script: Any, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
