@@ -15,7 +15,6 @@ mpl.use("Agg")  # draws into files
 
 import matplotlib.pyplot as plt
 
-from bench.contest import ROOT
 from bench.provenance import STALE, is_stale
 from bench.report import RESULTS, geometric_mean, machine_of
 
@@ -24,7 +23,7 @@ __all__ = ["DTYPES", "PAGE", "draw_cliffs", "exceeding", "page", "report"]
 DTYPES = {"uint8": "#0b7a75", "float16": "#d1751f", "float32": "#7b3fa0", "int64": "#3f3f3f"}  # with colours
 PAIR_LIMIT = 1.5  # times the equivalent
 WORST = 20  # rows of a table
-PAGE = ROOT / "docs" / "cliffs.md"
+PAGE = RESULTS / "cliffs.md"
 FIGURES = "\n## Figures"  # from here on the page is made of the results
 
 Content = Mapping[str, Any]
@@ -106,9 +105,9 @@ def section_of(path: Path) -> str:
     parts = [
         f"{FIGURES} of {ours['driver'] or ours['adapter']}, {machine_of(content)}",
         *[STALE] * is_stale(content),
-        f"[Every row](../bench/results/{path.name}), at {content['commit']}. The worst, and the pairs:",
+        f"[Every row]({path.name}), at {content['commit']}. The worst, and the pairs:",
         report(content),
-        f"![Time over the ceiling](../bench/results/{path.stem}.png)",
+        f"![Time over the ceiling]({path.stem}.png)",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -120,6 +120,13 @@ def make_buffer(device: wg.Device, content: Bytes, usage: int = STORAGE | COPY_S
     return device.wgpu_device.create_buffer_with_data(data=content, usage=usage)
 
 
+def record(device: wg.Device, operator: wg.CompiledOperator, **bindings: Any) -> None:
+    """Record an operator on the caller's buffers, and submit it."""
+    encoder = device.wgpu_device.create_command_encoder()
+    operator.record(encoder, **bindings)
+    device.wgpu_device.queue.submit([encoder.finish()])
+
+
 def read_buffer(buffer: Any) -> Bytes:
     """All bytes of a buffer, also of one that cannot be copied from."""
     return wg.from_buffer(buffer, buffer.size, np.uint8).numpy()

@@ -19,7 +19,6 @@ from hypothesis import assume
 import wgslice.array_api as ours
 from wgslice.arguments import MAX_RANK
 from wgslice.array_api import REFUSED
-from wgslice.array_api.data_types import DTYPES
 
 __array_api_version__ = ours.__array_api_version__
 __array_namespace_info__ = ours.__array_namespace_info__
@@ -145,7 +144,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 
 # A dtype of NumPy's equals None if it is float64's; its types of scalars do not.
-for name, dtype in DTYPES.items():
+for name, dtype in ours.__array_namespace_info__().dtypes().items():
     globals()[name] = dtype.type
 
 

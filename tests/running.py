@@ -1,26 +1,49 @@
-"""Plans run on a device between buffers of known bytes, many of them in one submission."""
+"""Plans run on a device between buffers of known bytes, by changed kernels or not, and plans that it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
+from typing import Any
 
+import pytest
 from helpers import Bytes, make_buffer, random_bytes, read_buffer
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Place
+from wgslice.gpu.pipelines import Pipelines, Place
 from wgslice.gpu.recording import Recorder
-from wgslice.plans.plan import Plan
+from wgslice.plans.kernels import Kernel
 
-__all__ = ["run_on_gpu", "run_side_by_side", "side_by_side"]
+__all__ = ["compiling", "counted", "recorded_plans", "run_on_gpu", "run_side_by_side", "side_by_side"]
 
 
-def run_on_gpu(device: wg.Device, plan: Plan, *sides: Bytes) -> Bytes:
+def compiling(monkeypatch: pytest.MonkeyPatch, device: wg.Device, module: Callable[[Kernel], str]) -> None:
+    """Let a device compile other modules for its kernels, each anew."""
+    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", module)
+    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+
+
+def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
+    """The plans that are recorded from now on, in their order."""
+    found: list[wg.Plan] = []
+    add = Recorder.add
+
+    def remember(self: Recorder, plan: wg.Plan, *others: Any) -> None:
+        found.append(plan)
+        add(self, plan, *others)
+
+    monkeypatch.setattr(Recorder, "add", remember)
+    return found
+
+
+def run_on_gpu(device: wg.Device, plan: wg.Plan, *sides: Bytes) -> Bytes:
     """What a plan makes of a target; the sides are a source, the target, and perhaps a table of offsets."""
     return run_side_by_side(device, [(plan, *sides)])
 
 
-def run_side_by_side(device: wg.Device, runs: Sequence[tuple[Plan, *tuple[Bytes, ...]]]) -> Bytes:
+def run_side_by_side(device: wg.Device, runs: Sequence[tuple[wg.Plan, *tuple[Bytes, ...]]]) -> Bytes:
     """Run plans on parts of one buffer a side, in one submission, which takes a third of the time.
 
     Gives all of the target, as `side_by_side` puts its parts.
@@ -46,3 +69,21 @@ def side_by_side(device: wg.Device, parts: Sequence[Bytes]) -> tuple[Bytes, list
     for begin, part in zip(begins, parts, strict=True):
         whole[begin : begin + part.size] = part
     return whole, begins
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch, target: Any, names: Sequence[str]) -> Iterator[Counter[str]]:
+    """How often methods of an object are called."""
+    counts: Counter[str] = Counter()
+
+    def counting(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return method(*arguments, **options)
+
+        return count
+
+    with monkeypatch.context() as patch:
+        for name in names:
+            patch.setattr(target, name, counting(name, getattr(target, name)))
+        yield counts

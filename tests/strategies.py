@@ -144,7 +144,7 @@ def regular_cases(draw: st.DrawFn) -> Case:
 
 @st.composite
 def large_cases(draw: st.DrawFn) -> Case:
-    """A Slice1 of so many elements that invocations take several."""
+    """A Slice1 of enough elements for invocations to take several."""
     sizes = draw(large_sizes())
     return draw(cases_of(sizes, draw(large_windows(sizes))))
 

@@ -95,7 +95,7 @@ def test_any_index(data: st.DataObject, sizes: tuple[int, ...]) -> None:
     ],
     ids=repr,
 )
-def test_the_dimensions_of_indices_are_first_where_a_slice_stands_between_arrays(key: Any) -> None:
+def test_a_slice_between_arrays_puts_index_dimensions_first(key: Any) -> None:
     check_same_index((3, 4, 5, 6), key)
 
 

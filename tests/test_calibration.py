@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import MEASURED
+from planning import buffer_copies_of, costing, only_dispatch
+from running import recorded_plans
 
 import wgslice as wg
 from wgslice.calibration import tune
@@ -36,10 +38,7 @@ from wgslice.calibration.store import (
     processor,
     read_record,
 )
-from wgslice.gpu.device import shipped_profile
-from wgslice.gpu.recording import Recorder
-from wgslice.plans.profiles import CPU, GPU, Profile, Work
-from wgslice.plans.steps import BufferCopies, Dispatch
+from wgslice.plans.profiles import CPU, GPU, Profile
 
 ADAPTER = wg.Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
 MACHINE = Machine.of(ADAPTER)
@@ -101,10 +100,9 @@ def test_a_compared_constant_counts_beyond_a_factor_of_three(name: str, factor: 
 
 
 def test_a_model_of_shaders_five_times_slower_is_brought_back() -> None:
-    works = {
-        name: Work(5 * work.invocation_s, work.bytes_per_s / 5) for name, work in CPU.costs.works.items()
-    }
-    distorted = replace(CPU, costs=replace(CPU.costs, works=works))
+    works = CPU.costs.works.items()
+    slower = {str(name): (5 * work.invocation_s, work.bytes_per_s / 5) for name, work in works}
+    distorted = costing(CPU, slower, dispatch_s=CPU.costs.dispatch_s)
     known = constants_of(CPU)
     found = with_constants(distorted, {name: known[name] for name in COMPARED}, "2026-02-03")
     for name, work in found.costs.works.items():
@@ -129,12 +127,14 @@ class Comparing:
         self.adapter = device.adapter
         self.count = 0
         self.factors = dict.fromkeys(COMPARED, 1.0)
+        with monkeypatch.context() as patch:
+            patch.setenv("WGSLICE_PROFILE", "shipped")
+            self.shipped = constants_of(self.device().limits.profile)
         monkeypatch.setattr("wgslice.calibration.tune.compare_constants", self.compare)
 
     def compare(self, _: wg.Device) -> dict[str, float]:
         self.count += 1
-        known = constants_of(shipped_profile(self.adapter))
-        return {name: known[name] * factor for name, factor in self.factors.items()}
+        return {name: self.shipped[name] * factor for name, factor in self.factors.items()}
 
     def device(self) -> wg.Device:
         return wg.Device.request(self.adapter)
@@ -145,13 +145,6 @@ def test_the_explained_plan_is_the_object_that_runs(
     device: wg.Device, kept: Path, monkeypatch: pytest.MonkeyPatch, key: Any
 ) -> None:
     """On a new device in the default configuration, from its first copy on, and on another one like it."""
-    added: list[wg.Plan] = []
-    add = Recorder.add
-
-    def watched(self: Recorder, plan: wg.Plan, *rest: Any) -> None:
-        added.append(plan)
-        add(self, plan, *rest)
-
     adapter = device.adapter
     devices = (
         wg.Device.request(adapter) for _ in range(50)
@@ -161,10 +154,10 @@ def test_the_explained_plan_is_the_object_that_runs(
     x = wg.asarray(X, device=made)
     explained = wg.explain(x[key])
     with monkeypatch.context() as patched:
-        patched.setattr(Recorder, "add", watched)
+        recorded = recorded_plans(patched)
         for _ in range(2):
             x[key].copy()
-    assert added == [explained, explained]
+    assert recorded == [explained, explained]
     assert str(wg.explain(wg.asarray(X, device=other)[key])) == str(explained)
 
 
@@ -176,15 +169,15 @@ def test_a_comparison_finds_possible_constants(device: wg.Device) -> None:
     assert 1e6 < found["shader_bytes_per_s"] < 1e13
 
 
-@pytest.mark.parametrize("vanishing", [BufferCopies, Dispatch])
+@pytest.mark.parametrize("vanishing", ["buffer copies", "dispatches"])
 def test_a_comparison_says_nothing_where_a_difference_vanishes(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: type
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, vanishing: str
 ) -> None:
     def seconds(_: wg.Device, plan: wg.Plan, __: object) -> float:
-        (step,) = plan.steps
-        assert isinstance(step, BufferCopies | Dispatch)
-        size = step.source.size if isinstance(step, BufferCopies) else max(step.share.workgroups)
-        return 1e-3 if isinstance(step, vanishing) else 1e-6 * size
+        copies = sum(step.source.size for step in buffer_copies_of(plan))
+        if (vanishing == "buffer copies") == bool(copies):
+            return 1e-3
+        return 1e-6 * (copies or max(only_dispatch(plan).share.workgroups))
 
     monkeypatch.setattr("wgslice.calibration.measure.seconds", seconds)
     assert compare_constants(device) == {}
@@ -269,7 +262,7 @@ def test_a_variable_switches_comparisons_off(
     monkeypatch.setenv("WGSLICE_PROFILE", value if value == "shipped" else str(named))
     costs = comparing.device().limits.profile.costs
     assert comparing.count == 0
-    assert costs.copy_s == (1.0 if value == "a file" else shipped_profile(comparing.adapter).costs.copy_s)
+    assert costs.copy_s == (1.0 if value == "a file" else comparing.shipped["copy_s"])
 
 
 def test_a_gpu_is_not_compared(

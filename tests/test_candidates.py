@@ -5,18 +5,17 @@ from __future__ import annotations
 from math import inf
 
 import pytest
-from costing import planned_copy, preferring
+from planning import dispatches_of, only_dispatch, planned_copy, preferring
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import GPU
-from wgslice.plans.steps import Dispatch
+from wgslice.plans.profiles import CPU, GPU
 
 KNOWN = preferring(GPU)  # whose costs know every kernel
 PARTS = {"a part and its end", "parts that bindings hold"}
 
 
-def ways(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:
+def applicable(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:
     """The names of all kernels that apply."""
     room_nbytes = inf if whole_vectors else 0
     made = planned_copy(KNOWN, source, target, width, copy_from=False, target_room_nbytes=room_nbytes)
@@ -103,25 +102,56 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
 def test_the_candidates_at_both_sides_of_each_condition(
     width: int, source: Layout, target: Layout | None, expected: set[str]
 ) -> None:
-    assert ways(source, target, width) == expected
-    assert ways(source, target, width, whole_vectors=False) == expected - SHIFTED
+    assert applicable(source, target, width) == expected
+    assert applicable(source, target, width, whole_vectors=False) == expected - SHIFTED
+
+
+@pytest.mark.parametrize(
+    ("width", "source", "target", "stripped"),
+    [
+        # more rows than a cache has lines, multiples of 256 bytes apart; then one condition each
+        (4, Layout.of((64, 260), (1, 64)), None, True),
+        (4, Layout.of((64, 260), (1, -64), 64 * 259), None, True),
+        (4, Layout.of((64, 256), (1, 64)), None, False),
+        (4, Layout.of((64, 260), (1, 96)), None, False),
+        (4, Layout.of((64, 260), (1, 128)), None, True),
+        (4, Layout.of((3, 260), (1_000_000, 64)), None, False),
+        (4, Layout.of((64, 20, 20), (1, 64 * 20, 64)), None, True),
+        (8, Layout.of((32, 257), (1, 32)), None, True),
+        (16, Layout.of((16, 257), (1, 16)), None, True),
+        # sub-word ones whose rows are whole words
+        (2, Layout.of((128, 258), (1, 128)), None, True),
+        (2, Layout.of((128, 257), (1, 128)), None, False),
+        (2, Layout.of((128, 258), (1, 128)), Layout.of((128, 258), (259, 1)), False),
+        (2, Layout.of((128, 258), (1, 128)), Layout.of((128, 258), (258, 1), 1), False),
+        (2, Layout.of((128, 258), (1, 128)), Layout.of((128, 258), (260, 1), 2), True),
+        (1, Layout.of((256, 260), (1, 256)), None, True),
+        (1, Layout.of((256, 258), (1, 256)), None, False),
+    ],
+)
+def test_rows_are_cut_into_strips_where_cache_lines_compete(
+    width: int, source: Layout, target: Layout | None, stripped: bool
+) -> None:
+    names = {choice.name for choice in planned_copy(preferring(CPU), source, target, width).choices}
+    assert any(name.endswith(" in strips") for name in names) is stripped
+    assert not any(name.endswith(" in strips") for name in applicable(source, target, width))  # on a GPU
 
 
 PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes
-WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
+WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
 
 
 @pytest.mark.parametrize(
     ("source", "target", "width", "kernels"),
     [
         (PIXEL_ROWS, Layout.packed((9, 32, 3)), 1, WHOLE),
-        (PIXEL_ROWS, Layout.packed((9, 32, 3), 1), 1, RAGGED),  # begins inside a block
+        (PIXEL_ROWS, Layout.packed((9, 32, 3), 1), 1, UNALIGNED),  # begins inside a block
         (PIXEL_ROWS, Layout.packed((9, 32, 3), 8), 2, WHOLE),
         (PIXEL_ROWS, Layout.of((9, 32, 3), (112, 3, 1)), 1, WHOLE),
-        (PIXEL_ROWS, Layout.of((9, 32, 3), (104, 3, 1)), 1, RAGGED),  # every second row does
+        (PIXEL_ROWS, Layout.of((9, 32, 3), (104, 3, 1)), 1, UNALIGNED),  # every second row does
         (PIXEL_ROWS, Layout.of((9, 32, 3), (128, 4, 1)), 1, None),  # padded pixels
-        (Layout.of((9, 31, 3), (128, -3, 1), 93), Layout.of((9, 31, 3), (96, 3, 1)), 1, RAGGED),
-        (Layout.of((9, 22, 3), (128, -3, 1), 93), Layout.packed((9, 22, 3)), 1, RAGGED),  # 66 bytes
+        (Layout.of((9, 31, 3), (128, -3, 1), 93), Layout.of((9, 31, 3), (96, 3, 1)), 1, UNALIGNED),
+        (Layout.of((9, 22, 3), (128, -3, 1), 93), Layout.packed((9, 22, 3)), 1, UNALIGNED),  # 66 bytes
         (Layout.of((9, 21, 3), (128, -3, 1), 93), Layout.packed((9, 21, 3)), 1, None),  # 63 bytes
         (Layout.of((9, 22, 3), (-3, 128, 1), 93), Layout.of((9, 22, 3), (64, 3, 1)), 1, None),  # rows meet
         (
@@ -143,18 +173,18 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
         (Layout.of((64, 4), (4, -1), 3), Layout.packed((64, 4)), 1, WHOLE),
         (Layout.of((64, 5), (-5, 1), 315), Layout.packed((64, 5)), 1, None),
         (Layout.of((64,), (3,)), Layout.packed((64,)), 1, WHOLE),
-        (Layout.of((65,), (3,)), Layout.packed((65,)), 1, RAGGED),
+        (Layout.of((65,), (3,)), Layout.packed((65,)), 1, UNALIGNED),
         (Layout.of((64,), (-3,), 189), Layout.packed((64,)), 2, WHOLE),
         (Layout.of((64,), (5,)), Layout.packed((64,)), 1, None),
         (Layout.of((64,), (0,)), Layout.packed((64,)), 1, None),
         # channels in planes of the source, and pixels' channels into planes of the target
         (Layout.of((64, 3), (1, 64)), Layout.packed((64, 3)), 1, WHOLE),
-        (Layout.of((65, 3), (1, 65)), Layout.packed((65, 3)), 1, RAGGED),
+        (Layout.of((65, 3), (1, 65)), Layout.packed((65, 3)), 1, UNALIGNED),
         (Layout.of((64, 3), (5, 64)), Layout.packed((64, 3)), 1, None),
         # no more than 12 blocks of all planes
         (Layout.of((64, 3), (4, 256)), Layout.packed((64, 3)), 1, WHOLE),
         (Layout.of((65, 3), (4, 260)), Layout.packed((65, 3)), 1, None),
-        (Layout.of((65, 3), (3, 200)), Layout.packed((65, 3)), 1, RAGGED),
+        (Layout.of((65, 3), (3, 200)), Layout.packed((65, 3)), 1, UNALIGNED),
         (Layout.of((64, 4), (4, 256)), Layout.packed((64, 4)), 1, None),
         (Layout.of((64, 4), (3, 256)), Layout.packed((64, 4)), 1, WHOLE),
         (Layout.of((3, 64), (1, 3)), Layout.packed((3, 64)), 1, WHOLE),
@@ -165,16 +195,22 @@ WHOLE, RAGGED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
         (Layout.of((4, 64), (1, 3)), Layout.packed((4, 64)), 2, WHOLE),  # pixels that overlap
         (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (80, 1)), 1, WHOLE),
         (Layout.of((3, 64), (-1, 4), 2), Layout.of((3, 64), (81, 1)), 1, None),
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.packed((32, 2, 3)), 1, WHOLE),  # each pixel twice
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.packed((32, 2, 3), 1), 1, None),  # begins inside a block
+        (Layout.of((31, 2, 3), (3, 0, 1)), Layout.packed((31, 2, 3)), 1, None),  # ends inside one
+        (Layout.of((32, 3, 3), (3, 0, 1)), Layout.packed((32, 3, 3)), 1, None),  # 9 bytes do not divide 48
+        (Layout.of((32, 2, 3), (3, 0, 1)), Layout.of((32, 2, 3), (8, 3, 1)), 1, None),
+        (Layout.of((32, 2, 3), (5, 0, 1)), Layout.packed((32, 2, 3)), 1, None),
+        (Layout.of((32, 2, 3), (1, 0, 400)), Layout.packed((32, 2, 3)), 1, None),  # of planes
     ],
 )
 def test_pixels_go_in_whole_blocks(
     source: Layout, target: Layout, width: int, kernels: list[Kernel] | None
 ) -> None:
-    assert ("pixels" in ways(source, target, width)) == bool(kernels)
-    assert "pixels" not in ways(source, target, width, whole_vectors=False)
+    assert ("pixels" in applicable(source, target, width)) == bool(kernels)
+    assert "pixels" not in applicable(source, target, width, whole_vectors=False)
     if kernels:
-        steps = planned_copy(preferring(GPU, Kernel.PIXELS), source, target, width).steps
-        dispatches = [step for step in steps if isinstance(step, Dispatch)]
+        dispatches = dispatches_of(planned_copy(preferring(GPU, Kernel.PIXELS), source, target, width))
         assert [step.kernel for step in dispatches] == kernels
         assert dispatches[0].source_binding.nbytes % 16 == dispatches[0].target_binding.nbytes % 16 == 0
 
@@ -222,16 +258,15 @@ NARROW_TILES: set[str] = {"wide_tiles"}  # of elements of 1 and 2 bytes
 def test_permuted_sources_go_through_tiles(
     source: Layout, target: Layout | None, width: int, expected: set[str]
 ) -> None:
-    assert ways(source, target, width) & WIDE_TILES == expected
-    assert ways(source, target, width, whole_vectors=False) & WIDE_TILES == expected - {"wide_tiles"}
+    assert applicable(source, target, width) & WIDE_TILES == expected
+    assert applicable(source, target, width, whole_vectors=False) & WIDE_TILES == expected - {"wide_tiles"}
 
 
 def test_tiles_have_the_sources_neighbours_before_last() -> None:
     """And the target's last."""
     source = Layout.of((9, 8, 4, 9), (2, 1000, 9, 36), 100)
     for kernel, width in ((Kernel.TILES, 8), (Kernel.WIDE_TILES, 16)):
-        (step,) = planned_copy(preferring(GPU, kernel), source, width=width).steps
-        assert isinstance(step, Dispatch)
+        step = only_dispatch(planned_copy(preferring(GPU, kernel), source, width=width))
         assert step.kernel is kernel
         assert step.source.strides[-2:] == (2, 36)
         assert step.target.strides[-1] == 1
@@ -245,8 +280,7 @@ def test_tiles_have_the_nearest_dimension_and_then_the_longest(
     sizes: tuple[int, ...], strides: tuple[int, ...], axis: int
 ) -> None:
     source = Layout.of(sizes, strides, 100)
-    (step,) = planned_copy(preferring(GPU, Kernel.TILES), source).steps
-    assert isinstance(step, Dispatch)
+    step = only_dispatch(planned_copy(preferring(GPU, Kernel.TILES), source))
     assert abs(step.source.strides[-2]) == abs(strides[axis])
     assert step.source.sizes[-2] == sizes[axis]
 
@@ -254,6 +288,6 @@ def test_tiles_have_the_nearest_dimension_and_then_the_longest(
 def test_channels_that_lie_apart_in_the_output_are_no_pixels() -> None:
     """Two rows of every second element, 32 elements apart: two channels, were they beside each other."""
     source, target = Layout.of((2, 16), (1, 2)), Layout.of((2, 16), (32, 2))
-    kernels = ways(source, target, 2)
+    kernels = applicable(source, target, 2)
     assert "pixels" not in kernels
     assert "slice1" in kernels

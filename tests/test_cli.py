@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from costing import preferring
 from helpers import check_same, random_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from planning import preferring
 
 import wgslice as wg
 from wgslice.cli import main

@@ -190,7 +190,7 @@ def test_parts_are_assigned(device: wg.Device) -> None:
     check(x.compute(scheduler="synchronous"), array)
 
 
-def test_tensors_beside_dask_arrays_are_chunks(device: wg.Device) -> None:
+def test_tensors_among_dask_arrays_are_chunks(device: wg.Device) -> None:
     array = numbered((6, 4), "uint8")
     tensor: Any = wg.asarray(array, device=device)
     x: Any = da.from_array(tensor, chunks=(3, 2))
@@ -273,7 +273,7 @@ print(wg.asarray([3, 1]).numpy(), dask.array.dispatch.concatenate_lookup, dask._
 
 
 @on_one_adapter
-def test_a_tensor_made_while_dask_is_imported_is_registered_later(device: wg.Device, tmp_path: Path) -> None:
+def test_tensors_made_while_dask_is_imported_are_registered(device: wg.Device, tmp_path: Path) -> None:
     """By a package of the same name, which makes a tensor before it has the names to register with."""
     package = tmp_path / "dask" / "array"
     package.mkdir(parents=True)
@@ -398,7 +398,7 @@ def test_a_store_larger_than_the_limit(device: wg.Device, cluster: Client, tmp_p
         x = da.from_zarr(tmp_path / "large.zarr").map_blocks(wg.asarray)
         cut = x[:, ::-1, 64:-64].rechunk((4, 512, 1920))
         cut.map_blocks(np.asarray).to_zarr(tmp_path / "cut.zarr")
-        assert worker_pids(cluster) == pids  # nobody died of it
+        assert worker_pids(cluster) == pids  # no worker died
     found: Any = zarr.open_array(tmp_path / "cut.zarr", mode="r")
     assert found.shape == (depth, PLANE[0], PLANE[1] - 128)
     assert found.chunks == (4, 512, 1920)

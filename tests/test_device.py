@@ -11,12 +11,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from costing import preferring
 from helpers import check_same, on_one_adapter, run_python
+from planning import preferring
 
 import wgslice as wg
-from wgslice.gpu.adapter import choose_adapter, install_advice
-from wgslice.gpu.limits import LEAST_LIMITS
+from wgslice.gpu.adapter import LEAST_LIMITS, choose_adapter, install_advice
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
@@ -64,11 +63,11 @@ def test_the_best_that_fits_is_chosen(query: str | None, best: wg.Adapter) -> No
 
 def test_equal_adapters_are_chosen_by_number() -> None:
     """Of those that fit, best first, counted from 0."""
-    twin = replace(DISCRETE)
-    found = [SOFTWARE, DISCRETE_GL, DISCRETE, twin]
-    assert twin == DISCRETE
+    other = replace(DISCRETE)
+    found = [SOFTWARE, DISCRETE_GL, DISCRETE, other]
+    assert other == DISCRETE
     assert choose_adapter(found, "Radeon#0") is DISCRETE
-    assert choose_adapter(found, "radeon via vulkan #1") is twin
+    assert choose_adapter(found, "radeon via vulkan #1") is other
     assert choose_adapter(found, "radeon#2") is DISCRETE_GL
     assert choose_adapter(found, "#3") is SOFTWARE
     for query in ("radeon#3", "llvmpipe#1", "#4", "voodoo#0"):
@@ -78,14 +77,14 @@ def test_equal_adapters_are_chosen_by_number() -> None:
 
 @on_one_adapter
 def test_equal_adapters_have_devices_of_their_own(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    twin = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
-    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, twin])
+    other = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
+    monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, other])
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
     monkeypatch.setattr("wgslice.gpu.device.shared_devices", [])
     names = [f"{device.adapter.backend}#{number}" for number in range(2)]
     first, second = (wg.asarray([1, 2], device=name).device for name in names)
     assert first is not second
-    assert second.adapter.handle is twin.handle
+    assert second.adapter.handle is other.handle
     assert [wg.empty((), device=name).device for name in names] == [first, second]
 
 
@@ -129,7 +128,7 @@ def test_the_advice_is_for_this_system(
     assert advice in install_advice()
 
 
-def test_the_default_device_is_made_once_and_obeys_the_environment(device: wg.Device) -> None:
+def test_the_default_device_is_made_once_as_variables_say(device: wg.Device) -> None:
     code = """
 import threading, wgslice as wg
 found = []

@@ -170,7 +170,7 @@ def test_any_tensorflow_strided_slice_is_numpys(
     check_same(selected(dialects.tensorflow_strided_slice(sizes, **arguments)), np.asarray(expected))
 
 
-def test_tensorflow_takes_every_bit_of_a_mask_and_no_stride_that_does_not_count() -> None:
+def test_tensorflow_masks_use_all_bits_and_ignore_their_strides() -> None:
     """As TensorFlow 2.21 does, which was asked."""
     everything = dialects.tensorflow_strided_slice((5,), [4], [0], begin_mask=-1, end_mask=-1)
     assert selected(everything).tolist() == [0, 1, 2, 3, 4]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from helpers import ADAPTERS, adapter_id, on_one_adapter
-from trying import trying
+from trials import trying
 
 import wgslice as wg
 from wgslice.cli import main

@@ -1,32 +1,27 @@
-"""What would run, why, and what in the layout keeps it from a faster way."""
+"""What would run, why, and what in the layout keeps faster strategies from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from costing import favouring
+from helpers import COPY_SRC, STORAGE
 from hypothesis import given
 from hypothesis import strategies as st
+from planning import USUAL, favouring, names_of, planned_copy, planned_extraction, planned_gradient
+from running import recorded_plans
 
 import wgslice as wg
-from wgslice.arguments import I32_MAX
 from wgslice.gpu.capture import Submission, Upload
-from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
-from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU as SHIPPED_CPU
 from wgslice.plans.profiles import GPU as SHIPPED_GPU
-from wgslice.plans.profiles import Limits, Profile
-from wgslice.plans.window_plans import extract_windows_planner
-from wgslice.plans.windows import Windows
+from wgslice.plans.profiles import Profile
 
 DESCRIPTORS: dict[str, Any] = {
     "Slice1": lambda: wg.Slice1(
@@ -56,25 +51,10 @@ def test_a_descriptors_plan_is_the_compiled_ones(
 ) -> None:
     described = DESCRIPTORS[name]()
     with monkeypatch.context() as patch:
-        patch.setattr(Pipelines, "prepare", lambda *_: pytest.fail("compiled"))
+        patch.setattr(device.pipelines, "prepare", lambda *_: pytest.fail("compiled"))
         explained = wg.explain(described, device)
     assert str(explained) == str(device.compile(described).plan)
     assert explained.steps
-
-
-def prepared(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> list[Plan]:
-    """The plans that something runs."""
-    found: list[Plan] = []
-    prepare = Pipelines.prepare
-
-    def noting(pipelines: Pipelines, plan: Plan) -> Any:
-        found.append(plan)
-        return prepare(pipelines, plan)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Pipelines, "prepare", noting)
-        action()
-    return found
 
 
 @pytest.mark.parametrize("key", [np.s_[1:, ::-2], np.s_[:, 1:], np.s_[2:4], np.s_[3, 5], np.s_[5:5]])
@@ -84,13 +64,13 @@ def test_a_views_plan_is_what_its_copy_runs(
     view = wg.asarray(np.arange(9 * 200, dtype=np.uint8).reshape(9, 200), device=device)[key]
     explained = wg.explain(view)
     assert explained is wg.explain(view, device)
-    assert prepared(monkeypatch, view.copy) == [explained]
+    recorded = recorded_plans(monkeypatch)
+    view.copy()
+    assert recorded == [explained]
 
 
 def test_a_buffer_that_cannot_be_copied_from_is_said(device: wg.Device) -> None:
-    import wgpu
-
-    buffer = device.wgpu_device.create_buffer(size=64, usage=wgpu.BufferUsage.STORAGE)
+    buffer = device.wgpu_device.create_buffer(size=64, usage=STORAGE)
     plan = wg.explain(wg.from_buffer(buffer, (16,), np.float32))
     assert plan.rejected == ("buffer copy: the input's buffer has no usage COPY_SRC",)
 
@@ -131,16 +111,15 @@ def test_a_view_of_too_many_elements_is_refused_as_its_copy_is(device: wg.Device
 
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 16, 33])
-def test_views_in_tight_buffers_are_explained_as_they_are_copied(
+def test_views_in_unpadded_buffers_are_explained_as_copied(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, offset: int
 ) -> None:
-    import wgpu
-
-    usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC
-    buffer = device.wgpu_device.create_buffer(size=332 + 4 * (offset // 4), usage=usage)
+    size = 332 + 4 * (offset // 4)
+    buffer = device.wgpu_device.create_buffer(size=size, usage=STORAGE | COPY_SRC)
     view = wg.from_buffer(buffer, (300,), np.uint8, offset=offset)[::-1]
-    explained = wg.explain(view)
-    assert prepared(monkeypatch, view.copy) == [explained]
+    explained, recorded = wg.explain(view), recorded_plans(monkeypatch)
+    view.copy()
+    assert recorded == [explained]
 
 
 # Bytes decide alone, however few they are.
@@ -148,18 +127,16 @@ CPU, GPU = (
     replace(profile, costs=replace(profile.costs, dispatch_s=0, copy_s=3e-7, pipeline_s=0))
     for profile in (SHIPPED_CPU, SHIPPED_GPU)
 )
-LIMITS = Limits(2**27, 32, 65535, CPU)
 
 
 def planned(
-    source: Layout, itemsize: int = 4, profile: Profile = CPU, target: Layout | None = None, **terms: Any
-) -> Plan:
-    limits = replace(LIMITS, profile=profile)
-    return plan_copy(source, target or Layout.packed(source.sizes), itemsize, Terms(limits, **terms))
+    source: Layout, itemsize: int = 4, profile: Profile = CPU, target: Layout | None = None, **context: Any
+) -> wg.Plan:
+    return planned_copy(profile, source, target, itemsize, **context)
 
 
 # Problems whose printed plans are kept in plans.txt: both sides of every condition.
-PROBLEMS: dict[str, Plan] = {
+PROBLEMS: dict[str, wg.Plan] = {
     "packed": planned(Layout.packed((64, 64))),
     "empty": planned(Layout.packed((0, 64))),
     "rows as buffer copies": planned(Layout.of((17, 16), (32, 1))),
@@ -277,8 +254,8 @@ def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], pr
 
 
 def test_parts_of_a_split_copy_have_one_reason() -> None:
-    limits = replace(LIMITS, binding_nbytes=2048)
-    plan = plan_copy(Layout.of((4098,), (1,), 1), Layout.packed((4098,)), 1, Terms(limits))
+    limits = replace(USUAL, binding_nbytes=2048, profile=CPU)
+    plan = planned_copy(limits, Layout.of((4098,), (1,), 1), width=1)
     assert len(plan.steps) > 2
     assert plan.rejected == (
         "buffer copy: not multiples of 4 bytes: the rows' length, 4098; their beginning in the input, 1 byte "
@@ -287,106 +264,78 @@ def test_parts_of_a_split_copy_have_one_reason() -> None:
 
 
 def test_a_gradients_reasons_are_its_windows_not_its_zeros() -> None:
-    planner = SliceGradPlanner((range(0, 9, 2),) * 4, zeroed=False)
-    plan = planner(Layout.packed((5,) * 4), Layout.packed((9,) * 4), 1, Terms(LIMITS))
+    sides = Layout.packed((5,) * 4), Layout.packed((9,) * 4)
+    plan = planned_gradient(CPU, *sides, (range(0, 9, 2),) * 4, 1)
     assert "from zeros" not in str(plan.steps[0])
     assert any("elements of a row lie 2 bytes apart in the output" in line for line in plan.rejected)
 
 
-def windows(extents: tuple[int, ...], *, steps: int = 1, flips: int = 0) -> Windows:
-    bits = np.array([flips, 0], np.uint32)
-    sizes_steps = (*[1] * (len(extents) - 1), steps)
-    return Windows(extents, sizes_steps, bits, np.zeros((2, len(extents)), np.int32), 4, False, None)
-
-
-BYTE = (2, 8, 64)
-WINDOWS: dict[str, tuple[Windows, Layout, Layout | None, int, str]] = {
-    "steps": (windows((8, 190), steps=3), Layout.packed((64, 256)), None, 1, "steps of 3 inside of rows"),
-    "apart": (
-        windows((8, 64)),
-        Layout.of((64, 256), (512, 2)),
-        None,
-        1,
+BYTES = Layout.packed((64, 256))
+LONGEST = 2**31 - 1
+# What is extracted, two windows at offsets 0, and what is said of rows in blocks.
+WINDOWS: dict[str, tuple[dict[str, Any], str]] = {
+    "steps": ({"sizes": (8, 190), "strides": (1, 3)}, "steps of 3 inside of rows"),
+    "strided": (
+        {"source": Layout.of((64, 256), (512, 2))},
         "elements of a window's row do not follow each other in the input",
     ),
-    "padded": (
-        windows((8, 64)),
-        Layout.packed((64, 256)),
-        Layout.of(BYTE, (1024, 128, 1)),
-        1,
-        "the output is not packed",
-    ),
-    "short": (
-        windows((8, 15)),
-        Layout.packed((64, 256)),
-        None,
-        1,
-        "rows of 15 bytes, at least 16 are needed",
-    ),
-    "ragged": (
-        windows((8, 30)),
-        Layout.packed((64, 256)),
-        None,
-        1,
+    "padded": ({"target": Layout.of((2, 8, 64), (1024, 128, 1))}, "the output is not packed"),
+    "short": ({"sizes": (8, 15)}, "rows of 15 bytes, at least 16 are needed"),
+    "unaligned": (
+        {"sizes": (8, 30)},
         "rows of 30 bytes, some from inside a vector of 16, which takes 31",
     ),
     "long": (
-        windows((1, 64)),
-        Layout.of((1, I32_MAX), (I32_MAX, 1)),
-        None,
-        1,
-        f"a dimension of {I32_MAX} is too long to count from outside of it",
+        {"source": Layout.of((1, LONGEST), (LONGEST, 1)), "sizes": (1, 64)},
+        f"a dimension of {LONGEST} is too long to count from outside of it",
     ),
     "pixels": (
-        windows((8, 16, 16), flips=2),
-        Layout.packed((64, 256, 16), 1),
-        None,
-        1,
+        {
+            "source": Layout.packed((64, 256, 16), 1),
+            "sizes": (8, 16, 16),
+            "strides": [(1, -1, 1), (1, 1, 1)],
+        },
         "16 elements that keep their order in a mirrored row, at most 15",
     ),
-    "empty": (windows((8, 64)), Layout.packed((0, 64)), None, 1, "the input is empty"),
+    "empty": ({"source": Layout.packed((0, 64)), "fill": 0}, "the input is empty"),
 }
+
+
+def extracted(limits: Any, sizes: tuple[int, ...] = (8, 64), **asked: Any) -> wg.Plan:
+    """The plan of two windows of bytes."""
+    source, target = asked.pop("source", BYTES), asked.pop("target", None)
+    offsets = asked.pop("offsets", np.zeros((2, len(sizes)), int))
+    return planned_extraction(limits, source, target, 1, offsets, sizes, **asked)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_say_why_they_go_by_elements(name: str) -> None:
-    asked, source, target, itemsize, said = WINDOWS[name]
-    limits = Limits(2**31, 32, 65535, favouring(CPU, Kernel.WINDOW_ROWS))
-    plan = extract_windows_planner(asked)(
-        source, target or Layout.packed((2, *asked.sizes)), itemsize, Terms(limits)
-    )
-    assert {step.name for step in plan.steps} <= {"window_words", "extract_windows"}
+    asked, said = WINDOWS[name]
+    limits = replace(USUAL, binding_nbytes=2**31, profile=favouring(CPU, Kernel.WINDOW_ROWS))
+    plan = extracted(limits, **asked)
+    assert {*names_of(plan)} <= {"window_words", "extract_windows"}
     assert any("window_rows" in line and said in line for line in plan.rejected)
 
 
-def test_windows_without_room_say_so() -> None:
-    limits = Limits(2**31, 32, 65535, CPU)
-    asked, source, target = windows((8, 65)), Layout.packed((64, 256)), Layout.packed((2, 8, 65))
-    for terms in (
-        Terms(limits, source_room_nbytes=64 * 256 - 16),
-        Terms(limits, target_room_nbytes=2 * 8 * 65 // 16 * 16 - 16),
+def test_windows_in_unpadded_buffers_say_so() -> None:
+    for room in (
+        {"source_room_nbytes": 64 * 256 - 16},
+        {"target_room_nbytes": prod((2, 8, 65)) // 16 * 16 - 16},
     ):
-        plan = extract_windows_planner(asked)(source, target, 1, terms)
+        plan = extracted(CPU, (8, 65), **room)
         assert "a buffer ends inside a vector of 16 bytes" in str(plan)
 
 
 def test_windows_that_no_binding_holds_say_so() -> None:
     """Rows of 64 bytes go in bindings of their own, those of 65 would share vectors between them."""
-    source = Layout.packed((200, 256))
-    offsets = np.array([[0, 0], [150, 0]], np.int32)
-    limits = Limits(8192, 32, 65535, CPU)
-    said = {}
-    for row in (64, 65):
-        asked = replace(windows((8, row)), offsets=offsets)
-        plan = extract_windows_planner(asked)(source, Layout.packed((2, 8, row)), 1, Terms(limits))
-        said[row] = plan.rejected
-    assert said[64] == ()
-    assert said[65] == (
+    source, offsets = Layout.packed((200, 256)), [[0, 0], [150, 0]]
+    limits = replace(USUAL, binding_nbytes=8192, profile=CPU)
+    assert extracted(limits, (8, 64), source=source, offsets=offsets).rejected == ()
+    assert extracted(limits, (8, 65), source=source, offsets=offsets).rejected == (
         "window_rows: rows begin or end inside a vector of 16 bytes, and no binding holds the whole input",
     )
-    asked = replace(windows((100, 64)), offsets=np.array([[0, 0], [90, 0]], np.int32))
-    plan = extract_windows_planner(asked)(source, Layout.packed((2, 100, 64)), 1, Terms(limits))
-    assert not any("window_rows" in step.name for step in plan.steps)
+    tall = extracted(limits, (100, 64), source=source, offsets=[[0, 0], [90, 0]])
+    assert "window_rows" not in names_of(tall)
 
 
 if __name__ == "__main__":

@@ -330,11 +330,11 @@ def test_other_threads_run_and_are_not_listed(device: wg.Device) -> None:
     x = wg.asarray(X, device=device)
     results: list[Any] = []
 
-    def elsewhere() -> None:
+    def in_another_thread() -> None:
         results.append(x[KEY].copy().numpy())
 
     def both() -> None:
-        thread = Thread(target=elsewhere)
+        thread = Thread(target=in_another_thread)
         thread.start()
         thread.join()
         wg.roll(x, 1, axis=0)
@@ -373,7 +373,7 @@ def test_nothing_is_kept_of_the_arguments(device: wg.Device) -> None:
     assert all(str(each) for each in explanations)
 
 
-def test_a_device_that_an_explained_call_makes_is_measured_as_any_other(device: wg.Device) -> None:
+def test_a_device_made_by_an_explained_call_is_compared(device: wg.Device) -> None:
     made: list[wg.Device] = []
     wg.explain(lambda: made.append(wg.Device.request(device.adapter)))
     assert str(made[0].limits.profile.costs.works) == str(
@@ -382,7 +382,7 @@ def test_a_device_that_an_explained_call_makes_is_measured_as_any_other(device: 
     check_same(wg.asarray(X, device=made[0])[KEY].numpy(), X[KEY])
 
 
-def test_commands_recorded_into_the_callers_encoder_are_listed_and_not_recorded(device: wg.Device) -> None:
+def test_explained_recordings_are_listed_and_not_recorded(device: wg.Device) -> None:
     x, out = wg.asarray(X, device=device), wg.zeros((20, 8), np.uint8, device=device)
     compiled = device.compile(CROP)
     encoder = device.wgpu_device.create_command_encoder()
@@ -405,7 +405,7 @@ def test_a_destroyed_buffer_is_refused_after_it_was_explained(device: wg.Device)
         compiled.record(encoder, input=source, output=target)
 
 
-def test_a_tensor_that_is_all_of_its_buffer_is_said_to_be_no_view(device: wg.Device) -> None:
+def test_explain_of_a_whole_buffer_says_it_is_no_view(device: wg.Device) -> None:
     x = wg.asarray(X, device=device)
     note = (
         "  note: the tensor is no view but all of its buffer, as results of copies and uploads are; explain("

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from clamped import clamped_module
-from costing import favouring, preferring, ranking
+from changed_modules import clamped_module
 from helpers import (
     DTYPES,
     GUARD,
@@ -24,26 +23,34 @@ from helpers import (
     on_one_adapter,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from planning import (
+    USUAL,
+    by_strategy,
+    dispatches_of,
+    favouring,
+    kernels_of,
+    names_of,
+    only_dispatch,
+    planned_extraction,
+    planned_windows,
+    preferring,
+    ranking,
+)
 from reference.plans import run_plan
-from running import run_on_gpu, run_side_by_side, side_by_side
+from running import compiling, run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Pipelines
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Table, Terms
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.window_plans import extract_windows_planner
-from wgslice.plans.window_steps import words_each
-from wgslice.plans.windows import WindowDispatch, Windows
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 PROFILES = [
@@ -131,27 +138,23 @@ class Case:
         view_bytes(result, self.output, self.width)[...] = windows
         return result
 
-    def windows(self, *, on_gpu: bool = False) -> Windows:
-        """As the operator makes them of its arguments."""
-        rank = self.input.rank
-        flips = (
-            ((np.broadcast_to(self.strides, self.offsets.shape) < 0) << np.arange(rank))
-            .sum(1)
-            .astype(np.uint32)
-        )
-        steps = tuple(int(abs(step)) for step in self.strides.reshape(-1, rank)[0])
-        fill = None if self.fill is None else np.full(16 // self.width, self.fill, self.dtype).tobytes()
-        known = None if on_gpu else self.offsets.astype(np.int32)
-        return Windows(self.sizes, steps, flips, known, 4, True, fill)
-
     def plan(
         self, limits: Limits, *, on_gpu: bool = False, source_room: float = inf, target_room: float = inf
-    ) -> Plan:
+    ) -> wg.Plan:
         """The plan between two buffers, from their beginnings on."""
-        table = Table(Layout.packed(self.offsets.shape), 4) if on_gpu else None
-        terms = Terms(limits, True, True, source_room, target_room, table=table)
-        windows = self.windows(on_gpu=on_gpu)
-        return extract_windows_planner(windows)(self.input, self.output, self.width, terms)
+        return planned_extraction(
+            limits,
+            self.input,
+            self.output,
+            self.width,
+            self.offsets,
+            self.sizes,
+            self.strides,
+            self.fill,
+            on_gpu=on_gpu,
+            source_room_nbytes=source_room,
+            target_room_nbytes=target_room,
+        )
 
     def room_nbytes(self, side: str) -> int:
         """What a buffer has room for that ends with the last whole vector of a side."""
@@ -293,7 +296,9 @@ def test_kernels_in_tight_limits_do_what_numpy_does(
 
 
 @given(case=window_cases(), profile=st.sampled_from([CPU, GPU]), on_gpu=st.booleans())
-def test_every_way_to_extract_is_right(device: wg.Device, case: Case, profile: Profile, on_gpu: bool) -> None:
+def test_every_strategy_to_extract_is_right(
+    device: wg.Device, case: Case, profile: Profile, on_gpu: bool
+) -> None:
     """Whatever they cost: in blocks of rows, by words, by elements."""
     plan = case.plan(replace(device.limits, profile=profile), on_gpu=on_gpu)
     names = [choice.name for choice in plan.choices]
@@ -303,18 +308,19 @@ def test_every_way_to_extract_is_right(device: wg.Device, case: Case, profile: P
     source, target = case.buffers()
     expected = case.expected(source, target)
     for choice in plan.choices:
-        way = replace(plan, steps=choice.steps)
-        check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
+        check_bytes(
+            run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets)),
+            expected,
+        )
 
 
-def check_bindings(plan: Any, limits: Limits) -> None:
+def check_bindings(plan: wg.Plan, limits: Limits) -> None:
     """What every step binds is allowed, and so is its grid."""
-    for step in plan.steps:
-        if isinstance(step, WindowDispatch):
-            assert max(step.share.workgroups) <= limits.workgroups
-            for binding in (step.source_binding, step.target_binding):
-                assert 0 < binding.nbytes <= limits.binding_nbytes
-                assert binding.offset_nbytes % limits.binding_alignment_nbytes == 0
+    for step in dispatches_of(plan):
+        assert max(step.share.workgroups) <= limits.workgroups
+        for binding in (step.source_binding, step.target_binding):
+            assert 0 < binding.nbytes <= limits.binding_nbytes
+            assert binding.offset_nbytes % limits.binding_alignment_nbytes == 0
 
 
 def photographs(
@@ -447,7 +453,7 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
     runs, expected = [], []
     for number, case in enumerate(conditions(kernel, profile)):
         plan = case.plan(replace(device.limits, profile=favouring(profile, kernel)))
-        assert [step.kernel for step in cast("Any", plan.steps)] == [kernel], number
+        assert kernels_of(plan) == [kernel], number
         source, target = case.buffers()
         expected.append(case.expected(source, target))
         assert not np.array_equal(expected[-1], target)
@@ -470,13 +476,12 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:
     """Adapters differ in what they read there."""
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", clamped_module)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    compiling(monkeypatch, device, clamped_module)
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)
 
 
-def steps_of(
+def plan_of(
     shape: Any,
     sizes: Any,
     *,
@@ -485,35 +490,26 @@ def steps_of(
     filled: bool = False,
     count: int = 4,
     **changes: Any,
-) -> Any:
-    """The steps for windows at 0 of a packed input, on a CPU, element by element as a last resort."""
-    rank = len(shape)
-    given = np.ones(rank, np.int64) if strides is None else np.asarray(strides)
-    flips = np.full(count, int(((given < 0) << np.arange(rank)).sum()), np.uint32)
-    offsets = np.full((count, rank), -filled, np.int32)
+) -> wg.Plan:
+    """The plan of windows at 0 of a packed input on a CPU, by elements as a last resort."""
+    offsets = np.full((count, len(shape)), -filled)
     offsets[:, np.asarray(sizes) == np.asarray(shape)] = 0
-    windows = Windows(
-        tuple(sizes),
-        tuple(int(step) for step in abs(given)),
-        flips,
-        offsets,
-        4,
-        True,
-        bytes(16) if filled else None,
-    )
-    target = Layout.packed((count, *windows.sizes), changes.pop("skip", 0))
-    limits = replace(Limits(2**27, 32, 65535, BLOCKS_FIRST[CPU]), **changes)
-    return extract_windows_planner(windows)(Layout.packed(shape), target, width, Terms(limits)).steps
+    steps = np.abs(strides) if strides is not None else [1] * len(shape)
+    kept = [1 + (size - 1) // step for size, step in zip(sizes, steps, strict=True)]
+    target = Layout.packed((count, *kept), changes.pop("skip", 0))
+    limits = replace(USUAL, **{"profile": BLOCKS_FIRST[CPU], **changes})
+    fill = 0 if filled else None
+    return planned_extraction(limits, Layout.packed(shape), target, width, offsets, sizes, strides, fill)
 
 
-def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
+def test_kernels_at_both_sides_of_each_condition() -> None:
     rows, words, elements = Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS, Kernel.EXTRACT_WINDOWS
     for arguments, kernel in [
         ({"shape": (9, 99), "sizes": (3, 31)}, rows),
         ({"shape": (9, 99), "sizes": (3, 30)}, words),  # a row that may hold no block
         ({"shape": (9, 99), "sizes": (3, 30), "profile": BLOCKS_FIRST[GPU]}, rows),
         ({"shape": (9, 99), "sizes": (3, 16), "skip": 16}, rows),
-        ({"shape": (9, 99), "sizes": (3, 16), "skip": 1}, words),  # likewise
+        ({"shape": (9, 99), "sizes": (3, 16), "skip": 1}, words),
         ({"shape": (9, 99), "sizes": (3, 16), "skip": 1, "profile": BLOCKS_FIRST[GPU]}, rows),
         ({"shape": (9, 99), "sizes": (3, 15)}, words),  # three rows in a block
         ({"shape": (9, 99), "sizes": (3, 15), "profile": BLOCKS_FIRST[GPU]}, words),
@@ -539,7 +535,7 @@ def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
         ({"shape": (9, 99, 3), "sizes": (3, 90, 2)}, words),  # not all channels
         ({"shape": (9, 99, 3), "sizes": (3, 90, 3), "filled": True}, rows),
     ]:
-        assert {step.kernel for step in steps_of(**cast("Any", arguments))} == {kernel}, arguments
+        assert {*kernels_of(plan_of(**cast("Any", arguments)))} == {kernel}, arguments
 
 
 @pytest.mark.parametrize("step", [2, 4])
@@ -566,16 +562,16 @@ def test_a_row_takes_in_all_dimensions_that_are_whole() -> None:
         ((9, 99, 3), (4, 99, 3), (-1, 1, 1), 2, 297, 1),  # long rows go backwards one by one
         ((9, 99, 96), (4, 30, 96), (1, -1, 1), 3, 96, 1),
     ]:
-        (step,) = steps_of(shape, sizes, strides=strides)
+        step = only_dispatch(plan_of(shape, sizes, strides=strides))
         assert (len(step.dimensions), step.row_nbytes, step.channels) == (rank, row_nbytes, channels)
 
 
 def test_one_dispatch_unless_limits_demand_more() -> None:
     many: dict[str, Any] = {"shape": (4096, 4096, 3), "sizes": (64, 64, 3), "count": 10_000}
-    (step,) = steps_of(**many, strides=(1, -1, 1))
+    step = only_dispatch(plan_of(**many, strides=(1, -1, 1)))
     assert step.kernel is Kernel.WINDOW_ROWS
     assert str(step).startswith("window_rows on 10000 windows of (64, 64), grid ")
-    assert len(steps_of(**many, binding_nbytes=2**26)) == 2  # 123 MB of output in bindings of 67 MB
+    assert len(plan_of(**many, binding_nbytes=2**26).steps) == 2  # 123 MB of output in bindings of 67 MB
     tiny: dict[str, Any] = {
         "shape": (40, 40),
         "sizes": (15, 22),
@@ -583,18 +579,17 @@ def test_one_dispatch_unless_limits_demand_more() -> None:
         "width": 4,
         "count": 64,
     }
-    assert len(steps_of(**tiny)) == 1
-    assert len(steps_of(**tiny, workgroups=4)) == 4  # 4096 elements, 16 workgroups of 64 a dispatch
+    assert len(plan_of(**tiny).steps) == 1
+    assert len(plan_of(**tiny, workgroups=4).steps) == 4  # 4096 elements, 16 workgroups of 64 a dispatch
 
 
 @given(st.integers(31, 3000), st.integers(0, 15), st.sampled_from(PROFILES))
 def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profile: Profile) -> None:
     """Wherever a row begins it has `each` whole blocks, and the pieces together have all of them."""
-    windows = Windows((2, row_nbytes), (1, 1), np.zeros(3, np.uint32), None, 4, True, None)
     source, target = Layout.packed((9, 9000)), Layout.packed((3, 2, row_nbytes), skip)
-    limits = Limits(2**27, 32, 65535, favouring(profile, Kernel.WINDOW_ROWS))
-    (step,) = extract_windows_planner(windows)(source, target, 1, Terms(limits)).steps
-    assert isinstance(step, WindowDispatch)
+    in_blocks = favouring(profile, Kernel.WINDOW_ROWS)
+    plan = planned_extraction(in_blocks, source, target, 1, np.zeros((3, 2), int), (2, row_nbytes))
+    step = only_dispatch(plan)
     assert (step.kernel, step.row_nbytes) == (Kernel.WINDOW_ROWS, row_nbytes)
     pieces, each = step.share.pieces, step.share.each
     starts = [skip + number * row_nbytes for number in range(6)]
@@ -605,22 +600,12 @@ def test_pieces_cover_every_row_and_fit_in_it(row_nbytes: int, skip: int, profil
         assert (pieces - 1) * each < row_nbytes // 16
 
 
-@pytest.mark.parametrize(
-    ("row_nbytes", "each"),
-    [(1, 64), (3, 64), (12, 63), (48, 60), (196, 49), (256, 64), (257, 33), (1024, 64), (3000, 63)],
-)
-def test_invocations_take_whole_rows_or_equal_parts_of_one(row_nbytes: int, each: int) -> None:
-    assert words_each(row_nbytes, CPU) == each
-    assert words_each(row_nbytes, GPU) == 1
-
-
-def test_more_windows_than_a_binding_has_room_for_offsets_of() -> None:
-    windows = Windows((1, 1), (1, 1), np.zeros(129, np.uint32), None, 4, True, None)
-    limits = Limits(1024, 32, 65535, CPU)
+def test_offsets_larger_than_a_binding_are_refused() -> None:
+    limits = replace(USUAL, binding_nbytes=1024, profile=CPU)
     with pytest.raises(
         ValueError, match=r"129 windows: .* takes 1032 bytes, a binding at most 1024; extract fewer"
     ):
-        extract_windows_planner(windows)(Layout.packed((9, 9)), Layout.packed((129, 1, 1)), 1, Terms(limits))
+        planned_extraction(limits, Layout.packed((9, 9)), None, 1, np.zeros((129, 2), int), (1, 1))
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
@@ -655,8 +640,8 @@ def test_windows_beyond_the_largest_binding(
     result = wg.extract_windows(x, given, (250, 901), strides)
     assert np.array_equal(result.numpy(), numpy_windows(array, offsets, (250, 901), strides))
     case = Case(1, x.layout, offsets, (250, 901), strides, None, result.layout, 0)
-    steps = case.plan(device.limits, on_gpu=on_gpu).steps
-    assert all(isinstance(step, WindowDispatch) == on_gpu for step in steps)
+    names = {*names_of(case.plan(device.limits, on_gpu=on_gpu))}
+    assert (names <= {"window_rows", "window_words", "extract_windows"}) == on_gpu
 
 
 # offsets that the GPU has
@@ -880,14 +865,13 @@ def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Ca
         described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
     )
     output = make_buffer(device, target)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, source), case.input.offset * case.width),
         output=(output, case.output.offset * case.width),
         **({"offsets": (table, 8)} if on_gpu else {}),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(output), case.expected(source, target))
 
 
@@ -949,9 +933,8 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
         windows = wg.ExtractWindows(
             wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, out), [[0, 0, 0], [1, 1, 0]], out[1:]
         )
-        nbytes, itemsize = prod(out) * np.dtype(dtype).itemsize, np.dtype(dtype).itemsize
-        sides, limits = (windows.input.layout, windows.output.layout), Limits(2**27, 32, 65535, CPU)
-        plan = extract_windows_planner(windows.windows)(*sides, itemsize, Terms(limits))
+        itemsize = np.dtype(dtype).itemsize
+        nbytes, plan = prod(out) * itemsize, planned_windows(CPU, windows)
         first, *_, step, estimate, considered = str(plan).splitlines()
         assert first == f"copy of {nbytes} bytes, items of {itemsize}, planned in elements of {itemsize}"
         assert "window_rows" in step
@@ -983,9 +966,7 @@ def test_the_plans_of_an_operator_share_its_tables(device: wg.Device) -> None:
     kept = sum(len(tables) for tables in device.pipelines.tables.values())
     source, target = make_buffer(device, array), make_buffer(device, random_bytes(2048))
     for place in (1, 2, 3, 4, 5):
-        encoder = device.wgpu_device.create_command_encoder()
-        operator.record(encoder, input=source, output=(target, place))
-        device.wgpu_device.queue.submit([encoder.finish()])
+        record(device, operator, input=source, output=(target, place))
         read = read_buffer(target)[place:][:700].reshape(2, 5, 70)
         check_bytes(read[0], array[:5, :70])
         check_bytes(read[1], array[1:6, 1:71][:, ::-1])
@@ -996,8 +977,7 @@ def test_the_oracle_sees_a_wrong_answer() -> None:
     case = photographs(1, 3, 22)
     source, target = case.buffers()
     expected = case.expected(source, target)
-    plan = case.plan(Limits(2**27, 32, 65535, CPU))
-    assert isinstance(plan.steps[0], WindowDispatch)
+    plan = case.plan(replace(USUAL, profile=CPU))
     wrong = target.copy()
     run_plan(plan, np.zeros_like(source), wrong, case.offsets)
     for result in (target, wrong, np.zeros_like(target)):

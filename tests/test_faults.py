@@ -54,7 +54,7 @@ def lost_uses(device: wg.Device) -> dict[str, Callable[[], Any]]:
         "np.asarray": lambda: np.asarray(grid.T),
         "np.from_dlpack": lambda: np.from_dlpack(x),
         "bool": lambda: bool(x[3]),
-        "asarray elsewhere": lambda: wg.asarray(x, device=wg.default_device()),
+        "asarray on another device": lambda: wg.asarray(x, device=wg.default_device()),
         "copy": x.copy,
         "copy of a view": grid.T.copy,
         "assign a scalar": lambda: assign(7),
@@ -221,7 +221,7 @@ def test_no_memory_left_is_a_memory_error_and_leaves_nothing(
     def work() -> None:
         tensor = wg.asarray(x, device=full)
         check_same(tensor.numpy(), x)
-        tensor[:, 1:] = tensor[:, :-1]  # copied aside
+        tensor[:, 1:] = tensor[:, :-1]  # through a staging copy
         check_same(tensor[::-1, ::3].numpy(), np.concatenate([x[:, :1], x[:, :-1]], axis=1)[::-1, ::3].copy())
         windows = wg.extract_windows(tensor, [[0, 0], [5, 4]], (3, 3), [[1, 1], [1, -1]])
         check_same(windows[0, :, 0].numpy(), x[:3, 0].copy())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import PAGES, README, ROOT
+from pages import PAGES, README, RESULTS, ROOT
 
 from bench.cases import CASES
 from bench.cliffs_page import PAGE as CLIFFS
@@ -23,14 +23,15 @@ from bench.tasks import MANY_WINDOWS
 
 pytestmark = pytest.mark.slow
 
-HOW_FAST = ROOT / "docs" / "how-fast.md"
+TABLES = RESULTS / "README.md"
+PERFORMANCE = ROOT / "docs" / "performance.md"
 PERMUTED = {case.name for case in CASES if case.work.permuted}
 KINDS = "slices", "permutes", "windows"  # of what plans choose ways for
 
 
 def results(name: str) -> dict[str, Any]:
     """Kept results by the end of a link to them."""
-    content: dict[str, Any] = json.loads((ROOT / "bench" / "results" / name).read_text("utf-8"))
+    content: dict[str, Any] = json.loads((RESULTS / name).read_text("utf-8"))
     return content
 
 
@@ -47,7 +48,7 @@ MEASURING = "Figures are being measured again"
 
 def cited(text: str) -> set[str]:
     """The results files that a text links, or shows a picture of."""
-    return {f"{stem}.json" for stem in re.findall(r"bench/results/([^)\s]*)\.(?:json|png)\)", text)}
+    return {f"{stem}.json" for stem in re.findall(r"[(/]([^()/\s]*)\.(?:json|png)\)", text)}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if cited(page.read_text("utf-8"))], ids=str)
@@ -65,11 +66,12 @@ def test_the_readme_has_no_stale_figures() -> None:
 
 def test_every_results_file_is_cited_by_a_page() -> None:
     text = "".join(page.read_text("utf-8") for page in PAGES)
-    unused = [path.name for path in (ROOT / "bench" / "results").iterdir() if f"/{path.name})" not in text]
+    kept = [path.name for path in RESULTS.iterdir() if path.suffix != ".md"]
+    unused = [name for name in kept if f"({name})" not in text]
     assert unused == []
 
 
-SLICES = r"\[[^]]*\]\([^)]*bench/results/[^)]*\.json\)"  # a row of means links its results
+SLICES = r"\[[^]]*\]\([^)]*\.json\)"  # a row of means links its results
 
 
 def speed_up(entry: dict[str, Any], name: str) -> float | None:
@@ -92,26 +94,26 @@ def shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def test_means_of_slices_are_those_of_the_results_with_their_machine() -> None:
-    found = rows(HOW_FAST, SLICES)
+def test_means_of_slices_are_those_of_the_results() -> None:
+    found = rows(TABLES, SLICES)
     assert len(found) >= 4
     rivals = ALLOCATING, GIVEN, COPY, "slice1.wgsl", "tinygrad WebGPU", "ONNX Runtime WebGPU"
     for link, (machine, *cells) in found:
-        kept = results(link.rpartition("/")[2].rstrip(")"))
+        kept = results(link.rpartition("(")[2].rstrip(")"))
         assert machine == machine_of(kept)
         assert cells == [shown(mean_speed_up(kept, name), ".2f") for name in rivals]
-    of_epyc = results(found[2][0].rpartition("/")[2].rstrip(")"))
+    of_epyc = results(found[2][0].rpartition("(")[2].rstrip(")"))
     for name in ("PyTorch", "ONNX Runtime"):
         assert f"over {name} on the CPU {'is ' * (name == 'PyTorch')}{mean_speed_up(of_epyc, name):.2f}" in (
-            HOW_FAST.read_text("utf-8")
+            TABLES.read_text("utf-8")
         )
 
 
 def linked(suffix: str, heading: str = "") -> dict[str, Any]:
     """The results that the page links below a heading, of a kind."""
-    page = HOW_FAST.read_text("utf-8")
+    page = TABLES.read_text("utf-8")
     section = page.partition(heading)[2].partition("\n## ")[0] if heading else page
-    names = re.findall(rf"bench/results/(\S*-{suffix}\.json)\)", section)
+    names = re.findall(rf"\(([^()\s]*-{suffix}\.json)\)", section)
     (name,) = set(names)
     kept = results(name)
     assert machine_of(kept) in page
@@ -120,9 +122,9 @@ def linked(suffix: str, heading: str = "") -> dict[str, Any]:
 
 def test_figures_of_each_slice_are_those_of_the_results() -> None:
     """One column for each row of the table of means, in its order."""
-    links = [link.rpartition("/")[2].rstrip(")") for link, _ in rows(HOW_FAST, SLICES)]
+    links = [link.rpartition("(")[2].rstrip(")") for link, _ in rows(TABLES, SLICES)]
     columns = [{each["name"]: each for each in results(name)["slices"]} for name in links]
-    found = rows(HOW_FAST, "|".join(map(re.escape, columns[0])), "## Slices")
+    found = rows(TABLES, "|".join(map(re.escape, columns[0])), "## Slices")
     assert [name for name, _ in found] == list(columns[0])
     for name, (_, *cells) in found:
         assert cells == [shown(speed_up(column[name], ALLOCATING), ".3g") for column in columns]
@@ -130,14 +132,12 @@ def test_figures_of_each_slice_are_those_of_the_results() -> None:
 
 def test_regret_is_that_of_the_results() -> None:
     """A row for each run that is kept: geometric mean and worst."""
-    kept = {path.name: results(path.name) for path in (ROOT / "bench" / "results").glob("*-regret.json")}
-    found = rows(HOW_FAST, r"(?:lavapipe|llvmpipe|SwiftShader)[^|]*", "## How well plans choose")
+    kept = {path.name: results(path.name) for path in RESULTS.glob("*-regret.json")}
+    found = rows(TABLES, r"(?:lavapipe|llvmpipe|SwiftShader)[^|]*", "## How well plans choose")
     assert kept
-    assert sorted(cells[-1] for _, cells in found) == sorted(
-        f"[each](../bench/results/{name})" for name in kept
-    )
+    assert sorted(cells[-1] for _, cells in found) == sorted(f"[each]({name})" for name in kept)
     for adapter, (machine, *figures_shown, link) in found:
-        run = kept[link.rpartition("/")[2].rstrip(")")]
+        run = kept[link.rpartition("(")[2].rstrip(")")]
         ours = run["contenders"]["wgslice"]
         assert adapter.split()[-1] in f"{ours['adapter']} {ours['driver']}"
         assert machine == machine_of(run)
@@ -163,11 +163,11 @@ def test_cliffs_are_those_of_the_results() -> None:
 
 def test_streams_are_those_of_the_results() -> None:
     """A row for each window of each run that is kept: speed-up, GB/s, and the share of each stage."""
-    page = ROOT / "docs" / "streaming.md"
-    kept = sorted((ROOT / "bench" / "results").glob("*-stream.json"))
+    page = TABLES
+    kept = sorted(RESULTS.glob("*-stream.json"))
     assert kept
     for path in kept:
-        assert f"](../bench/results/{path.name})" in page.read_text("utf-8")
+        assert f"]({path.name})" in page.read_text("utf-8")
         run = results(path.name)
         found = rows(page, r"[^|]*`\[[^|]*\]`", f"{path.name})")
         assert [name for name, _ in found] == [name.replace(", [", ", `[") + "`" for name in run["streams"]]
@@ -180,7 +180,7 @@ def test_streams_are_those_of_the_results() -> None:
 
 def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
     """What devices go by until they are tuned: measured with the driver that is named, or assumed."""
-    page = ROOT / "docs" / "tuning.md"
+    page = ROOT / "docs" / "commands" / "tune.md"
     listed = dict(rows(page, r"`[^`|]*\.json`", "## What is shipped"))
     folder = ROOT / "src" / "wgslice" / "plans" / "figures"
     assert sorted(listed) == sorted(f"`{path.name}`" for path in folder.glob("*.json"))
@@ -196,12 +196,12 @@ def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
 
 
 def test_figures_of_permutes_are_those_of_the_results() -> None:
-    section = HOW_FAST.read_text("utf-8").partition("## Permutes")[2].partition("\n## ")[0]
-    (name,) = re.findall(r"bench/results/(\S*\.json)\)", section)
+    section = TABLES.read_text("utf-8").partition("## Permutes")[2].partition("\n## ")[0]
+    (name,) = re.findall(r"\(([^()\s]*\.json)\)", section)
     kept = results(name)
     assert machine_of(kept) in section
     permutes = {each["name"]: each for each in kept["slices"] if each["axes"] != sorted(each["axes"])}
-    found = rows(HOW_FAST, "|".join(map(re.escape, permutes)), "## Permutes")
+    found = rows(TABLES, "|".join(map(re.escape, permutes)), "## Permutes")
     assert {name for name, _ in found} == set(permutes)
     for name, (_, ours, *others) in found:
         assert ours == f"{permutes[name]['outcomes']['wgslice']['best_s'] * 1e3:.1f}"
@@ -212,7 +212,7 @@ def test_figures_of_permutes_are_those_of_the_results() -> None:
 def test_figures_of_compilers_are_those_of_the_results() -> None:
     """AMD's inverse throughput, instructions of the others, and the useful shares of what is touched."""
     kept = results("compilers-mesa-25-0-7.json")
-    found = rows(HOW_FAST, r"[^|`]*", "## What GPU compilers say")[2:]
+    found = rows(TABLES, r"[^|`]*", "## What GPU compilers say")[2:]
     assert len(found) >= 15
     for name, (kernels, *cells) in found:
         variants = [variant for variant in kept["variants"] if name in variant["slices"]]
@@ -231,9 +231,7 @@ def test_figures_of_compilers_are_those_of_the_results() -> None:
 def test_figures_of_the_older_compiler_are_those_of_the_results() -> None:
     kept = results("compilers-mesa-22-3-6.json")
     assert "Mesa 22.3.6" in kept["devices"]["AMD NAVI21"]
-    said = re.search(
-        r"says (\d+) for the first row and (\d+)\s+for the transpose", HOW_FAST.read_text("utf-8")
-    )
+    said = re.search(r"says (\d+) for the first row and (\d+)\s+for the transpose", TABLES.read_text("utf-8"))
     assert said is not None
     for name, figure in zip(("f32 crop, aligned", "f32 transpose"), said.groups(), strict=True):
         (found,) = (each["compilers"]["AMD NAVI21"] for each in kept["variants"] if name in each["slices"])
@@ -243,7 +241,7 @@ def test_figures_of_the_older_compiler_are_those_of_the_results() -> None:
 def test_figures_of_windows_are_those_of_the_results() -> None:
     windows = linked("family", "## Many windows at once")["windows"]
     names = "|".join(re.escape(window["name"]) for window in windows)
-    found = rows(HOW_FAST, names, "## Many windows at once")
+    found = rows(TABLES, names, "## Many windows at once")
     assert [name for name, _ in found] == [window["name"] for window in windows]
     for window, (_, cells) in zip(windows, found, strict=True):
         first, *others = map(float, cells)
@@ -254,7 +252,7 @@ def test_figures_of_windows_are_those_of_the_results() -> None:
 
 def test_figures_of_gradients_are_those_of_the_results() -> None:
     gradients = {each["name"]: each for each in linked("family", "## Many windows at once")["gradients"]}
-    found = rows(HOW_FAST, "|".join(map(re.escape, gradients)), "## Many windows at once")
+    found = rows(TABLES, "|".join(map(re.escape, gradients)), "## Many windows at once")
     assert [name for name, _ in found] == list(gradients)
     for name, (best, *others) in found:
         assert best == f"{gradients[name]['outcomes']['slice_grad']['best_s'] * 1e3:.1f}"
@@ -262,11 +260,11 @@ def test_figures_of_gradients_are_those_of_the_results() -> None:
         assert others == [shown(speed_up(gradients[name], other), ".1f") for other in names]
 
 
-def test_figures_of_windows_that_are_written_and_of_batches_are_those_of_the_results() -> None:
+def test_figures_of_windows_and_batches_are_those_of_the_results() -> None:
     heading = "## Windows written, and batches in another order"
     run = linked("family", heading)
     kept = [*run["insertions"], *run["batches"]]
-    found = rows(HOW_FAST, "|".join(re.escape(each["name"]) for each in kept), heading)
+    found = rows(TABLES, "|".join(re.escape(each["name"]) for each in kept), heading)
     assert [name for name, _ in found] == [each["name"] for each in kept]
     for each, (_, (_, best, *others)) in zip(kept, found, strict=True):
         first, *rest = each["outcomes"]
@@ -278,7 +276,7 @@ def test_figures_of_windows_that_are_written_and_of_batches_are_those_of_the_res
 
 def test_figures_of_graphs_are_those_of_the_results() -> None:
     graphs = linked("graphs")["graphs"]
-    found = rows(HOW_FAST, r"20 operators, [^|]*|focus, [^|]*")
+    found = rows(TABLES, r"20 operators, [^|]*|focus, [^|]*")
     assert [name for name, _ in found] == [graph["name"] for graph in graphs]
     for graph, (_, cells) in zip(graphs, found, strict=True):
         first, *others = map(float, cells)
@@ -291,14 +289,14 @@ def test_figures_of_graphs_are_those_of_the_results() -> None:
 
 
 def test_costs_are_those_of_the_results() -> None:
-    text = HOW_FAST.read_text("utf-8")
+    text = TABLES.read_text("utf-8")
     section = text[text.index("## What a call costs") :]
-    (name,) = re.findall(r"bench/results/(\S*\.json)\)", section[: section.index("\n## ")])
+    (name,) = re.findall(r"\(([^()\s]*\.json)\)", section[: section.index("\n## ")])
     kept = results(name)
     assert machine_of(kept) in section
-    once = {name: float(cells[0]) for name, cells in rows(HOW_FAST, "|".join(NAMES))}
+    once = {name: float(cells[0]) for name, cells in rows(TABLES, "|".join(NAMES))}
     assert once == {name: round(kept["costs"]["once_s"][name], 2) for name in NAMES}
-    calls = {int(name.split()[0]): cells for name, cells in rows(HOW_FAST, r"\d+ KiB")}
+    calls = {int(name.split()[0]): cells for name, cells in rows(TABLES, r"\d+ KiB")}
     for call in kept["costs"]["calls"]:
         ours, theirs = calls[call["nbytes"] // 1024]
         assert float(ours) == float(f"{call['wgslice_s'] * 1e3:.2g}")
@@ -315,11 +313,11 @@ def test_costs_are_those_of_the_results() -> None:
 
 def test_what_was_not_run_is_said_in_one_place() -> None:
     heading = "## What has not been run"
-    assert [page for page in PAGES if heading in page.read_text("utf-8")] == [HOW_FAST]
-    section = HOW_FAST.read_text("utf-8").partition(heading)[2].partition("\n## ")[0]
+    assert [page for page in PAGES if heading in page.read_text("utf-8")] == [PERFORMANCE]
+    section = PERFORMANCE.read_text("utf-8").partition(heading)[2].partition("\n## ")[0]
     for unrun in ("Metal", "D3D12", "GPU"):
         assert unrun in section
-    measured = {name for kept in (ROOT / "bench" / "results").glob("*cores*.json") for name in kinds_of(kept)}
+    measured = {name for kept in RESULTS.glob("*cores*.json") for name in kinds_of(kept)}
     assert measured == {"CPU"}, "a GPU has been measured: say so, and what remains"
 
 

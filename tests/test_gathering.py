@@ -224,7 +224,7 @@ def test_wrong_tensors_of_indices_are_refused(device: wg.Device) -> None:
         x[indices]
 
 
-def test_a_result_has_memory_of_its_own_and_integers_alone_make_views(device: wg.Device) -> None:
+def test_arrays_copy_and_integers_alone_make_views(device: wg.Device) -> None:
     x = wg.asarray(np.arange(12).reshape(3, 4), device=device)
     taken = x[[0, 1]]
     assert taken.is_packed

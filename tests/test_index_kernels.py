@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from changed_modules import numbered_module
 from helpers import Bytes, check_bytes, random_bytes
-from numbered import numbered_module
+from planning import USUAL, dispatches_of
 from reference.indexed import index_kernels, trace_indexed
 from reference.memory import Writes
 from reference.plans import run_plan
+from running import compiling
 from test_mapping import check_mapping
 
 import wgslice as wg
 from wgslice.doctor.indexing import IndexCase, MaskCase, index_cases, index_trials
 from wgslice.doctor.trials import Trial, run_trials, with_few_pipelines
-from wgslice.gpu.pipelines import Pipelines
-from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
+from wgslice.plans.profiles import CPU, GPU, Profile
 
 PROFILES = pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 
@@ -32,7 +32,7 @@ def given(case: IndexCase | MaskCase) -> np.ndarray[tuple[int, ...], np.dtype[np
 @PROFILES
 @pytest.mark.parametrize("kernel", index_kernels, ids=lambda kernel: kernel.value)
 def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile: Profile) -> None:
-    limits, seen = Limits(2**27, 32, 65535, profile), 0
+    limits, seen = replace(USUAL, profile=profile), 0
     for case in index_cases():
         for trial in case.trials(limits):
             if trial.kernel is kernel:
@@ -53,8 +53,7 @@ def test_reference_implementations_write_what_numpy_does(kernel: Kernel, profile
 def test_invocations_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    compiling(monkeypatch, device, numbered_module)
     limits = replace(device.limits, profile=profile)
     trials = {
         replace(trial, table=np.zeros(4, np.uint8) if trial.table is None else trial.table): case
@@ -64,9 +63,7 @@ def test_invocations_write_what_the_reference_writes(
     }
 
     def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
-        step = trial.step
-        assert isinstance(step, IndexedDispatch)
-        return trace_indexed(step, source, target, given(trials[trial])).writes
+        return trace_indexed(dispatches_of(trial.plan)[0], source, target, given(trials[trial])).writes
 
     check_mapping(device, list(trials), written)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import inf
@@ -9,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from costing import favouring
 from helpers import (
     DTYPES,
     GUARD,
@@ -21,12 +21,14 @@ from helpers import (
     make_buffer,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from planning import USUAL, by_strategy, disjoint_sets, favouring, names_of, planned_insertion
 from reference.plans import run_plan
 from running import run_on_gpu, run_side_by_side, side_by_side
 from strategies import nested_strides
@@ -44,14 +46,9 @@ from test_extract_windows import (
 
 import wgslice as wg
 from wgslice.layout import Layout
-from wgslice.operators.windows_arguments import OnGpu, Outside, inserted_windows
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.overlaps import insertion_of, layers_of, meeting
-from wgslice.plans.plan import COPY_PER_WINDOW, Plan
-from wgslice.plans.problem import Table, Terms
+from wgslice.plans.overlaps import meeting
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.window_plans import claims_scratch, insert_windows_planner
-from wgslice.plans.windows import Windows
 
 
 def numpy_insert(array: Any, windows: Any, offsets: Any, strides: Any) -> None:
@@ -115,27 +112,28 @@ class Case:
         """The same windows, moved inside."""
         return replace(self, offsets=np.clip(self.offsets, 0, self.highest))
 
-    def windows(self, *, on_gpu: bool = False, outside: Outside = "drop") -> Windows:
-        sizes = self.batch.sizes, self.tensor.sizes
-        if on_gpu:
-            table = OnGpu(self.offsets.shape, np.dtype("int32"))
-            return inserted_windows(table, *sizes, self.strides, outside)
-        return inserted_windows(self.offsets, *sizes, self.strides, outside)
-
     def plan(
         self,
         limits: Limits,
         *,
         on_gpu: bool = False,
-        outside: Outside = "drop",
+        outside: str = "drop",
         source_room: float = inf,
         target_room: float = inf,
-    ) -> Plan:
+    ) -> wg.Plan:
         """The plan between two buffers, from their beginnings on."""
-        table = Table(Layout.packed(self.offsets.shape), 4) if on_gpu else None
-        terms = Terms(limits, True, True, source_room, target_room, table=table)
-        insertion = insertion_of(self.windows(on_gpu=on_gpu, outside=outside), self.tensor.sizes, "last")
-        return insert_windows_planner(insertion)(self.batch, self.tensor, self.width, terms)
+        return planned_insertion(
+            limits,
+            self.batch,
+            self.tensor,
+            self.width,
+            self.offsets,
+            self.strides,
+            on_gpu=on_gpu,
+            outside=outside,
+            source_room_nbytes=source_room,
+            target_room_nbytes=target_room,
+        )
 
     def room_nbytes(self, side: str) -> int:
         """What a buffer has room for that ends with the last whole vector of a side."""
@@ -206,8 +204,8 @@ def test_any_windows_go_where_numpys_go(device: wg.Device, case: Case, data: st.
     offsets: Any = case.offsets.astype(data.draw(st.sampled_from(few)))
     if data.draw(st.booleans()):
         offsets = wg.asarray(np.repeat(offsets, 2, axis=1), device=device)[:, ::2]
-    rules: list[Outside | None] = ["drop", "clamp", None]
-    outside = data.draw(st.sampled_from(rules)) if case.fits else "drop"
+    rules: list[Any] = ["drop", "clamp", None]
+    outside: Any = data.draw(st.sampled_from(rules)) if case.fits else "drop"
     if outside is None and not isinstance(offsets, wg.Tensor):
         outside = "clamp"
     wg.insert_windows(x, offsets, y, case.strides, overlap="last", outside=outside)
@@ -227,7 +225,7 @@ def test_reference_implementations_equal_numpy(
     case: Case, profile: Profile, tight: tuple[int, int], on_gpu: bool, clamp: bool, room_of: str | None
 ) -> None:
     source, target = case.buffers()
-    outside: Outside = "clamp" if clamp and case.fits else "drop"
+    outside = "clamp" if clamp and case.fits else "drop"
     limits = Limits(tight[0], 32, tight[1], profile)
     room = {} if room_of is None else {f"{room_of}_room": case.room_nbytes(room_of)}
     plan = case.plan(limits, on_gpu=on_gpu, outside=outside, **room)
@@ -269,14 +267,26 @@ def meet(places: Any, extents: Any, steps: Any) -> bool:
 def test_whether_windows_overlap_is_exact(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
     steps = [data.draw(st.integers(1, 3)) for _ in range(rank)]
-    extents = [data.draw(st.integers(0, 3)) * step + 1 for step in steps]
-    places = data.draw(st.lists(st.tuples(*[st.integers(-12, 12)] * rank), max_size=8))
-    array = np.array(places, np.int64).reshape(-1, rank)
-    pairs = list(meeting(array, tuple(extents), tuple(steps)))
-    assert bool(pairs) == meet(places, extents, steps)
-    for one, other in (pair for some in pairs for pair in zip(*some, strict=True)):
-        assert one != other
-        assert meet([places[one], places[other]], extents, steps)
+    sizes = [data.draw(st.integers(1, 4)) for _ in range(rank)]
+    places = data.draw(st.lists(st.tuples(*[st.integers(0, 24)] * rank), min_size=1, max_size=8))
+    extents = [(size - 1) * step + 1 for size, step in zip(sizes, steps, strict=True)]
+    pair = refused_pair(places, sizes, (40,) * rank, steps)
+    assert (pair is not None) == meet(places, extents, steps)
+    if pair is not None:
+        assert pair[0] < pair[1]
+        assert meet([places[number] for number in pair], extents, steps)
+
+
+def refused_pair(offsets: Any, sizes: Any, shape: Any, steps: Any) -> list[int] | None:
+    """The windows that a descriptor refuses since they overlap."""
+    sides = wg.TensorDesc("u1", (len(offsets), *sizes)), wg.TensorDesc("u1", shape)
+    try:
+        wg.InsertWindows(*sides, offsets, steps, outside="drop")
+    except wg.WindowError as error:
+        found = re.match(r"InsertWindows: windows (\d+) and (\d+) overlap, at offsets \(", str(error))
+        assert found is not None
+        return [int(number) for number in found.groups()]
+    return None
 
 
 def test_many_windows_are_compared_without_comparing_all() -> None:
@@ -295,21 +305,19 @@ def test_many_windows_are_compared_without_comparing_all() -> None:
 
 
 @given(st.data())
-def test_layers_are_disjoint_and_behind_all_that_they_overlap(data: st.DataObject) -> None:
+def test_disjoint_sets_come_after_all_that_they_overlap(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
     places = data.draw(st.lists(st.tuples(*[st.integers(0, 9)] * rank), min_size=1, max_size=9))
     extents = tuple(data.draw(st.integers(1, 4)) for _ in range(rank))
     offsets = np.array(places, np.int64)
-    windows = inserted_windows(offsets, (len(offsets), *extents), (20,) * rank, None)
-    layers = layers_of(windows, np.arange(len(offsets), dtype=np.uint32))
-    assert layers is not None
-    layer_of = {number: depth for depth, layer in enumerate(layers) for number in layer.tolist()}
+    layers = disjoint_sets(offsets, extents, (20,) * rank)
+    layer_of = {number: depth for depth, layer in enumerate(layers) for number in layer}
     assert sorted(layer_of) == list(range(len(offsets)))
     for one, other in combinations(range(len(offsets)), 2):
         if (abs(offsets[one] - offsets[other]) < extents).all():
             assert layer_of[one] < layer_of[other]
     for depth, layer in enumerate(layers[1:], 1):  # none is deeper than it must be
-        for number in layer.tolist():
+        for number in layer:
             assert any(
                 layer_of[before] == depth - 1 and (abs(offsets[before] - offsets[number]) < extents).all()
                 for before in range(number)
@@ -329,24 +337,23 @@ ENDS_IN_WHOLE_BLOCKS = Case(
 @example(case=ONE_COPY_EACH, profile=CPU)
 @example(case=ENDS_IN_WHOLE_BLOCKS, profile=CPU)
 @given(case=insertions(), profile=st.sampled_from([CPU, GPU]))
-def test_every_way_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
-    """Whatever they cost: in blocks, by words, by elements; where windows overlap in layers and by claims."""
+def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profile: Profile) -> None:
+    """In blocks, by words, by elements; overlapping windows by disjoint sets or a last-writer pass."""
     plan = case.plan(replace(device.limits, profile=profile))
-    contested = insertion_of(case.windows(), case.tensor.sizes, "last").contested
     names = [choice.name for choice in plan.choices]
     assert len(set(names)) == len(names)
-    assert ("layers" in names) == (contested and bool(plan.steps))
     assert not plan.steps or "insert_windows" in names
     source, target = case.buffers()
     expected = case.expected(source, target)
     for choice in plan.choices:
-        claims = [step for step in choice.steps if step.name in ("claim_windows", "claim_rows")]
-        assert bool(claims) == (contested and choice.name not in ("layers", COPY_PER_WINDOW))  # in order
-        way = replace(plan, steps=choice.steps, scratch=claims_scratch(choice.steps))
-        check_bytes(run_on_gpu(device, way, source, target, offset_table(case.offsets)), expected)
+        last_writer_pass = {"claim_windows", "claim_rows"} & {step.name for step in choice.steps}
+        in_order = choice.name in ("layers", "buffer copy per window")
+        assert bool(last_writer_pass) == ("layers" in names and not in_order)
+        found = run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets))
+        check_bytes(found, expected)
 
 
-def test_overlaps_go_by_layers_where_dispatches_cost_less_than_claims() -> None:
+def test_cheap_dispatches_insert_overlaps_by_disjoint_sets() -> None:
     for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["claim_rows", "insert_rows"])):
         costs = replace(CPU.costs, dispatch_s=dispatch_s)
         profile = replace(CPU, costs=costs)
@@ -363,10 +370,7 @@ def test_overlaps_are_refused_where_they_are_inside() -> None:
         ([[8], [7]], (3,), (9,), (1,)),
         ([[4], [4]], (1,), (9,), (1,)),
     ]:
-        windows = inserted_windows(offsets, (2, *sizes), shape, steps, "drop")
-        with pytest.raises(wg.WindowError, match=r"^windows 0 and 1 overlap, at offsets \("):
-            insertion_of(windows, shape, "refuse")
-        assert not insertion_of(windows, shape, "last").contested or offsets[0] != offsets[1]
+        assert refused_pair(offsets, sizes, shape, steps) == [0, 1]
     for offsets, sizes, shape, steps in [
         ([[0], [3]], (3,), (9,), (1,)),
         ([[0], [1]], (2,), (9,), (2,)),
@@ -376,16 +380,15 @@ def test_overlaps_are_refused_where_they_are_inside() -> None:
         ([[9], [10]], (3,), (9,), (1,)),
         ([[0], [4], [7]], (3,), (12,), (1,)),  # the last two touch away from the first one's multiples
     ]:
-        windows = inserted_windows(offsets, (len(offsets), *sizes), shape, steps, "drop")
-        assert not insertion_of(windows, shape, "refuse").contested
+        assert refused_pair(offsets, sizes, shape, steps) is None
 
 
 def test_of_equal_offsets_the_last_one_is_left() -> None:
     offsets = [[5], [1], [5], [9], [1], [5], [99]]
-    windows = inserted_windows(offsets, (7, 1), (10,), None, "drop")
-    insertion = insertion_of(windows, (10,), "last")
-    assert insertion.numbers.tolist() == [3, 4, 5]
-    assert not insertion.contested
+    sides = Layout.packed((7, 1)), Layout.packed((10,))
+    plan = planned_insertion(CPU, *sides, 4, offsets, copy_to=False)
+    (step,) = plan.steps
+    assert str(step).startswith("insert_windows on 3 windows")
 
 
 # refusals
@@ -657,19 +660,18 @@ def test_any_windows_recorded_on_the_callers_buffers(device: wg.Device, case: Ca
         described(case, wg.TensorDesc("int64", case.offsets.shape) if on_gpu else case.offsets)
     )
     output = make_buffer(device, target)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, source), case.batch.offset * case.width),
         output=(output, case.tensor.offset * case.width),
         **({"offsets": (table, 8)} if on_gpu else {}),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(output), case.expected(source, target))
 
 
 def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> None:
-    """With offsets of its own, claims begin anew each time."""
+    """With offsets of its own; winner indices begin at zero each time."""
     sides = wg.TensorDesc("uint8", (3, 40)), wg.TensorDesc("uint8", (100,))
     bound = wg.InsertWindows(*sides, wg.TensorDesc("int32", (3, 1)), overlap="last", outside="drop")
     operator = device.compile(bound)
@@ -697,15 +699,12 @@ def steps_of(
     shape: Any, sizes: Any, offsets: Any, *, width: int = 1, strides: Any = None, **changes: Any
 ) -> Any:
     """The kernels for windows of a packed batch in a packed tensor, on a CPU."""
-    windows = inserted_windows(offsets, (len(offsets), *sizes), shape, strides, "drop")
     batch = Layout.packed((len(offsets), *sizes), changes.pop("skip", 0))
-    limits = replace(Limits(2**27, 32, 65535, BLOCKS_FIRST[CPU]), **changes)
-    insertion = insertion_of(windows, shape, "last")
-    plan = insert_windows_planner(insertion)(batch, Layout.packed(shape), width, Terms(limits))
-    return [step.name for step in plan.steps]
+    limits = replace(USUAL, **{"profile": BLOCKS_FIRST[CPU], **changes})
+    return names_of(planned_insertion(limits, batch, Layout.packed(shape), width, offsets, strides))
 
 
-def test_the_choice_of_the_kernel_at_both_sides_of_every_boundary() -> None:
+def test_kernels_at_both_sides_of_each_condition() -> None:
     rows, words, elements = "insert_rows", "insert_words", "insert_windows"
     for arguments, kernels in [
         ({"sizes": (3, 31), "offsets": [[1, 1]]}, [rows, words]),
@@ -762,14 +761,14 @@ def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> Non
     assert names <= seen
 
 
-def test_no_kernel_is_left_where_all_are_distrusted() -> None:
-    distrusted = frozenset({Kernel.INSERT_WORDS})
-    assert steps_of((9, 112), (3, 32), [[1, 16]], distrusted=distrusted) == ["insert_windows"]
-    distrusted |= {Kernel.INSERT_WINDOWS}
+def test_no_kernel_is_left_where_all_are_disabled() -> None:
+    disabled = frozenset({Kernel.INSERT_WORDS})
+    assert steps_of((9, 112), (3, 32), [[1, 16]], distrusted=disabled) == ["insert_windows"]
+    disabled |= {Kernel.INSERT_WINDOWS}
     with pytest.raises(
         wg.NoKernelError, match=r"no kernel is left for windows of sizes \(3, 32\): insert_windows, "
     ):
-        steps_of((9, 112), (3, 32), [[1, 16]], distrusted=distrusted)
+        steps_of((9, 112), (3, 32), [[1, 16]], distrusted=disabled)
     only_rows = frozenset({Kernel.INSERT_ROWS})
     assert steps_of((9, 112), (3, 32), [[1, 17]], distrusted=only_rows) == ["insert_words"]
 
@@ -779,7 +778,7 @@ def test_the_oracle_sees_a_wrong_answer() -> None:
     case = Case(1, batch, tensor_, np.array([(1, 1), (5, 2)]), np.array([1, -1]), 5)
     source, target = case.buffers()
     wrong = target.copy()
-    run_plan(case.plan(Limits(2**27, 32, 65535, CPU)), np.zeros_like(source), wrong, case.offsets)
+    run_plan(case.plan(replace(USUAL, profile=CPU)), np.zeros_like(source), wrong, case.offsets)
     for result in (target, wrong, np.zeros_like(target)):
         with pytest.raises(AssertionError, match="bytes differ"):
             check_bytes(result, case.expected(source, target))

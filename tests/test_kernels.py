@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
-from clamped import clamped_module
-from costing import preferring
+from changed_modules import clamped_module
 from helpers import (
     GUARD,
     WIDTHS,
@@ -23,26 +22,19 @@ from helpers import (
     random_bytes,
     whole_words,
 )
-from hypothesis import example, find, given
-from hypothesis import strategies as st
+from hypothesis import find, given
+from planning import USUAL, dispatches_of, only_dispatch, planned_by_kernel, planned_copy, preferring
 from reference.plans import run_plan
-from running import run_on_gpu, run_side_by_side, side_by_side
+from running import compiling, counted, run_on_gpu, run_side_by_side, side_by_side
 from strategies import Case, cases
 
 import wgslice as wg
-from wgslice.gpu.pipelines import Bound, Pipelines
 from wgslice.layout import Layout
-from wgslice.plans.choose import Step
-from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Tiling, deal_row
-from wgslice.plans.pixels import MOST_BLOCKS
-from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Problem, Terms
+from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.steps import Dispatch, Span, dispatch_of
-from wgslice.plans.strategies import LEAST_NARROW_NBYTES, dispatches
-from wgslice.shaders import copy_dtype, divider, kernel_module, override_constants, uniform_block
+
+LEAST_NARROW_NBYTES = 7  # of a row of sub-word elements, so that it holds a word wherever it begins
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:
@@ -83,17 +75,17 @@ def small_limits(alignment: int, profile: Profile) -> Limits:
     )
 
 
-def plans(case: Case, limits: Limits) -> list[Plan]:
+def plans(case: Case, limits: Limits) -> list[wg.Plan]:
     """What is chosen where each kernel in turn costs least, dealt in one way or another, once each.
 
     For these limits, and where one of them costs least, for tight ones.
     """
-    found: dict[tuple[Step, ...], Plan] = {}
+    found: dict[Any, wg.Plan] = {}
     for number, (kernels, paired, copies) in enumerate(PREFERRED, case.seed):
         profile = preferring(PROFILES[number % len(PROFILES)], *kernels, paired=paired, copies=copies)
         tight = small_limits(limits.binding_alignment_nbytes, profile)
         for chosen in (replace(limits, profile=profile), *([] if number % len(PREFERRED) else [tight])):
-            plan = plan_copy(case.source, case.output, case.width, Terms(chosen))
+            plan = planned_copy(chosen, case.source, case.output, case.width)
             found.setdefault(plan.steps, plan)
     return list(found.values())
 
@@ -102,32 +94,35 @@ def plans(case: Case, limits: Limits) -> list[Plan]:
 def test_reference_implementations_equal_numpy(case: Case) -> None:
     source, target = buffers(case)
     expected = copied(source, case.source, target, case.output, case.width)
-    for plan in plans(case, Limits(2**27, 32, 65535)):
+    for plan in plans(case, USUAL):
         result = target.copy()
         run_plan(plan, source, result)
         check_bytes(result, expected)
 
 
 @pytest.mark.slow
-def test_each_way_to_copy_is_drawn() -> None:
+def test_each_strategy_to_copy_is_drawn() -> None:
     """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
     drawn: Counter[str] = Counter()
     ways = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "narrow_rows of pairs")]
     ways += ["buffer copies", "a buffer copy"]
 
     def all_are_drawn(case: Case) -> bool:
-        steps = [step for plan in plans(case, Limits(2**27, 32, 65535)) for step in plan.steps]
-        drawn.update({way_of(step) for step in steps})
+        steps = [step for plan in plans(case, USUAL) for step in plan.steps]
+        drawn.update({strategy_of(step) for step in steps})
         return all(drawn[way] >= 3 for way in ways)
 
     find(cases(), all_are_drawn)  # raises where 2,000 examples do not
 
 
-def way_of(step: Step) -> str:
+def strategy_of(step: Any) -> str:
     """The kernel, and whether it takes two dimensions as a row; or buffer copies."""
-    if not isinstance(step, Dispatch):
-        return step.name.lstrip("0123456789 ")
-    return step.name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
+    name: str = step.name.lstrip("0123456789 ")
+    return (
+        name
+        if "cop" in name
+        else name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
+    )
 
 
 @pytest.mark.every_adapter
@@ -395,6 +390,21 @@ CONDITIONS = {
             for n in (32, 48, 80)
             for o in (0, 1, 5, 15)
         ),
+        # repeated
+        *(
+            (
+                width,
+                Layout.of(
+                    (2, n, repeats, channels),
+                    (1999, step, 0, across),
+                    o + n * 4 * (step < 0) + 3 * (across < 0),
+                ),
+                Layout.packed((2, n, repeats, channels), 16 // width),
+            )
+            for width, repeats, channels in ((1, 2, 3), (1, 8, 2), (2, 2, 3))
+            for step, across in ((3, 1), (-4, -1))
+            for n, o in ((16, 1), (40, 0))
+        ),
         # one channel of three
         *(
             (width, Layout.of((n,), (step,), o + (n * 3 if step < 0 else 0)), Layout.packed((n,)))
@@ -604,11 +614,9 @@ def check_conditions(device: wg.Device, kernel: Kernel, profile: Profile) -> Non
     for number, (width, source_layout, target_layout, paired) in enumerate(conditions(kernel)):
         source = random_bytes(whole_words(source_layout.stop * width) + GUARD, number)
         target = random_bytes(whole_words(target_layout.stop * width) + GUARD, number + 1000)
-        bindings = Span(0, source.size // 16 * 16), Span(0, target.size // 16 * 16)  # room to go wrong
-        problem = Problem(source_layout, target_layout, width, Terms(limits))
-        problem.bindings = bindings
-        steps = dispatches(kernel, "forced", paired, problem)
-        plan = Plan(0, width, width, source_layout, target_layout, tuple(steps))
+        bound = source.size // 16 * 16, target.size // 16 * 16  # beyond the layouts
+        sides = source_layout, target_layout
+        plan = planned_by_kernel(kernel, *sides, width, limits, bound, paired=paired, completed=True)
         expected.append(copied(source, source_layout, target, target_layout, width))
         assert not np.array_equal(expected[-1], target)
         reference_result = target.copy()
@@ -627,32 +635,24 @@ def test_no_kernel_needs_what_is_out_of_bounds(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel
 ) -> None:
     """Adapters differ in what they read there."""
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", clamped_module)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    compiling(monkeypatch, device, clamped_module)
     for profile in (CPU, GPU):
         check_conditions(device, kernel, profile)
 
 
 def test_a_kernel_is_parsed_once(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many sets of constants it is compiled with."""
-    parsed = []
-
-    def parse(kernel: Kernel) -> str:
-        parsed.append(kernel)
-        return kernel_module(kernel)
-
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", parse)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
-    prepared = set()
-    for width, n in itertools.product((4, 8), (9, 100)):
-        bindings = Span(0, 4096), Span(0, 4096)
-        layouts = Layout.of((n,), (2,)), Layout.packed((n,))
-        step = dispatch_of(Kernel.ROWS, *layouts, width, bindings, device.limits, "forced")
-        (command,) = device.pipelines.prepare(Plan(0, width, width, *layouts, (step,)))
-        assert isinstance(command, Bound)
-        prepared.add(command.pipeline)
-    assert len(prepared) >= 2
-    assert parsed == [Kernel.ROWS]
+    compiling(monkeypatch, device, clamped_module)
+    monkeypatch.setattr(device, "limits", replace(device.limits, profile=preferring(CPU, Kernel.ROWS)))
+    made = ["create_shader_module", "create_compute_pipeline"]
+    with counted(monkeypatch, device.wgpu_device, made) as counts:
+        for dtype in ("u4", "u8"):
+            for size in (9, 100):
+                view = wg.zeros(2 * size, dtype, device=device)[::2]
+                assert wg.explain(view).steps[0].name == "rows"
+                view.copy()
+    assert counts["create_compute_pipeline"] >= 2
+    assert counts["create_shader_module"] == 1
 
 
 FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of elements of a width
@@ -670,73 +670,16 @@ def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel,
     """Three rows on a grid of 2 x 2, in bindings that would have room for more."""
     width, layout = FOLDED[kernel]
     slim = replace(profile, words_each=(), narrow_words_each=(), blocks_each=1)
-    pieces, _ = deal_row(kernel, layout.sizes[-1], width, slim)
-    limits = replace(device.limits, workgroups=2, profile=replace(slim, workgroup_size=pieces))
     nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096
+    bound = nbytes, nbytes
+    pieces = only_dispatch(planned_by_kernel(kernel, layout, layout, width, slim, bound)).share.pieces
+    limits = replace(device.limits, workgroups=2, profile=replace(slim, workgroup_size=pieces))
     source, target = random_bytes(nbytes, 1), random_bytes(nbytes, 2)
-    bindings = Span(0, nbytes), Span(0, nbytes)
-    problem = Problem(layout, layout, width, Terms(limits))
-    problem.bindings = bindings
-    steps = tuple(dispatches(kernel, "forced", False, problem))
-    share = steps[0].share
+    plan = planned_by_kernel(kernel, layout, layout, width, limits, bound, completed=True)
+    share = dispatches_of(plan)[0].share
     assert (share.workgroups, share.count, share.pieces) == ((2, 2, 1), 3, pieces)
     expected = copied(source, layout, target, layout, width)
-    plan = Plan(0, width, width, layout, layout, steps)
     check_bytes(run_on_gpu(device, plan, source, target), expected)
-
-
-@given(st.integers(1, 2**31), st.integers(0, 2**31 - 1))
-@example(1, 2**31 - 1)
-@example(2**31, 2**31 - 1)
-@example(3, 2**31 - 1)
-def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
-    multiplier, shift = divider(divisor)
-    assert multiplier < 2**32
-    for value in {n, n // divisor * divisor, max(n // divisor * divisor - 1, 0)}:
-        assert ((value * multiplier >> 32) + value) >> shift == value // divisor
-
-
-def test_a_uniform_block_holds_the_step() -> None:
-    limits = Limits(2**27, 32, 65535, preferring(replace(GPU, least_pieces=1), Kernel.ROWS, paired=False))
-    (step,) = plan_copy(Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3), 4, Terms(limits)).steps
-    assert isinstance(step, Dispatch)
-    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    assert block["sizes"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
-    assert block["source_strides"].tolist()[:2] == [2**32 - 8, 1]
-    assert block["target_strides"].tolist()[:2] == [9, 1]
-    assert (block["rank"], block["target_offset"]) == (2, 3)
-    assert step.kernel is Kernel.ROWS
-    assert (block["count"], block["pieces"]) == (5, 2)
-    assert override_constants(step) == {
-        "workgroup_size": 64,
-        "element_bytes": 4,
-        "contiguous": 0,
-        "each": 4,
-    }
-    assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
-    assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4
-
-
-def test_a_uniform_block_holds_the_tiles() -> None:
-    limits = Limits(2**27, 32, 65535, preferring(GPU, Kernel.WORD_GRID))
-    (step,) = plan_copy(Layout.of((70, 600), (700, 3)), Layout.packed((70, 600)), 4, Terms(limits)).steps
-    assert isinstance(step, Dispatch)
-    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
-    assert step.share.tiling == Tiling(4, 16, 0)
-    assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
-    assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
-    assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
-    assert (block["across_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
-    assert override_constants(step) == {"workgroup_size": 64}
-
-
-def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
-    assert f"window: array<u32, {4 * MOST_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
-
-
-@pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)
-def test_kernel_on_a_grid_has_the_units_of_its_plan(kernel: Kernel) -> None:
-    assert f"const units: u32 = {GRIDS[kernel]}u;" in kernel_module(kernel)
 
 
 def test_the_oracles_see_a_wrong_answer() -> None:
@@ -746,7 +689,7 @@ def test_the_oracles_see_a_wrong_answer() -> None:
     for wrong in (target, np.zeros_like(target), np.where(np.arange(64) == 24, expected + 1, expected)):
         with pytest.raises(AssertionError, match="bytes differ"):
             check_bytes(np.asarray(wrong, np.uint8), expected)
-    plan = plan_copy(layout, layout, 1, Terms(Limits(2**27, 32, 65535), copy_to=False))
+    plan = planned_copy(USUAL, layout, layout, 1, copy_to=False)
     zeros = target.copy()
     run_plan(plan, np.zeros_like(source), zeros)
     with pytest.raises(AssertionError, match="bytes differ"):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from costing import ENDS, ranking
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -19,25 +18,23 @@ from helpers import (
     make_buffer,
     random_bytes,
     read_buffer,
+    record,
     whole_words,
 )
 from hypothesis import event, find, given
 from hypothesis import strategies as st
+from planning import HEADS_AND_TAILS, USUAL, dispatches_of, planned_copy, ranking
 from reference.plans import run_plan
 from strategies import MOST_OF_LARGE, Case, large_cases
 
 import wgslice as wg
-from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import SPLITTING_ROWS, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
-from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Terms
 from wgslice.plans.profiles import CPU, GPU, Limits
-from wgslice.plans.steps import Dispatch
 
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
-ROW_KERNELS = [kernel for kernel in Kernel if kernel in SPLITTING_ROWS and kernel not in ENDS]
+ROW_KERNELS = [kernel for kernel in Kernel if kernel in SPLITTING_ROWS and kernel not in HEADS_AND_TAILS]
 BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.NARROW_ROWS
 ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.NARROW_ROWS
 # In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;
@@ -63,16 +60,16 @@ PROFILES = [
 workgroups = st.sampled_from([60, 260, 65535])  # of a dimension of the grid
 
 
-def traits(plan: Plan) -> set[tuple[Kernel, str]]:
+def traits(plan: wg.Plan) -> set[tuple[Kernel, str]]:
     """What is large about each dispatch: its kernel, and how it is dealt."""
-    shares = [(step.kernel, step.share) for step in plan.steps if isinstance(step, Dispatch)]
+    shares = [(step.kernel, step.share) for step in dispatches_of(plan)]
     dealt = [(kernel, share) for kernel, share in shares if min(share.pieces, share.each) > 1]
     folded = [kernel for kernel, share in dealt if share.workgroups[1] > 1]
     return {(kernel, PIECES) for kernel, _ in dealt} | {(kernel, FOLDED) for kernel in folded}
 
 
-def plan_of(case: Case, limits: Limits) -> Plan:
-    return plan_copy(case.source, case.output, case.width, Terms(limits, copy_to=case.copyable))
+def plan_of(case: Case, limits: Limits) -> wg.Plan:
+    return planned_copy(limits, case.source, case.output, case.width, copy_to=case.copyable)
 
 
 @pytest.mark.slow
@@ -107,11 +104,12 @@ def run_on_gpu(device: wg.Device, case: Case, input: Any, output: Any) -> None:
             *case.window[:3],
         )
     )
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder, input=(input, case.input.offset * width), output=(output, case.output.offset * width)
+    record(
+        device,
+        operator,
+        input=(input, case.input.offset * width),
+        output=(output, case.output.offset * width),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
 
 
 @given(case=large_cases(), workgroups=workgroups)
@@ -121,7 +119,7 @@ def test_reference_implementations_equal_numpy(case: Case, workgroups: int) -> N
     expected = copied(source, case.source, target, case.output, case.width)
     for profile in PROFILES:
         result = target.copy()
-        run_plan(plan_of(case, Limits(2**27, 32, workgroups, profile)), source, result)
+        run_plan(plan_of(case, replace(USUAL, workgroups=workgroups, profile=profile)), source, result)
         check_bytes(result, expected)
 
 
@@ -148,7 +146,7 @@ def test_what_is_drawn_is_large() -> None:
         case, most_workgroups = drawn_case
         sizes.append(case.output.size)
         for profile in PROFILES:
-            limits = Limits(2**27, 32, most_workgroups, profile)
+            limits = replace(USUAL, workgroups=most_workgroups, profile=profile)
             drawn.update((profile.name, *trait) for trait in traits(plan_of(case, limits)))
         return all(drawn[trait] >= 3 for trait in wanted)
 

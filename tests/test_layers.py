@@ -38,14 +38,17 @@ LAYERS = [
     ],
     ["cli", "demo"],  # use the public names of the package too
 ]
+# What users import, beside the package itself; a test states problems and plans by few modules more.
+PUBLIC = {"array_api", "dask", "dialects", "directml", "errors", "onnx", "pygfx", "zarr"}
+MOST_PRIVATE = 4
 IMPORTERS = {"import_module", "__import__"}
 LEVELS = {folder: level for level, layer in enumerate(LAYERS) for folder in layer}
 
 
-def imports(path: Path) -> list[str]:
+def imports(path: Path, *, calls: bool = True) -> list[str]:
     """Every module that a file imports, anywhere in it, and what it imports of one as `module.name`.
 
-    Calls of `import_module` count as statements do, and their argument must be a literal.
+    Where `calls`, those of `import_module` count as statements do, and their argument must be a literal.
     """
     found = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -54,7 +57,7 @@ def imports(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}: relative import"
             found += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in IMPORTERS:
+        elif calls and isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in IMPORTERS:
             assert isinstance(node.args[0], ast.Constant), f"{path.name}: {ast.unparse(node)}"
             found.append(str(node.args[0].value))
     return found
@@ -113,6 +116,23 @@ def test_the_check_sees_a_breach(tmp_path: Path) -> None:
         "onnx imports directml",
     ]
     assert set(cycle.removeprefix("cycle: ").split(" -> ")) == {"plans.copy", "plans.steps"}
+
+
+def private_modules(test: Path) -> set[str]:
+    """The modules of wgslice that a test imports and no user does."""
+    found = set()
+    for name in imports(test, calls=False):
+        package, _, module = name.partition(".")
+        if package == "wgslice" and module.split(".")[0] not in {*PUBLIC, *wgslice.__all__}:
+            found.add(module if module in modules() else module.rpartition(".")[0])
+    return found - {""}
+
+
+def test_tests_import_few_private_modules() -> None:
+    tests = sorted(Path(__file__).parent.glob("test_*.py"))
+    counts = {test.name: private_modules(test) for test in tests}
+    assert {name: found for name, found in counts.items() if len(found) > MOST_PRIVATE} == {}
+    assert "plans.kernels" in counts["test_kernels.py"]
 
 
 def test_every_folder_says_its_purpose() -> None:
@@ -248,7 +268,7 @@ PRIVATE = {
 
 
 @pytest.mark.parametrize("package", ["wgpu", "zarr", pytest.param("pygfx", marks=pytest.mark.pygfx)])
-def test_private_interfaces_are_those_of_the_version_they_were_read_in(package: str) -> None:
+def test_private_interfaces_are_of_the_version_they_were_read_in(package: str) -> None:
     user, known, used = PRIVATE[package]
     assert version(package).startswith(known)
     module, name = used.split(":")
@@ -258,7 +278,7 @@ def test_private_interfaces_are_those_of_the_version_they_were_read_in(package: 
     assert users == [user]
 
 
-def test_private_attributes_of_other_packages_objects_are_used_in_one_file() -> None:
+def test_private_attributes_of_wgpu_are_used_in_one_file() -> None:
     names = {"_internal", "_poll_wait", "_thread_event", "_device"}  # of wgpu's objects
     users = set()
     for name, path in modules().items():

@@ -80,7 +80,7 @@ def test_nested_layouts_never_overlap(layout: Layout) -> None:
         assert distinct(layout)
 
 
-def test_strides_of_unit_dimensions_and_of_empty_layouts_do_not_matter() -> None:
+def test_strides_of_unit_and_empty_dimensions_do_not_matter() -> None:
     assert Layout.of((4, 1, 5), (5, 999, 1)) == Layout.packed((4, 1, 5))
     assert Layout.of((3, 0), (1, 7), 12) == Layout.packed((3, 0))
     assert Layout.packed((3, 0)).stop == Layout.packed((3, 0)).lowest == 0

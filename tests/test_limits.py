@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from costing import preferring
 from helpers import random_bytes
+from planning import preferring
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel

@@ -8,26 +8,22 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from costing import favouring
+from changed_modules import numbered_module
 from helpers import GUARD, Bytes, random_bytes, whole_words
-from numbered import numbered_module
+from planning import favouring, only_dispatch, planned_by_kernel
 from reference.memory import Writes
 from reference.plans import trace
 from reference.windows import trace_windows
-from running import run_side_by_side, side_by_side
+from running import compiling, run_side_by_side, side_by_side
 from test_extract_windows import CONDITIONS as WINDOW_CONDITIONS
 from test_extract_windows import conditions as window_conditions
 from test_extract_windows import offset_table
 from test_kernels import CONDITIONS, conditions
+from trials import Trial, with_few_pipelines
 
 import wgslice as wg
-from wgslice.doctor.trials import Trial, with_few_pipelines
-from wgslice.gpu.pipelines import Pipelines
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CPU, GPU, Profile
-from wgslice.plans.steps import Dispatch, OnGrid, Span, dispatch_of
-from wgslice.plans.windows import WindowDispatch
 
 MOST_PIPELINES = 6  # of a kernel, beside those that every constant needs
 
@@ -41,7 +37,7 @@ def writers(writes: Writes) -> dict[int, set[int]]:
     return found
 
 
-def check_writers(step: OnGrid, writes: Writes, before: Bytes, after: Bytes) -> None:
+def check_writers(step: object, writes: Writes, before: Bytes, after: Bytes) -> None:
     """Each unit holds the number of an invocation that writes it, and all else what it held."""
     words = writes.unit_nbytes // 4
     units = after.view("<u4").reshape(-1, words)
@@ -87,24 +83,20 @@ def check_mapping(
 def test_invocations_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    compiling(monkeypatch, device, numbered_module)
     limits = replace(device.limits, profile=profile)
     forced = []
     for width, source_layout, target_layout, paired in conditions(kernel):
         if kernel is Kernel.SLICE1 and width < 4:
             continue  # bits of words, which hold no number
-        bindings = (
-            Span(0, (whole_words(source_layout.stop * width) + GUARD) // 16 * 16),
-            Span(0, (whole_words(target_layout.stop * width) + GUARD) // 16 * 16),
-        )
-        step = dispatch_of(kernel, source_layout, target_layout, width, bindings, limits, "forced", paired)
-        plan = Plan(0, width, width, source_layout, target_layout, (step,))
-        forced.append(Trial(plan, "", bindings[0].nbytes + 4, bindings[1].nbytes, no_change))
+        sides = source_layout, target_layout
+        source_nbytes, target_nbytes = ((whole_words(side.stop * width) + GUARD) // 16 * 16 for side in sides)
+        bound = source_nbytes, target_nbytes
+        plan = planned_by_kernel(kernel, *sides, width, limits, bound, paired=paired)
+        forced.append(Trial(plan, "", source_nbytes + 4, target_nbytes, no_change))
 
     def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
-        assert isinstance(trial.step, Dispatch)
-        return trace(trial.step, source, target).writes
+        return trace(only_dispatch(trial.plan), source, target).writes
 
     check_mapping(device, forced, written)
 
@@ -114,8 +106,7 @@ def test_invocations_write_what_the_reference_writes(
 def test_invocations_of_windows_write_what_the_reference_writes(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, kernel: Kernel, profile: Profile
 ) -> None:
-    monkeypatch.setattr("wgslice.gpu.pipelines.kernel_module", numbered_module)
-    monkeypatch.setattr(device, "pipelines", Pipelines(device.wgpu_device))
+    compiling(monkeypatch, device, numbered_module)
     limits = replace(device.limits, profile=favouring(profile, kernel))
     cases = {}
     for case in islice(window_conditions(kernel, profile), 0, None, 5):
@@ -126,8 +117,7 @@ def test_invocations_of_windows_write_what_the_reference_writes(
         cases[Trial(case.plan(limits), "", source_nbytes, target_nbytes, no_change, table)] = case
 
     def written(trial: Trial, source: Bytes, target: Bytes) -> Writes:
-        (step,) = trial.plan.steps
-        assert isinstance(step, WindowDispatch)
+        step = only_dispatch(trial.plan)
         assert step.target_binding.offset_nbytes == 0
         return trace_windows(step, source, target, cases[trial].offsets).writes
 

@@ -6,27 +6,17 @@ import re
 from collections import Counter
 from importlib.resources import files
 
-import numpy as np
 import pytest
-from clamped import check_clamped, clamp, clamped_module, storage_arrays, uses
+from changed_modules import check_clamped, clamp, clamped_module, storage_arrays, uses
 from reference.indexed import index_kernels
 from reference.plans import copy_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
-from bench.probes import probes
 from wgslice.plans.kernels import INSERTING, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
-from wgslice.plans.launch import UNIT_GRIDS
-from wgslice.plans.profiles import GPU, Limits
-from wgslice.shaders import (
-    copy_dtype,
-    entry_point,
-    indexed_dtype,
-    kernel_module,
-    override_constants,
-    shared_files,
-    windows_dtype,
-)
+from wgslice.plans.launch import GRIDS, UNIT_GRIDS
+from wgslice.plans.pixels import MOST_BLOCKS
+from wgslice.shaders import entry_point, kernel_module, shared_files
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -105,7 +95,7 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, and claims; some of them are not used."""
+    """The uniform block, source and target, tables of windows, winner indices; some are not used."""
     if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
         return "0234" + "5" * (kernel is Kernel.CLAIM_ROWS)  # it reads nothing of the source
     if kernel is Kernel.CLAIM_INDICES:
@@ -150,37 +140,6 @@ def test_only_entry_points_see_the_grid(kernel: Kernel) -> None:
     assert re.findall(r"\bown\b(?!\.(?:group|groups|index)\b)", code) == ["own"]
 
 
-TYPES = {  # bytes, alignment, NumPy's
-    "u32": (4, 4, "u4", ()),
-    "vec4<u32>": (16, 16, "u4", (4,)),
-    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
-    "array<vec4<u32>, 8>": (128, 16, "u4", (8, 4)),
-    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
-}
-
-
-@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
-def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
-    name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
-    if kernel in OF_INDICES:
-        name, host = "Indexed", indexed_dtype
-    found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
-    assert found is not None
-    offset, fields = 0, {}
-    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
-        nbytes, alignment, dtype, shape = TYPES[type_]
-        offset = -(-offset // alignment) * alignment
-        fields[field] = (np.dtype((dtype, shape)), offset)
-        offset += nbytes
-    of_host = dict(host.fields or {})
-    if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy
-        assert list(fields)[-1] == "count"
-        of_host = dict(list(of_host.items())[: len(fields)])
-    else:
-        assert -(-offset // 16) * 16 == host.itemsize
-    assert fields == of_host
-
-
 def test_every_field_and_override_says_what_it_counts() -> None:
     fields = 0
     for name, text in TEXTS.items():
@@ -193,19 +152,7 @@ def test_every_field_and_override_says_what_it_counts() -> None:
     assert fields >= 80
 
 
-def test_the_host_sets_every_constant() -> None:
-    """Defaults are for other hosts: a constant that this one forgot would be wrong without an error."""
-    limits = Limits(2**27, 32, 65535, GPU)
-    steps = [step for probe in probes() for step in probe.steps(2**16, limits)]
-    assert {step.kernel for step in steps} == set(Kernel)
-    for step in steps:
-        text = kernel_module(step.kernel)
-        assert set(override_constants(step)) == set(
-            re.findall(r"^override (\w+): \w+ = -?\w+;", text, re.MULTILINE)
-        )
-
-
-def test_every_file_begins_with_its_name_and_a_kernel_with_its_mapping() -> None:
+def test_files_begin_with_their_names_and_kernels_mappings() -> None:
     for name, text in TEXTS.items():
         assert text.startswith(f"// {name}: "), name
         comment = text[: text.index("\n\n")]
@@ -257,3 +204,12 @@ def test_nested_indices_are_clamped() -> None:
     text = clamp(f"{WORDS}\nfn f() {{ target_words[source_words[a[1] + 2u]] = source_words[3]; }}")
     assert text.count("min(") == 3
     assert "target_words[min(source_words[min(a[1] + 2u, arrayLength(&source_words) - 1u)], arrayL" in text
+
+
+def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
+    assert f"window: array<u32, {4 * MOST_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
+
+
+@pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)
+def test_kernel_on_a_grid_has_the_units_of_its_plan(kernel: Kernel) -> None:
+    assert f"const units: u32 = {GRIDS[kernel]}u;" in kernel_module(kernel)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import Any, cast
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -46,6 +47,16 @@ def check_moved(device: wg.Device, function: Callable[[], wg.Tensor], expected: 
     assert result.is_packed
     check_same(result.numpy(), np.asarray(expected))
     return result
+
+
+GATHERED = "wgslice.numpy_protocol.moving.MOST_GATHERED"  # elements, few of which one gather takes
+
+
+def check_both_ways(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> None:
+    """Likewise, by indices where there are several pieces, and piece by piece."""
+    check_moved(device, function, expected)
+    with mock.patch(GATHERED, 0):
+        check_moved(device, function, expected)
 
 
 @given(data=st.data(), shape=shapes(least=1))
@@ -101,7 +112,7 @@ def test_roll_is_numpys(device: wg.Device, data: st.DataObject) -> None:
         several = st.lists(st.integers(-9, 9), min_size=len(axis), max_size=len(axis))
         shift = data.draw(st.one_of(st.just(shift), several))
         axis = axis[0] if len(axis) == 1 and data.draw(st.booleans()) else axis
-    check_moved(device, lambda: wg.roll(x.tensor, shift, axis), np.roll(x.array, shift, axis))
+    check_both_ways(device, lambda: wg.roll(x.tensor, shift, axis), np.roll(x.array, shift, axis))
 
 
 def test_one_axis_takes_several_shifts(device: wg.Device) -> None:
@@ -150,7 +161,7 @@ def test_pad_is_numpys(device: wg.Device, mode: Any, data: st.DataObject) -> Non
     widths = data.draw(st.one_of(width, couple, st.tuples(couple), st.tuples(*[couple] * rank)))
     if rank == 0 and np.ndim(widths) != 0:
         widths = 3
-    check_moved(device, lambda: wg.pad(x.tensor, widths, mode), np.pad(x.array, widths, mode))
+    check_both_ways(device, lambda: wg.pad(x.tensor, widths, mode), np.pad(x.array, widths, mode))
 
 
 @given(data=st.data())
@@ -179,7 +190,29 @@ def test_pad_takes_widths_by_axis_and_casts_constants(device: wg.Device) -> None
 @pytest.mark.parametrize("mode", MODES)
 def test_pad_of_many_dimensions(device: wg.Device, mode: Any, rank: int) -> None:
     array = numbered((2,) * rank, "uint8")
-    check_moved(device, lambda: wg.pad(wg.asarray(array, device=device), 1, mode), np.pad(array, 1, mode))
+    x = wg.asarray(array, device=device)
+    check_both_ways(device, lambda: wg.pad(x, 1, mode), np.pad(array, 1, mode))
+
+
+@pytest.mark.parametrize(
+    ("shape", "widths", "plans"),
+    [
+        ((30, 40), ((1, 0), (0, 1)), 1),
+        ((30, 40), ((1, 1), (0, 0)), 3),  # as few buffer copies
+        ((30, 40), ((1, 0), (0, 0)), 2),
+        ((253, 127), ((1, 2), (1, 0)), 1),  # 2**15 elements
+        ((253, 127), ((1, 2), (1, 1)), 9),
+        ((2, 3, 4, 5, 6), ((0, 0), (1, 1), (0, 0), (0, 0), (1, 1)), 1),  # tables of four dimensions
+        ((2, 3, 4, 5, 6), ((1, 1), (0, 0), (0, 0), (0, 0), (1, 1)), 9),
+    ],
+)
+def test_several_pieces_of_few_elements_are_one_gather(
+    device: wg.Device, shape: tuple[int, ...], widths: tuple[tuple[int, int], ...], plans: int
+) -> None:
+    array = numbered(shape, "float32")
+    x = wg.asarray(array, device=device)
+    check_moved(device, lambda: wg.pad(x, widths, "edge"), np.pad(array, widths, "edge"))
+    assert len(wg.explain(wg.pad, x, widths, "edge").plans) == plans
 
 
 @given(data=st.data(), k=st.integers(-9, 9))

@@ -249,7 +249,7 @@ def test_a_reshape_copies_as_it_is_told(device: wg.Device) -> None:
         numpy.reshape(x.T, 24, copy=False)
 
 
-def test_arrays_beside_tensors_are_uploaded(device: wg.Device) -> None:
+def test_arrays_among_tensors_are_uploaded(device: wg.Device) -> None:
     """Where one output is written; of the tensors' dtype."""
     array = numbered((3, 4), "float32")
     x: Any = wg.asarray(array, device=device)

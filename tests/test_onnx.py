@@ -716,7 +716,7 @@ def test_models_come_from_files_and_inputs_as_they_are(device: wg.Device, tmp_pa
         check_same(backend.run_model(flip, alone, device.wgpu_device)[0], image.T)
 
 
-def test_an_output_that_is_part_of_a_tensor_takes_no_more_than_its_bytes(device: wg.Device) -> None:
+def test_an_output_in_a_tensor_takes_no_more_than_its_bytes(device: wg.Device) -> None:
     nodes = [
         helper.make_node("Concat", ["x", "x"], ["both"], axis=0),
         helper.make_node("Slice", ["both", "zero", "two"], ["y"]),
@@ -765,7 +765,7 @@ IMPOSSIBLE: dict[str, tuple[Any, str]] = {
     ),
     "too few bytes": (initialized(data_type=1, dims=[3], raw_data=b"1234"), "i0|size|reshape"),
     "a size": (initialized(data_type=1, dims=[-3], raw_data=b"1234"), "i0|negative"),
-    "data elsewhere": (
+    "external data": (
         initialized(
             data_type=1,
             dims=[1],

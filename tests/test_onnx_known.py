@@ -340,7 +340,7 @@ def test_what_breaks_on_the_host_is_refused_by_node(device: wg.Device, what: str
 
 
 def test_the_page_and_the_docstring_name_every_operator() -> None:
-    page = (ROOT / "docs" / "onnx.md").read_text("utf-8").replace("\n", " ")
+    page = (ROOT / "docs" / "integrations" / "onnx.md").read_text("utf-8").replace("\n", " ")
     docstring = " ".join((backend.Backend.__doc__ or "").split())
     assert ", ".join(sorted(COMPUTING)) in page
     operators = sorted(RULES)

@@ -206,7 +206,7 @@ def test_what_a_binding_does_not_hold_goes_as_windows(
 def test_windows_promised_disjoint_need_no_last_writer_pass(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, on_gpu: bool
 ) -> None:
-    """And where two of them overlap after all, no element elsewhere changes."""
+    """Where two of them overlap after all, no other element changes."""
     both = placed(device, Layout.packed((20, 30), 3), dtype)
     windows = random_values((3, 4, 7), dtype)
     apart, meeting = np.array([[0, 1], [5, 20], [9, 3]]), np.array([[0, 1], [2, 4], [15, 3]])

@@ -112,7 +112,7 @@ def test_parts_are_numpys_split(layout: Layout, data: st.DataObject) -> None:
     ends = sorted(data.draw(st.lists(st.integers(0, size), max_size=3)))
     sizes = [end - begin for begin, end in itertools.pairwise([0, *ends, size])]
     expected = np.split(grid_of(layout), ends, axis)
-    for part, array in zip(parts(layout, axis, sizes), expected, strict=True):
+    for part, array in zip(parts(layout, axis, tuple(sizes)), expected, strict=True):
         check_grid(part, array)
 
 

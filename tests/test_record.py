@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import wgpu
-from costing import preferring
 from helpers import (
     COPY_DST,
     COPY_SRC,
@@ -19,8 +18,10 @@ from helpers import (
     make_buffer,
     random_bytes,
     read_buffer,
+    record,
     whole_words,
 )
+from planning import preferring
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
@@ -116,9 +117,7 @@ def test_an_operator_runs_on_tensors_at_any_offset(device: wg.Device, operator: 
             start + 1,
             start + 4,
         ]
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(encoder, input=x[20:28], output=out[50:54])
-    device.wgpu_device.queue.submit([encoder.finish()])
+    record(device, operator, input=x[20:28], output=out[50:54])
     assert out.numpy()[49:55].tolist() == [49, 27, 25, 23, 21, 54]
 
 
@@ -136,9 +135,7 @@ def test_buffers_may_be_dropped_between_recording_and_submitting(
     device: wg.Device, operator: wg.CompiledOperator
 ) -> None:
     target = make_buffer(device, random_bytes(8))
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(encoder, input=make_buffer(device, np.arange(16, dtype=np.uint8)), output=target)
-    device.wgpu_device.queue.submit([encoder.finish()])
+    record(device, operator, input=make_buffer(device, np.arange(16, dtype=np.uint8)), output=target)
     assert read_buffer(target).tolist() == [14, 15, 10, 11, 6, 7, 2, 3]
 
 
@@ -339,9 +336,7 @@ def test_one_buffer_on_both_sides(device: wg.Device, operator: wg.CompiledOperat
         expected = values.copy()
         expected[out : out + 4] = values[first : first + 8][::-2]
         buffer = make_buffer(device, values.view(np.uint8))
-        encoder = device.wgpu_device.create_command_encoder()
-        operator.record(encoder, input=(buffer, 2 * first), output=(buffer, 2 * out))
-        device.wgpu_device.queue.submit([encoder.finish()])
+        record(device, operator, input=(buffer, 2 * first), output=(buffer, 2 * out))
         assert read_buffer(buffer).view(np.uint16).tolist() == expected.tolist()
         x = wg.asarray(values, device=device)
         operator(x[first : first + 8], out=x[out : out + 4])
@@ -403,9 +398,7 @@ def test_buffers_that_end_inside_a_vector(
     operator = device.compile(wg.Slice1(*described, (0, 7), (rows, stop)))
     bound = make_buffer(device, source), make_buffer(device, target)
     assert operator.plan_for(input=bound[0], output=bound[1]).summary != operator.plan.summary
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(encoder, input=bound[0], output=bound[1])
-    device.wgpu_device.queue.submit([encoder.finish()])
+    record(device, operator, input=bound[0], output=bound[1])
     expected = target.copy()
     view = source[: rows * columns].reshape(rows, columns)
     expected[: rows * stop].reshape(rows, stop)[...] = view[:, 7:]

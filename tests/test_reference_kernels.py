@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers import GUARD, Bytes, check_bytes, copied, random_bytes, whole_words
+from planning import USUAL, only_dispatch, planned_by_kernel
 from reference import pieces
 from reference.memory import TwoWritersError, Writes, bound, store
 from reference.plans import run_plan, trace
@@ -17,14 +18,12 @@ from test_extract_windows import conditions as window_conditions
 from test_extract_windows import photographs
 from test_kernels import CONDITIONS, conditions
 
+import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import CPU, GPU, Limits, Profile
-from wgslice.plans.steps import Dispatch, Span, dispatch_of
+from wgslice.plans.profiles import CPU, GPU, Profile
 
-LIMITS = Limits(2**27, 32, 65535, CPU)
-NOBODY = np.zeros(1, np.uint32)
+BY_ONE = np.zeros(1, np.uint32)
 
 
 def forced(
@@ -35,31 +34,27 @@ def forced(
     profile: Profile = CPU,
     *,
     paired: bool = False,
-) -> tuple[Plan, Bytes, Bytes]:
+) -> tuple[wg.Plan, Bytes, Bytes]:
     """A plan with one dispatch of a kernel, and a source and a poisoned target for it."""
     nbytes = [whole_words(layout.stop * width) + GUARD for layout in (source, target)]
-    bindings = Span(0, nbytes[0] // 16 * 16), Span(0, nbytes[1] // 16 * 16)
-    limits = replace(LIMITS, profile=profile)
-    step = dispatch_of(kernel, source, target, width, bindings, limits, "forced", paired)
-    buffers = random_bytes(nbytes[0], 1), random_bytes(nbytes[1], 2)
-    return Plan(0, width, width, source, target, (step,)), *buffers
+    bound = nbytes[0] // 16 * 16, nbytes[1] // 16 * 16
+    plan = planned_by_kernel(kernel, source, target, width, profile, bound, paired=paired)
+    return plan, random_bytes(nbytes[0], 1), random_bytes(nbytes[1], 2)
 
 
-def writes_of(plan: Plan, source: Bytes, target: Bytes) -> Writes:
+def writes_of(plan: wg.Plan, source: Bytes, target: Bytes) -> Writes:
     """What the only dispatch of a plan writes."""
-    (step,) = plan.steps
-    assert isinstance(step, Dispatch)
-    return trace(step, source, target).writes
+    return trace(only_dispatch(plan), source, target).writes
 
 
 @pytest.mark.parametrize("unit_nbytes", [1, 2, 4, 16])
-def test_two_writers_of_one_unit_with_different_values_are_refused(unit_nbytes: int) -> None:
+def test_two_different_writes_of_one_unit_are_refused(unit_nbytes: int) -> None:
     values = random_bytes(4 * unit_nbytes).reshape(4, unit_nbytes)
     units = np.array([3, 1, 3, 0], np.uint32)
     target = np.zeros(64, np.uint8)
     same = values.copy()
     same[2] = same[0]
-    store(Kernel.ROWS, target, Writes(unit_nbytes, units, same, NOBODY))
+    store(Kernel.ROWS, target, Writes(unit_nbytes, units, same, BY_ONE))
     expected = np.zeros_like(target).reshape(-1, unit_nbytes)
     expected[[3, 1, 0]] = same[[0, 1, 3]]
     check_bytes(target, expected.ravel())
@@ -70,7 +65,7 @@ def test_two_writers_of_one_unit_with_different_values_are_refused(unit_nbytes: 
         match=rf"^rows: two invocations write to unit 3 of {unit_nbytes} bytes, "
         rf"one {different[0].tobytes().hex()}, another {different[2].tobytes().hex()}$",
     ):
-        store(Kernel.ROWS, target, Writes(unit_nbytes, units, different, NOBODY))
+        store(Kernel.ROWS, target, Writes(unit_nbytes, units, different, BY_ONE))
 
 
 def test_a_write_outside_of_the_binding_is_refused() -> None:
@@ -78,7 +73,7 @@ def test_a_write_outside_of_the_binding_is_refused() -> None:
         store(
             Kernel.ROWS,
             np.zeros(16, np.uint8),
-            Writes(4, np.array([4], np.uint32), np.zeros(1, "<u4"), NOBODY),
+            Writes(4, np.array([4], np.uint32), np.zeros(1, "<u4"), BY_ONE),
         )
 
 
@@ -111,7 +106,7 @@ def test_the_check_covers_invocations_that_repeat_work(kernel: Kernel) -> None:
     repeated = units[counts > 1]
     assert len(repeated) >= 2
     result = target.copy()
-    memory = bound(result, cast("Dispatch", plan.steps[0]).target_binding)
+    memory = bound(result, only_dispatch(plan).target_binding)
     store(kernel, memory, writes)
     check_bytes(result, copied(source, layout, target, layout, width))
     nbytes = np.ascontiguousarray(writes.values).reshape(-1).view(np.uint8)
@@ -126,7 +121,7 @@ def test_the_check_covers_invocations_that_repeat_work(kernel: Kernel) -> None:
 def test_workgroups_beyond_the_last_tile_repeat_it() -> None:
     source, target = Layout.of((9, 9), (1, 9)), Layout.packed((9, 9))
     plan, *buffers = forced(Kernel.TILES, 4, source, target, GPU)
-    step: Any = plan.steps[0]
+    step = only_dispatch(plan)
     more = replace(step, share=replace(step.share, workgroups=(3, 2, 1)))
     writes = writes_of(replace(plan, steps=(more,)), *buffers)
     assert writes.units.size == 6 * 81
@@ -171,7 +166,7 @@ def test_two_owners_of_the_block_between_windows_are_refused(
     monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     case = photographs(1, 3, 23)
-    plan = case.plan(replace(LIMITS, profile=profile))
+    plan = case.plan(replace(USUAL, profile=profile))
     source, target = case.buffers()
     own_both(monkeypatch)
     with pytest.raises(TwoWritersError, match=r"^window_rows: two invocations write to unit \d+ of 16 bytes"):
@@ -191,7 +186,7 @@ def test_a_wrong_stride_that_makes_rows_meet_is_refused(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("profile", [CPU, GPU], ids=["cpu", "gpu"])
 def test_window_kernels_at_the_edges_of_their_conditions(kernel: Kernel, profile: Profile) -> None:
     for case in window_conditions(kernel, profile):
-        plan = case.plan(replace(LIMITS, profile=profile))
+        plan = case.plan(replace(USUAL, profile=profile))
         source, target = case.buffers()
         result = target.copy()
         run_plan(plan, source, result, case.offsets)

@@ -27,7 +27,7 @@ def regret(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @on_one_adapter
-def test_every_way_of_a_case_is_checked_and_timed(regret: ModuleType) -> None:
+def test_every_strategy_of_a_case_is_checked_and_timed(regret: ModuleType) -> None:
     found = regret.measure_case(TINY, 1, FIGURES, None)
     names = [way.name for way in found.ways]
     assert len(set(names)) == len(names) > 2
@@ -37,7 +37,7 @@ def test_every_way_of_a_case_is_checked_and_timed(regret: ModuleType) -> None:
 
 
 @on_one_adapter
-def test_a_way_that_is_wrong_is_refused(regret: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_that_is_wrong_is_refused(regret: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     run = regret.run
 
     def nothing(plan: wg.Plan, places: object) -> float:
@@ -49,9 +49,7 @@ def test_a_way_that_is_wrong_is_refused(regret: ModuleType, monkeypatch: pytest.
 
 
 @on_one_adapter
-def test_figures_are_judged_by_times_that_are_kept(
-    regret: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_are_judged_by_times_that_are_kept(regret: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [way.name for way in regret.measure_case(TINY, 1, FIGURES, None).ways]
     monkeypatch.delattr(regret, "run")  # nothing runs
     times = {name: 1.0 + number for number, name in enumerate(names)}
@@ -62,7 +60,7 @@ def test_figures_are_judged_by_times_that_are_kept(
         regret.measure_case(TINY, 0, FIGURES, {name: times[name] for name in names[:-1]})
 
 
-def test_shipped_figures_are_medians_and_the_longest_compilation() -> None:
+def test_shipped_costs_are_medians_and_the_longest_compilation() -> None:
     figures = importlib.import_module("bench.figures")
     known = FIGURES["shipped"]
 
@@ -83,7 +81,7 @@ def test_shipped_figures_are_medians_and_the_longest_compilation() -> None:
     )
 
 
-def test_works_that_are_added_count_beside_the_others() -> None:
+def test_cost_classes_that_are_added_count_with_the_others() -> None:
     """Measured on a machine that is twice as slow, of which one class of work says otherwise."""
     figures = importlib.import_module("bench.figures")
     kept = {name: {"invocation_s": 1e-9, "bytes_per_s": 4e9} for name in ("rows 4", "tiles 4", "slice1 4")}

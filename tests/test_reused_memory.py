@@ -1,4 +1,4 @@
-"""The memory of released tensors becomes that of others, of which nobody sees anything."""
+"""The memory of released tensors is reused by others, which no result shows."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Linter:
 
 @pytest.fixture
 def run_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The bootstrap as a module, with its folders elsewhere."""
+    """The bootstrap as a module, with its folders in a temporary one."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     module = load_bootstrap()
     monkeypatch.setattr(module, "UNPACKED", tmp_path / ".adapter")
@@ -87,6 +87,27 @@ def test_the_benchmark_says_its_own_options(
         [sys.executable, "-m", "bench", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert "--rivals" in helped.stdout, helped.stderr
+
+
+@pytest.mark.parametrize(("options", "served"), [([], True), (["--no-serve"], False)])
+def test_docs_are_built_and_served_unless_told_otherwise(
+    run_script: Any,
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: list[str],
+    served: bool,
+) -> None:
+    monkeypatch.setattr(run_script, "ROOT", tmp_path)
+    monkeypatch.setattr(run_script, "SITE", tmp_path / "site")
+    (tmp_path / "site").mkdir()
+    assert run(run_script, monkeypatch, "docs", *options) == 0
+    installed, built, *server = commands
+    assert installed == ["install", "docs"]
+    assert built[0] == "sphinx"
+    assert "--fail-on-warning" in built
+    assert not (tmp_path / "site").exists(), "pages of the build before"
+    assert [command[0] for command in server] == ["http.server"] * served
 
 
 def test_mutants_get_their_arguments(
@@ -266,7 +287,7 @@ def test_ci_runs_every_test() -> None:
     assert (ROOT / ".ci/run").read_text("utf-8").endswith("\nexec python3 run test --all\n")
 
 
-def test_compiled_kernels_stay_in_the_project_unless_the_caller_says_where(
+def test_the_shader_cache_is_in_the_project_by_default(
     run_script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MESA_SHADER_CACHE_DIR", raising=False)
@@ -325,7 +346,7 @@ def test_a_test_run_names_its_adapters(run_script: Any, monkeypatch: pytest.Monk
     assert run_script.choose_test_adapters()["WGSLICE_TEST_ADAPTERS"] == "any"
 
 
-def test_the_demo_takes_any_adapter_and_installs_one_where_there_is_none(
+def test_the_demo_installs_an_adapter_where_there_is_none(
     run_script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(run_script, monkeypatch, [("Iris", "OpenGL")])

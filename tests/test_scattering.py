@@ -79,7 +79,7 @@ def test_any_key_writes_what_numpy_does(
 
 
 @given(data=st.data(), sizes=array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6))
-def test_a_value_in_the_same_buffer_is_read_before_anything_is_written(
+def test_a_value_in_the_same_buffer_is_read_before_writes(
     device: wg.Device, data: st.DataObject, sizes: tuple[int, ...]
 ) -> None:
     both = placed(device, Layout.packed(sizes, 1), data.draw(st.sampled_from(["uint8", "int16", "float32"])))
@@ -345,7 +345,7 @@ def test_the_later_one_wins_over_several_dispatches(
 
 @on_one_adapter
 def test_one_dispatch(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of places that the host knows no claims are made, repeated or not."""
+    """Indices that the host knows take no last-writer pass, repeated or not."""
     x = wg.zeros((20, 16, 16, 3), "u1", device=device)
     y = wg.zeros((20, 16, 16, 3), "u1", device=device)
     plans = recorded_plans(monkeypatch)

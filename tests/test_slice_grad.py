@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from costing import preferring, priced
 from helpers import (
     DTYPES,
     GUARD,
@@ -20,24 +19,22 @@ from helpers import (
     numpy_window,
     random_bytes,
     read_buffer,
+    record,
     view_bytes,
     whole_words,
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from planning import HEADS_AND_TAILS, buffer_copies_of, dispatches_of, planned_gradient, preferring, priced
 from reference.plans import run_plan
 from strategies import Case, cases
 
 import wgslice as wg
 from wgslice.dialects.window import Window
 from wgslice.layout import Layout
-from wgslice.plans.copy import SliceGradPlanner, complement
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
-from wgslice.plans.problem import Terms
-from wgslice.plans.profiles import CPU, GPU, Limits, Work
-
-LIMITS = Limits(2**27, 32, 65535)
+from wgslice.plans.profiles import CPU, GPU
 
 
 def gradient(case: Case, g: Any, target: Any) -> Any:
@@ -71,13 +68,12 @@ def test_any_gradient_recorded_on_the_callers_buffers(device: wg.Device, case: C
         )
     )
     output = make_buffer(device, target, usage)
-    encoder = device.wgpu_device.create_command_encoder()
-    operator.record(
-        encoder,
+    record(
+        device,
+        operator,
         input=(make_buffer(device, g, usage), case.output.offset * width),
         output=(output, case.input.offset * width),
     )
-    device.wgpu_device.queue.submit([encoder.finish()])
     check_bytes(read_buffer(output), gradient(case, g, target))
 
 
@@ -91,20 +87,21 @@ PREFERRED = [
 @given(case=gradients(), profile=st.sampled_from([CPU, GPU, *PREFERRED]), copyable=st.booleans())
 def test_each_byte_of_a_gradient_is_written_once_or_cleared(case: Case, profile: Any, copyable: bool) -> None:
     """The plan on reference implementations, whatever costs least; what is no clear writes nothing twice."""
-    limits = replace(LIMITS, profile=profile)
-    window = Window.of(*case.window[:3]).ranges(case.output.sizes)
-    g = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed)
-    target = random_bytes(whole_words(case.input.stop * case.width) + GUARD, case.seed + 1)
+    window, width = Window.of(*case.window[:3]).ranges(case.output.sizes), case.width
+    g = random_bytes(whole_words(case.output.stop * width) + GUARD, case.seed)
+    target = random_bytes(whole_words(case.input.stop * width) + GUARD, case.seed + 1)
     result = target.copy()
-    terms = Terms(limits, copy_to=copyable)
-    run_plan(SliceGradPlanner(window, False)(case.output, case.input, case.width, terms), g, result)
+    plan = planned_gradient(profile, case.output, case.input, window, width, copy_to=copyable)
+    run_plan(plan, g, result)
     check_bytes(result, gradient(case, g, target))
-    parts = [*complement(case.input, window), case.input.select(window)]
-    places = np.concatenate([part.places() for part in parts])
-    assert sorted(places) == sorted(case.input.places())
+    written_nbytes = sum(step.source.size * step.nbytes for step in buffer_copies_of(plan))
+    for step in dispatches_of(plan):
+        written_nbytes += step.target.size * step.width_nbytes * (step.kernel not in HEADS_AND_TAILS)
+    cleared = "a clear of" in str(plan)
+    assert written_nbytes == (case.output if cleared else case.input).size * width
     zeroed = target.copy()
-    view_bytes(zeroed, case.input, case.width)[...] = np.zeros((), f"V{case.width}")
-    run_plan(SliceGradPlanner(window, True)(case.output, case.input, case.width, Terms(limits)), g, zeroed)
+    view_bytes(zeroed, case.input, width)[...] = np.zeros((), f"V{width}")
+    run_plan(planned_gradient(profile, case.output, case.input, window, width, zeroed=True), g, zeroed)
     check_bytes(zeroed, gradient(case, g, target))
 
 
@@ -138,12 +135,12 @@ def test_a_gradient_is_cleared_first_where_that_is_quicker(
     sides = Layout.packed((taken, 1024)), Layout.packed((1024, 1024))
     profile = priced(
         CPU,
-        lambda *_: Work(0.0, 8e9),
+        lambda *_: (0.0, 8e9),
         dispatch_s=5e-6,
         copy_s=1e-6,
         clear_bytes_per_s=clear_bytes_per_s,
     )
-    plan = SliceGradPlanner(window, False)(*sides, 4, Terms(replace(LIMITS, profile=profile)))
+    plan = planned_gradient(profile, *sides, window)
     assert ("a clear of" in str(plan)) == (cleared is True)
     assert ("from zeros" in str(plan)) == (cleared is False)
     seconds = [choice.seconds for choice in plan.choices]
@@ -174,8 +171,7 @@ def test_a_clear_needs_whole_words(device: wg.Device) -> None:
         (2, 60, False),
     ):
         target = Layout.packed((nbytes,), skip)
-        terms = Terms(replace(LIMITS, profile=preferring(CPU, copies=True)))
-        plan = SliceGradPlanner((range(5, 9),), False)(Layout.packed((4,)), target, 1, terms)
+        plan = planned_gradient(preferring(CPU, copies=True), Layout.packed((4,)), target, (range(5, 9),), 1)
         assert ("a clear of" in str(plan)) == cleared
         poisoned = random_bytes(64)
         tensor = wg.from_buffer(make_buffer(device, poisoned), (nbytes,), np.uint8, offset=skip)
@@ -267,6 +263,8 @@ def test_a_refused_recording_records_nothing(
 def test_a_large_gradient_is_planned_without_a_walk_through_it() -> None:
     """Of 700 million indices, which took 20 s to go through."""
     window = (range(5, 2**31, 3),)
-    target = Layout.packed((window[0][-1] + 1,))
-    before, between = complement(target, window)
-    assert (before.size, between.sizes, between.strides) == (5, (len(window[0]) - 1, 2), (3, 1))
+    sides = Layout.packed((len(window[0]),)), Layout.packed((window[0][-1] + 1,))
+    plan = planned_gradient(preferring(CPU, Kernel.SLICE1), *sides, window, 1, copy_to=False)
+    zeros = [step.target.sizes for step in dispatches_of(plan) if " from zeros" in str(step)]
+    assert zeros[0] == (5,)
+    assert sum(step.target.size for step in dispatches_of(plan)) == sides[1].size

@@ -143,9 +143,7 @@ def read(path: Path) -> Any:
 
 @posix
 @pytest.mark.parametrize("is_there", [False, True])
-def test_a_store_whose_process_ended_between_two_renames_gets_its_name(
-    tmp_path: Path, is_there: bool
-) -> None:
+def test_a_store_left_between_two_renames_gets_its_name(tmp_path: Path, is_there: bool) -> None:
     left = tmp_path / ".wgslice-left"
     for folder in (left / "replaced", left / "out.zarr", *[tmp_path / "out.zarr"] * is_there):
         folder.mkdir(parents=True)
@@ -158,7 +156,7 @@ def test_a_store_whose_process_ended_between_two_renames_gets_its_name(
 
 
 @posix
-def test_only_what_nobody_writes_any_more_is_left_over(tmp_path: Path) -> None:
+def test_only_files_without_a_writer_are_left_over(tmp_path: Path) -> None:
     with written_whole(tmp_path / "out.npy") as part:
         part.write_text("whole")
         remove_left_over(tmp_path)

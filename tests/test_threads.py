@@ -1,4 +1,4 @@
-"""Threads that share a device: right, and in nobody's way while they wait."""
+"""Threads that share a device: results are right, and a thread that waits stops no other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import check_same, in_threads, make_buffer
+from helpers import check_same, in_threads, make_buffer, record
 from waits import LONGEST_SECONDS, WAITS, paused, transposing, waits
 
 import wgslice as wg
@@ -17,7 +17,7 @@ SIZES = (40, 60)
 
 
 def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
-    """All that a device can do, in plans, kernels and buffers that nobody else has used before."""
+    """All that a device can do, in plans, kernels and buffers that no other test has used before."""
     shared = wg.Device.request(device.adapter)
     model = transposing(shared, SIZES)
     flip = shared.compile(
@@ -37,7 +37,7 @@ def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
             offsets = random.integers(0, 30, (9, 2))
             windows = [array[row : row + 10, column : column + 11] for row, column in offsets]
             check_same(wg.extract_windows(x, offsets, (10, 11)).numpy(), np.stack(windows))
-            x[5:15] = x[10:20]  # copied aside
+            x[5:15] = x[10:20]  # through a staging copy
             array[5:15] = array[10:20].copy()
             check_same(np.asarray(x), array)
             integers = random.integers(0, 99, SIZES, np.int32)
@@ -58,7 +58,7 @@ def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_nobody_is_held_up_by_a_thread_that_waits(device: wg.Device, wait: str) -> None:
+def test_a_thread_that_waits_stops_no_other(device: wg.Device, wait: str) -> None:
     """While one waits for work that does not end, another plans, compiles, uploads, records and submits."""
     shared = wg.Device.request(device.adapter)
     begin = waits(shared, ARRAY)
@@ -71,9 +71,7 @@ def test_nobody_is_held_up_by_a_thread_that_waits(device: wg.Device, wait: str) 
         described = wg.TensorDesc("int32", SIZES), wg.TensorDesc("int32", (40, 30))
         operator = shared.compile(wg.Slice1(*described, (0, 0), SIZES, (1, -2)))
         recorded = wg.zeros((40, 30), np.int32, device=shared)
-        encoder = shared.wgpu_device.create_command_encoder()
-        operator.record(encoder, input=x, output=recorded)
-        shared.wgpu_device.queue.submit([encoder.finish()])
+        record(shared, operator, input=x, output=recorded)
         windows = wg.extract_windows(x, [[0, 0], [3, 5]], (10, 11))
         (turned,) = model.run_on_device([x])
         assert wg.adapters()

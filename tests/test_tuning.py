@@ -130,7 +130,7 @@ def test_the_command_measures_keeps_shows_and_forgets(
     printed = capsys.readouterr()
     (path,) = (path for path in kept.glob("*.json") if "compared" not in path.name)
     assert f"kept in    {path}" in printed.out
-    assert printed.err == ""  # no bar where nobody sees it move
+    assert printed.err == ""  # no bar where the output is no terminal
     assert main(["tune", "--show", *tuned]) == 0
     assert capsys.readouterr().out == printed.out
     assert len(measured) == 1

@@ -59,7 +59,7 @@ def test_by_name_too(device: wg.Device, other: wg.Device) -> None:
 
 
 def test_tensors_of_two_devices_do_not_meet(device: wg.Device, other: wg.Device) -> None:
-    """Each is refused, by the side that is elsewhere; nothing has been written."""
+    """Each is refused, by the side on the other device; nothing has been written."""
     array = numbered((4, 6), "int32")
     x: Any = wg.asarray(array, device=device)
     y: Any = wg.asarray(array[::-1], device=other)

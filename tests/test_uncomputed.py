@@ -121,7 +121,7 @@ def test_membership_is_refused(x: Any) -> None:
 
 
 def test_tensors_are_found_by_identity(x: Any) -> None:
-    """In lists, sets and dicts, and beside what nobody computes with."""
+    """In lists, sets and dicts, and beside objects that are no numbers."""
     other = wg.Tensor(x.device, x.buffer, x.dtype, x.layout)
     assert x in [x, other]
     assert [x, other].index(x) == 0
@@ -133,7 +133,7 @@ def test_tensors_are_found_by_identity(x: Any) -> None:
 
 
 @pytest.mark.parametrize("other", [None, "name", object(), {1: 2}])
-def test_what_nobody_computes_with_is_another_thing(x: Any, other: Any) -> None:
+def test_objects_that_are_no_numbers_are_unequal(x: Any, other: Any) -> None:
     assert (x == other) is False
     assert (other == x) is False
     assert (x != other) is True

@@ -130,6 +130,35 @@ def test_views_cost_no_gpu_work(device: wg.Device, monkeypatch: pytest.MonkeyPat
     assert x[:, 0, None].shape == (2, 1, 3)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shape", "axes"),
+    [
+        *(("uint8", (rows, 4096), (1, 0)) for rows in (256, 258, 260, 512)),
+        *(("float16", (rows, 2048), (1, 0)) for rows in (258, 383, 384)),
+        *(("int32", (rows, 1024), (1, 0)) for rows in (256, 257, 320)),
+        *(("float64", (rows, 512), (1, 0)) for rows in (257, 288)),
+        ("complex128", (257, 256), (1, 0)),
+        ("int32", (20, 20, 512), (2, 1, 0)),
+        ("float16", (3, 20, 20, 1024), (0, 3, 2, 1)),
+    ],
+)
+def test_far_elements_of_rows_a_power_of_two_apart_are_copied(
+    device: wg.Device, dtype: str, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    """Into rows of a larger tensor, of which nothing else is written, forwards and backwards."""
+    array = random_array(shape, dtype)
+    x = wg.asarray(array, device=device)
+    check_same(wg.permute(x, axes).copy().numpy(), array.transpose(axes).copy())
+    check_same(wg.reverse(wg.permute(x, axes)).copy().numpy(), np.flip(array.transpose(axes)).copy())
+    sizes = [shape[axis] + 4 for axis in axes]
+    around = random_array(tuple(sizes), dtype, 1)
+    y = wg.asarray(around, device=device)
+    inside = tuple(slice(4, None) for _ in sizes)
+    y[inside] = wg.permute(x, axes)
+    around[inside] = array.transpose(axes)
+    check_same(y.numpy(), around)
+
+
 def test_permute_refuses_what_is_no_order(device: wg.Device) -> None:
     x = wg.asarray(np.zeros((3, 4)), device=device)
     for axes, error, message in [

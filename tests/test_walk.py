@@ -115,7 +115,7 @@ def test_steps_skip_what_no_element_needs(stream: tuple[Blocks, Any, Blocks], la
     assert sum(source.array[box].nbytes for box in source.read) <= 16 * pages
 
 
-def test_blocks_of_both_sides_that_agree_are_read_and_written_once() -> None:
+def test_blocks_that_agree_are_read_and_written_once() -> None:
     """Four blocks of the source make one of the target, one after the other."""
     source, target = Blocks(numbered((64, 64)), (16, 16)), Blocks(np.zeros((32, 64), np.uint32), (16, 32))
     within = Shares(1024, 2048)

@@ -30,7 +30,7 @@ lifetimes = st.lists(
 
 
 @given(lifetimes)
-def test_no_two_slots_of_a_group_are_used_at_once_and_no_group_is_too_many(
+def test_no_group_is_superfluous_or_used_twice_at_once(
     drawn: list[tuple[int, int, int]],
 ) -> None:
     slots = [Slot(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
@@ -79,7 +79,7 @@ def test_a_chain_of_copies_ends_with_the_same_elements(device: wg.Device) -> Non
     assert len(workspace.owned) == 2
 
 
-def test_an_upload_waits_for_nobody_and_overwrites_nobody(device: wg.Device) -> None:
+def test_an_upload_waits_for_none_and_overwrites_none(device: wg.Device) -> None:
     """It reaches its buffer before any recorded copy runs, so it shares none with what is used earlier."""
     workspace = Workspace(device)
     first = workspace.packed(workspace.upload(np.arange(8)))

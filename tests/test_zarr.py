@@ -44,12 +44,12 @@ def stored(array: NDArray[Any], name: str, **options: Any) -> Any:
     return z
 
 
-@pytest.fixture(params=["whole", "landing"])
+@pytest.fixture(params=["whole", "batched"])
 def enabled(
     request: pytest.FixtureRequest, device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[wg.Device]:
     """Zarr reads into tensors: put together and uploaded, or chunk by chunk, in batches of a few."""
-    if request.param == "landing":
+    if request.param == "batched":
         monkeypatch.setattr(ndbuffer, "WHOLE_NBYTES", 0)
         monkeypatch.setattr(ndbuffer, "GATHERED_NBYTES", 256)
     with wgslice.zarr.enable(device):

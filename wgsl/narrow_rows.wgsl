@@ -5,8 +5,9 @@
 //   piece         ->  `each` words of the row: neighbours, or every pieces-th (see pieces)
 //   first, last   ->  also the words that hold the row's ends
 //
-// Needs target strides in descending order, each larger than the reach of all dimensions after it, the last one 1, no
-// gaps inside a pair, and rows that hold `each` whole words, one at least, wherever they begin.
+// Needs target strides in descending order unless rows are whole words, each larger than the reach of all dimensions
+// with smaller ones, the last one 1, no gaps inside a pair, and rows that hold `each` whole words, one at least,
+// wherever they begin.
 
 override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 

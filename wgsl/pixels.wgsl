@@ -1,14 +1,17 @@
 // pixels: rows of pixels of 1 to 4 channels of 1 and 2 bytes, channels and pixels in any order and direction, some left
-// out: flips, BGR, RGBA to RGB, one channel of several; on either side channels are interleaved or planar.
+// out: flips, BGR, RGBA to RGB, one channel of several; on either side channels are interleaved or planar. Interleaved ones
+// may be repeated, pixel by pixel.
 // Writes whole blocks of 16 bytes only; narrow_ends writes the blocks that a row shares.
 //
 //   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which hold whole pixels:
 //                     neighbours, or, with `apart`, one block of each channel's plane
 //
-// A row is the last two dimensions, pixels and channels, and lies in one piece in the target, or in one of each plane.
+// A row is the last two dimensions, pixels and channels, or three, repeats between them. It lies in one piece in the target,
+// or in one of each plane.
 
 override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 override channels: u32 = 3u;      // elements a pixel: 1 to 4
+override repeats: u32 = 1u;       // times that a pixel is written; if several, it is whole in its group
 override pixel_step: i32 = 3;     // elements from one pixel to the next in a part of the source
 override channel_step: i32 = 1;   // elements from one channel to the next in what is read, part after part
 override group_blocks: u32 = 3u;  // blocks of the target that a group has
@@ -18,7 +21,7 @@ override apart: bool = false;     // whether each channel has a plane of its own
 override ragged: bool = true;     // whether some row begins or ends inside of a block, and groups inside of pixels
 
 fn pixels_per_group() -> u32 {
-    return group_blocks * 16u / (channels * element_bytes);
+    return group_blocks * 16u / (channels * repeats * element_bytes);
 }
 
 // Pixels that a group reads.
@@ -37,7 +40,7 @@ var<private> window: array<u32, 48>;
 // The n-th element of the group, out of the window; any value past its pixels.
 fn pixel_element(n: u32) -> u32 {
     let per_block = 16u / element_bytes; // elements a block
-    let pixel = min(i32(select(n / channels, n % per_block, apart)), pixels_read() - 1);
+    let pixel = min(i32(select(n / (channels * repeats), n % per_block, apart)), pixels_read() - 1);
     let channel = i32(select(n % channels, n / per_block, apart));
     let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_bytes; // bytes
     // Not extractBits, whose own checks keep compilers from unrolling what calls this.
@@ -80,13 +83,13 @@ fn pixels(own: Invocation) {
         return;
     }
     let last = copy.rank - 1u;
-    let before = copy.rank - 2u;
+    let before = copy.rank - select(2u, 3u, repeats > 1u);
     let place = find_place(piece.row, before);
-    let size_bytes = size_of(before) * channels * element_bytes;
+    let size_bytes = size_of(before) * repeats * channels * element_bytes;
     let extent = find_extent(place.target_element * element_bytes, size_bytes, 16u);
     let first_block = extent.whole_unit + piece.number * select(group_blocks, 1u, apart);
     let element = (first_block * 16u - extent.start) / element_bytes; // of the row, or, apart, of a plane
-    let pixel = select(element / channels, element, apart);
+    let pixel = select(element / (channels * repeats), element, apart);
     let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
     for (var part = 0u; part < parts; part++) {
         read_part(part, (first + part * source_stride_of(last)) * element_bytes);

@@ -30,14 +30,14 @@ from wgslice.operators.textures import copy_to_texture, from_texture
 from wgslice.operators.windows_arguments import tile_offsets
 from wgslice.plans.plan import Plan
 from wgslice.tensors.creation import arange, asarray, empty, from_buffer, from_dlpack, full, ones, zeros
-from wgslice.tensors.placed import copyto, register
+from wgslice.tensors.placed import copyto, upper_modules
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_to, flip, moveaxis, permute, reshape, reverse, squeeze
 from wgslice.version import VERSION
 
 __version__ = VERSION
 
-register(  # what tensors lead to by protocols, loaded when it is asked for
+upper_modules.update(  # what tensors lead to by protocols, loaded when it is asked for
     array_api=lambda: import_module("wgslice.array_api"),
     numpy_functions=lambda: import_module("wgslice.numpy_protocol.table"),
 )
@@ -68,14 +68,7 @@ else:  # which would take any name for an attribute
         raise AttributeError(said, name=name)
 
 
-def calibrate(device: Device) -> None:
-    """Set the cost model of a new device."""
-    from wgslice.calibration.tune import calibrate  # loaded with the first device
-
-    calibrate(device)
-
-
-calibrations.append(calibrate)
+calibrations.append(lambda device: import_module("wgslice.calibration.tune").calibrate(device))
 
 
 def __dir__() -> list[str]:

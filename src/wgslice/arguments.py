@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -130,31 +130,27 @@ def int64_of(array: NDArray[Any]) -> NDArray[np.int64]:
 MOST_CACHED_VALUES = 2048  # of an array that caches compare by its content
 
 
-class Values(NamedTuple):
-    """An array as caches compare it."""
+class Made(NamedTuple):
+    """An argument as caches compare it: what makes it again. It equals no tuple of integers."""
 
-    content: bytes
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    make: Callable[..., Any]
+    arguments: tuple[Any, ...]
 
 
-class Sliced(NamedTuple):
-    """A slice as caches compare it, which equals no tuple of integers."""
-
-    start: int | None
-    stop: int | None
-    step: int | None
-    kind: type[slice] = slice
+def array_of(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of these bytes."""
+    return np.frombuffer(content, dtype).reshape(shape)
 
 
 def key_of(value: Any) -> Any:
     """What a cache compares of an argument; NotImplemented for one of many values, or of a type like list."""
     if type(value) is np.ndarray:
         small = value.dtype.kind in "biu" and value.size <= MOST_CACHED_VALUES
-        return Values(value.tobytes(), value.dtype, value.shape) if small else NotImplemented
+        return Made(array_of, (value.tobytes(), value.dtype, value.shape)) if small else NotImplemented
     if type(value) is slice:
         parts = value.start, value.stop, value.step
-        return Sliced(*parts) if all(part is None or type(part) is int for part in parts) else NotImplemented
+        plain = all(part is None or type(part) is int for part in parts)
+        return Made(slice, parts) if plain else NotImplemented
     if type(value) is tuple:
         return value if all(type(item) is int for item in value) else NotImplemented
     known = value is None or value is Ellipsis or type(value) in (int, str, bytes)
@@ -163,6 +159,4 @@ def key_of(value: Any) -> Any:
 
 def value_of(key: Any) -> Any:
     """The argument of a key."""
-    if isinstance(key, Values):
-        return np.frombuffer(key.content, key.dtype).reshape(key.shape)
-    return slice(*key[:3]) if isinstance(key, Sliced) else key
+    return key.make(*key.arguments) if isinstance(key, Made) else key

@@ -1,4 +1,4 @@
-"""How a tensor lies in its buffer, and how two layouts of one copy are brought to their simplest form."""
+"""Layouts of tensors in their buffers: their parts, whether elements overlap, and coalescing for a copy."""
 
 from __future__ import annotations
 
@@ -70,8 +70,6 @@ class Layout:
 
     def places(self) -> list[int]:
         """Where each index lies, row-major."""
-        if not self.sizes:
-            return [self.offset]
         found = [self.offset]
         for size, stride in zip(self.sizes, self.strides, strict=True):
             found = [place + stride * c for place in found for c in range(size)]
@@ -210,23 +208,13 @@ def coalesce(source: Layout, target: Layout) -> tuple[Layout, Layout]:
             for size, stride in zip(target.sizes, target.strides, strict=True)
         ]
         source, target = source.select(flips), target.select(flips)
-    dimensions = sorted(
-        (
-            (target_stride, source_stride, size)
-            for size, source_stride, target_stride in zip(
-                target.sizes, source.strides, target.strides, strict=True
-            )
-            if size > 1
-        ),
-        key=lambda dimension: -dimension[0],
-    )
+    steps = zip(target.strides, source.strides, target.sizes, strict=True)
+    dimensions = [dimension for dimension in steps if dimension[2] > 1]
+    dimensions.sort(key=lambda dimension: -dimension[0])
     merged: list[tuple[int, int, int]] = []
     for target_stride, source_stride, size in dimensions:
         if merged and merged[-1][:2] == (size * target_stride, size * source_stride):
             size *= merged.pop()[2]
         merged.append((target_stride, source_stride, size))
-    sizes = [size for _, _, size in merged]
-    return (
-        Layout.of(sizes, [source_stride for _, source_stride, _ in merged], source.offset),
-        Layout.of(sizes, [target_stride for target_stride, _, _ in merged], target.offset),
-    )
+    target_strides, source_strides, sizes = zip(*merged, strict=True) if merged else ((), (), ())
+    return Layout.of(sizes, source_strides, source.offset), Layout.of(sizes, target_strides, target.offset)

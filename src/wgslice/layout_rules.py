@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, chain, cycle, product
 from math import prod
 from typing import NamedTuple, SupportsIndex
@@ -51,13 +52,14 @@ def unsqueezed(layout: Layout, axes: Sequence[int]) -> Layout:
     return layout.select([None if axis in added else range(next(sizes)) for axis in range(rank)])
 
 
-def parts(layout: Layout, axis: int, sizes: Sequence[int]) -> list[Layout]:
+@lru_cache(maxsize=64)  # equal joins find their plans sooner by the same layouts
+def parts(layout: Layout, axis: int, sizes: tuple[int, ...]) -> tuple[Layout, ...]:
     """Parts of `layout` with so many elements each, which lie one behind the other along a dimension."""
     before, stride, behind = layout.sizes[:axis], layout.strides[axis], layout.sizes[axis + 1 :]
-    return [
+    return tuple(
         Layout.of((*before, size, *behind), layout.strides, layout.offset + (end - size) * stride)
         for size, end in zip(sizes, accumulate(sizes), strict=True)
-    ]
+    )
 
 
 def repeated_to(layout: Layout, shape: OneOrMore) -> Layout:

@@ -131,14 +131,15 @@ def edge_blocks(block: np.void, step: Dispatch, memories: tuple[Observed, Observ
 def pixels(block: np.void, step: Dispatch, source: Observed, _target: Observed) -> Writes:
     """Mirrors `wgsl/pixels.wgsl`."""
     row = pixels_of(step.source, step.target, step.width_nbytes)
-    width, before = np.uint32(step.width_nbytes), int(block["rank"]) - 2
+    width, before = np.uint32(step.width_nbytes), int(block["rank"]) - 2 - (row.repeats > 1)
     pieces = find_pieces(block, step.share, int(block["count"]))
     source_element, target_element = find_places(block, pieces.row, before)
-    size = block["sizes"][before] * np.uint32(row.channels)
+    written = row.channels * row.repeats  # elements of a pixel
+    size = block["sizes"][before] * np.uint32(written)
     extents = find_extents(target_element * width, size * width, WIDEST_NBYTES)
     first_block = extents.whole_unit + pieces.number * np.uint32(1 if row.apart else row.group_blocks)
     element = (first_block * np.uint32(WIDEST_NBYTES) - extents.start) // width
-    pixel, phase = np.divmod(element, np.uint32(1 if row.apart else row.channels))
+    pixel, phase = np.divmod(element, np.uint32(1 if row.apart else written))
     ahead = group_places(row, step.width_nbytes)
     lowest = min(int(ahead.pixel.max()) * row.pixel_step, 0) + min((row.channels - 1) * row.channel_step, 0)
     first = source_element + pixel * block["source_strides"][before] + np.uint32(lowest % 2**32)
@@ -176,7 +177,7 @@ def group_places(row: Pixels, width_nbytes: int) -> Ahead:
     element = np.arange(row.group_blocks * lanes + row.ragged * (row.channels - 1))
     if row.apart:
         return Ahead(element % lanes, element // lanes)
-    return Ahead(element // row.channels, element % row.channels)
+    return Ahead(element // (row.channels * row.repeats), element % row.channels)
 
 
 def read_part(row: Pixels, source: Observed, first: Words, invocations: Words) -> Bytes:

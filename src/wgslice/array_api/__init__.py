@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 import wgslice.array_api.creation as creation
 import wgslice.array_api.data_type_functions as data_type_functions
-import wgslice.array_api.data_types as data_types
 import wgslice.array_api.manipulation as manipulation
 from wgslice.array_api.creation import *
 from wgslice.array_api.data_type_functions import *
-from wgslice.array_api.data_types import *
 from wgslice.array_api.manipulation import *
 from wgslice.array_api.manipulation import lib as lib  # not of the standard: xarray looks for it here
 from wgslice.numpy_protocol.moving import pad as pad  # as well
@@ -27,6 +27,27 @@ from wgslice.tensors.uncomputed import refused
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # each is a part of the next
 __array_api_version__ = VERSIONS[-1]
 __array_namespace_info__ = data_type_functions.Info
+
+# Data types, which are NumPy's.
+bool = np.dtype(np.bool_)
+int8 = np.dtype(np.int8)
+int16 = np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+uint16 = np.dtype(np.uint16)
+uint32 = np.dtype(np.uint32)
+uint64 = np.dtype(np.uint64)
+float32 = np.dtype(np.float32)
+float64 = np.dtype(np.float64)
+complex64 = np.dtype(np.complex64)
+complex128 = np.dtype(np.complex128)
+
+e = float(np.e)
+inf = float(np.inf)
+nan = float(np.nan)
+newaxis = None
+pi = float(np.pi)
 
 
 # Functions of the standard that are absent, most of them since they compute, chapter by chapter: of elements,
@@ -73,7 +94,26 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["__array_api_version__", "__array_namespace_info__"]
+__all__ += [
+    "bool",
+    "complex64",
+    "complex128",
+    "e",
+    "float32",
+    "float64",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "nan",
+    "newaxis",
+    "pi",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 __all__ += creation.__all__
 __all__ += data_type_functions.__all__
-__all__ += data_types.__all__
 __all__ += manipulation.__all__

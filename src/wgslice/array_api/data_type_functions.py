@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from wgslice.arguments import MAX_RANK
-from wgslice.array_api.data_types import DTYPES
 from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, Device, checked_device, default_device
@@ -28,6 +27,13 @@ __all__ = [
 
 # Of Python's numbers that are given without a data type.
 DEFAULTS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+
+# fmt: off
+STANDARD = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+    "complex64", "complex128",
+)
+# fmt: on
 
 KINDS = {
     "bool": "b",
@@ -188,7 +194,7 @@ class Info:
     ) -> dict[str, DType]:
         """The standard's types, of some kinds or all, the same on each device."""
         checked(device)
-        return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
+        return {name: np.dtype(name) for name in STANDARD if kind is None or isdtype(name, kind)}
 
 
 def checked(device: AnyDevice) -> None:

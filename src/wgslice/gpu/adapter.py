@@ -1,4 +1,4 @@
-"""Adapters: what this machine has, which is best, what to install, and which process may use a GPU."""
+"""Adapters: what this machine has, which is best, what to install, what kernels need, who may use a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +17,31 @@ from weakref import WeakSet
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.native import check_process
 from wgslice.gpu.protocols import GPUAdapter, GPUDevice
+from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
+from wgslice.shaders import copy_dtype, windows_dtype
 
 KIND_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # all that wgpu tells apart
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
 RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
+
+# What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
+LEAST_LIMITS = {
+    "max-bind-groups": 1,
+    "max-bindings-per-bind-group": 6,
+    "max-buffer-size": STAGING_NBYTES,
+    "max-compute-invocations-per-workgroup": max(CPU.workgroup_size, GPU.workgroup_size),
+    "max-compute-workgroup-size-x": max(CPU.workgroup_size, GPU.workgroup_size),
+    "max-compute-workgroup-storage-size": max(
+        TILE_NBYTES**2 // 4,  # of elements of 4 bytes
+        *(side**2 * nbytes for nbytes, side in WIDE_TILE_SIDES.items()),
+    ),
+    "max-compute-workgroups-per-dimension": 1,
+    "max-storage-buffer-binding-size": 1024,  # holds any element from any aligned offset
+    "max-storage-buffers-per-shader-stage": 5,
+    "max-uniform-buffer-binding-size": max(copy_dtype.itemsize, windows_dtype.itemsize),
+    "max-uniform-buffers-per-shader-stage": 1,
+}
 
 # Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and their devices,
 # used in two threads, abort the process (wgpu-native 29, "BadAccess").
@@ -96,6 +116,16 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
             + advice
         )
     return sorted(fitting, key=rank)[number]
+
+
+def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
+    """Refuse a device that the kernels cannot run on."""
+    for name, least in LEAST_LIMITS.items():
+        if limits[name] < least:
+            raise NoAdapterError(
+                f"the device on {adapter} has {name} = {limits[name]}: at least {least} are needed; "
+                "ask for them in required_limits, or use another adapter"
+            )
 
 
 def rank(adapter: Adapter) -> tuple[int, bool]:

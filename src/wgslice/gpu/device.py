@@ -15,6 +15,7 @@ from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.adapter import (
     Adapter,
     adapters,
+    check_limits,
     choose_adapter,
     describe_adapter,
     devices_in_use,
@@ -23,7 +24,6 @@ from wgslice.gpu.adapter import (
     redirected,
 )
 from wgslice.gpu.capture import Submission, active, capturing
-from wgslice.gpu.limits import check_limits
 from wgslice.gpu.native import (
     LOST,
     Placeholder,

@@ -20,11 +20,10 @@ from wgslice.gpu.protocols import (
     BufferUsage,
     GPUDevice,
     Pipeline,
-    ShaderModule,
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import INSERTING, SCATTERING, TABLES, Kernel
+from wgslice.plans.kernels import INSERTING, OF_WINDOWS, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
@@ -34,7 +33,7 @@ from wgslice.shaders import entry_point, kernel_module, override_constants, unif
 # Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)
 INDICES, WINNERS = 3, 4
-SIDES = ("uniform", "read-only-storage", "storage")  # of the first three
+READ = "read-only-storage"
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -73,11 +72,13 @@ class Pipelines:
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
-        self.layouts = [  # by the tables of a kernel
-            bind_group_layout(wgpu_device, *SIDES, *["read-only-storage"] * tables) for tables in range(4)
+        self.layouts = [  # by the number of tables
+            bind_group_layout(wgpu_device, "uniform", READ, "storage", *[READ] * count) for count in range(4)
         ]
-        self.probe_layout = bind_group_layout(wgpu_device, "read-only-storage")
-        self.module = lru_cache(maxsize=len(Kernel))(partial(make_module, wgpu_device))
+        self.probe_layout = bind_group_layout(wgpu_device, READ)
+        self.module = lru_cache(maxsize=len(Kernel))(
+            lambda kernel: wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
+        )
         self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
         self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
@@ -118,6 +119,12 @@ class Pipelines:
             self._add_tables(step, known, brought)
         elif isinstance(step, IndexedDispatch):
             self._add_indices(step, known, brought)
+        spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
+        for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*known, *brought}:
+            if spare in known:  # a binding must have a buffer, also where nothing is read of it
+                known[number] = known[spare]
+            else:
+                brought[number] = brought[spare]
         return Bound(
             self.pipeline(step.kernel, tuple(override_constants(step).items())),
             self.layouts[TABLES.get(step.kernel, 0)],
@@ -141,27 +148,18 @@ class Pipelines:
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             known[PICKS] = self._table(step.windows, chosen)
-        reads_claims = step.kernel in INSERTING
-        if reads_claims and step.claims is not None:
+        if step.kernel in INSERTING and step.claims is not None:
             brought[CLAIMS] = step.claims.memory, step.claims.span
-        unused = {PICKS, *[CLAIMS] * reads_claims} - {*known, *brought}
-        for number in unused:  # a binding must have a buffer, also where nothing is read of it
-            if OFFSETS in known:
-                known[number] = known[OFFSETS]
-            else:
-                brought[number] = brought[OFFSETS]
 
     def _add_indices(
         self, step: IndexedDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
     ) -> None:
         """Add what else a gather or a scatter binds."""
-        unused = [WINNERS] * (step.kernel in SCATTERING and step.winners is None)  # but bound all the same
-        for number in (INDICES, *unused):
-            if step.table is not None:
-                brought[number] = step.table.memory, step.table.span
-            else:
-                assert step.copy.host is not None
-                known[number] = self._table(step.copy.host, step.copy.host.values, only=True)
+        if step.table is not None:
+            brought[INDICES] = step.table.memory, step.table.span
+        else:
+            assert step.copy.host is not None
+            known[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
         if step.winners is not None:
             brought[WINNERS] = Memory.CLAIMS, step.winners
 
@@ -185,11 +183,6 @@ class Pipelines:
                 "constants": dict(constants),
             },
         )
-
-
-def make_module(wgpu_device: GPUDevice, kernel: Kernel) -> ShaderModule:
-    """Parse a kernel: its pipelines differ in their constants only."""
-    return wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:

@@ -153,9 +153,9 @@ def run(
 
 def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
     """Copy one after the other in one submission, between buffers that have been checked; no wait for it."""
-    recorder = Recorder(device, device.create_encoder())
+    recorder, limits = Recorder(device, device.create_encoder()), device.limits
     for source, target in copies:
-        recorder.copy(plan_copy, source, target)
+        recorder.add(*place(limits, plan_copy, source, target))
     recorder.end()
     device.submit(recorder.encoder)
 

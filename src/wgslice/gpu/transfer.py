@@ -81,9 +81,7 @@ def take_staging(device: Device) -> Buffer:
     try:
         return device.staging.pop()  # a list's pop is one step: threads need no lock
     except IndexError:
-        usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
-        buffer: Buffer = device.new_buffer(STAGING_NBYTES, usage)
-        return buffer
+        return device.new_buffer(STAGING_NBYTES, BufferUsage.MAP_READ | BufferUsage.COPY_DST)
 
 
 def keep_staging(device: Device, buffer: Buffer) -> None:

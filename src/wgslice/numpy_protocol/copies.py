@@ -112,7 +112,7 @@ def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
 
 def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int) -> V:
     """Copy layouts of values one behind the other; their sizes differ along the axis only."""
-    counts = [layout.sizes[axis] for layout in layouts]
+    counts = tuple([layout.sizes[axis] for layout in layouts])
     sizes = list(layouts[0].sizes)
     sizes[axis] = sum(counts)
     result = sink.empty(checked_shape(sizes), values[0].dtype)

@@ -67,9 +67,10 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
         (along,) = distinct_axes("axis", axis, len(first))
         others = first[:along] + first[along + 1 :]
         for name, x in given.items():
-            if x.ndim != len(first) or x.shape[:along] + x.shape[along + 1 :] != others:
+            shape = x.shape
+            if shape != first and (len(shape) != len(first) or shape[:along] + shape[along + 1 :] != others):
                 raise ValueError(
-                    f"{name} has shape {x.shape}: must be {first} as arrays[0] has, but for axis {along}"
+                    f"{name} has shape {shape}: must be {first} as arrays[0] has, but for axis {along}"
                 )
         with Copies(given) as copies:
             return rules.joined(copies, tensors, [x.layout for x in tensors], along)

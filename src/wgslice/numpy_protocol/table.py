@@ -29,11 +29,10 @@ from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
 
-def check_unused(**options: Any) -> None:
-    """Refuse the first option that is given, that is not None."""
-    for name, value in options.items():
-        if value is not None:
-            raise TypeError(f"{name} is of type {type(value).__name__}: must be left out for tensors")
+def check_no_out(out: Any) -> None:
+    """Refuse to write a result into a tensor that is given."""
+    if out is not None:
+        raise TypeError(f"out is of type {type(out).__name__}: must be left out for tensors")
 
 
 def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
@@ -55,7 +54,7 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
 
 def tensors_of(arrays: Iterable[Any], dtype: Any = None, out: Any = None) -> list[Tensor]:
     """Tensors as they are, and arrays uploaded to the device of the first tensor; all have its dtype."""
-    check_unused(out=out)
+    check_no_out(out)
     sequence = list(arrays)
     for each in sequence:
         check_no_sequence(each)
@@ -187,7 +186,7 @@ def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str =
     of range reads the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
     """
     check_tensor("a", a)
-    check_unused(out=out)
+    check_no_out(out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
         raise ValueError(f"mode = {mode!r}: must be 'raise' or 'clip', or 'wrap' for indices in an array")
     return taken(a, indices, axis, mode)

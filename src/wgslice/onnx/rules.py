@@ -94,7 +94,7 @@ def split(call: Call) -> list[Value]:
         raise ValueError(
             f"split = {given}: must be {count} sizes of at least 0, one an output, that add up to {size}"
         )
-    return [call.x.viewed(part) for part in parts(call.x.layout, axis, given)]
+    return [call.x.viewed(part) for part in parts(call.x.layout, axis, tuple(given))]
 
 
 def transpose(call: Call) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Where operators read and write: tensors as they are described and bound, plans for that, and outputs."""
+"""Where operators read and write: tensors as they are described and bound, and outputs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from wgslice.gpu.handles import check_buffer_type, check_fits
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.plan import Planner
-from wgslice.plans.problem import Table, Terms, rebase
-from wgslice.plans.profiles import MOST_PLACES, Limits
+from wgslice.plans.profiles import MOST_PLACES
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 
 
 @dataclass(frozen=True, init=False)
 class TensorDesc:
-    """How a tensor lies in what is bound for it, as DirectML's buffer tensor descriptor says it.
+    """Dtype and layout of a tensor in its binding, as DirectML's buffer tensor descriptor has them.
 
     Parameters
     ----------
@@ -64,7 +62,20 @@ class TensorDesc:
             if isinstance(sizes, str):
                 raise TypeError(f"sizes {sizes!r}: must be integers; the dtype comes before them")
             object.__setattr__(self, "dtype", element_dtype(dtype))
-            object.__setattr__(self, "layout", described_layout(sizes, strides))
+            extents = integers("sizes", sizes)
+            if not 1 <= len(extents) <= MAX_RANK:
+                raise ValueError(
+                    f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}"
+                )
+            check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
+            layout = Layout.packed(extents)
+            if strides is not None:
+                steps = integers("strides", strides)
+                if len(steps) != len(extents):
+                    raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
+                check_within("strides", steps, 0, U32_MAX, "a u32")
+                layout = Layout.of(extents, steps)
+            object.__setattr__(self, "layout", layout)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -92,75 +103,7 @@ def check_descs(**sides: object) -> None:
             raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
 
 
-def described_layout(sizes: Integers, strides: Integers | None) -> Layout:
-    """The layout that a descriptor's sizes and strides say, by its rules."""
-    extents = integers("sizes", sizes)
-    if not 1 <= len(extents) <= MAX_RANK:
-        raise ValueError(f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}")
-    check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
-    if strides is None:
-        return Layout.packed(extents)
-    steps = integers("strides", strides)
-    if len(steps) != len(extents):
-        raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
-    check_within("strides", steps, 0, U32_MAX, "a u32")
-    return Layout.of(extents, steps)
-
-
 Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
-Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
-
-
-class PlannedOperator:
-    """What a descriptor says, on a device: plans for whatever is bound, without a pipeline."""
-
-    def __init__(
-        self,
-        device: Device,
-        name: str,
-        input: TensorDesc,
-        output: TensorDesc,
-        source: Layout,
-        planner: Planner,
-        *,
-        planner_on_zeros: Planner | None = None,
-        offsets: TensorDesc | None = None,
-    ) -> None:
-        self.device = device
-        self.name = name
-        self.input = input
-        self.output = output
-        self.offsets = offsets  # of windows, where they are bound when it runs
-        self.planner = planner
-        self.planner_on_zeros = planner_on_zeros  # where that differs
-        with named(name):
-            self._source = BindingSlot(device, "input", input, source)
-            self._target = BindingSlot(device, "output", output, output.layout)
-            self._offsets = None
-            if offsets is not None:
-                self._offsets = BindingSlot(device, "offsets", offsets, offsets.layout)
-
-    def bind(
-        self, input: Binding, output: Binding, offsets: Binding | None
-    ) -> tuple[BoundLayout, BoundLayout, BoundLayout | None]:
-        """Bindings, refused where they are not as described."""
-        source, target = self._source.bound(input), self._target.bound(output)
-        if offsets is None and self._offsets is None:
-            return source, target, None
-        if offsets is None or self._offsets is None:
-            described = "has them already" if self._offsets is None else f"describes {self.offsets}"
-            given = "given" if offsets is not None else "missing"
-            raise ValueError(f"offsets are {given}: the descriptor {described}")
-        return source, target, self._offsets.bound(offsets)
-
-    def aligned(self, limits: Limits) -> Problem:
-        """What is planned for aligned bindings of every usage, in buffers with capacity for whole vectors."""
-        itemsize, table = self.input.dtype.itemsize, None
-        source, target = (rebase(slot.used, itemsize, limits).layout for slot in (self._source, self._target))
-        if self.offsets is not None:
-            width = self.offsets.dtype.itemsize
-            table = Table(rebase(self.offsets.layout, width, limits).layout, width)
-        return self.planner, source, target, itemsize, Terms(limits, table=table)
 
 
 class BindingSlot:
@@ -189,22 +132,17 @@ class BindingSlot:
                     check_writeable(binding)
                 buffer, start = binding.memory, binding.layout.offset
             else:
-                buffer, start = checked_pair(binding, self.itemsize)
+                pair: Any = binding if isinstance(binding, tuple) and len(binding) == 2 else (binding, 0)
+                buffer, offset = pair
+                check_buffer_type(
+                    buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset"
+                )
+                start = checked_offset(offset, self.itemsize)
                 if whole_words((start + self.stop) * self.itemsize) > buffer.size:
                     check_fits(buffer, self.desc.layout.shifted(start), self.desc.dtype)
         phase_nbytes = start * self.itemsize % self.alignment_nbytes
         layout = self._used_from(phase_nbytes // self.itemsize)
         return BoundLayout(buffer, layout, self.itemsize, offset_nbytes=start * self.itemsize - phase_nbytes)
-
-
-def checked_pair(binding: Buffer | tuple[Buffer, SupportsIndex], itemsize: int) -> tuple[Buffer, int]:
-    """A buffer, and the offset in elements at which a tensor begins in it."""
-    pair: tuple[Any, SupportsIndex] = (binding, 0)
-    if isinstance(binding, tuple) and len(binding) == 2:
-        pair = binding
-    buffer: Buffer = pair[0]
-    check_buffer_type(buffer, "a binding may also be a Tensor, or a tuple of a buffer and a byte offset")
-    return buffer, checked_offset(pair[1], itemsize)
 
 
 def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:

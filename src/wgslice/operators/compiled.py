@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, TypeAlias
 
-from wgslice.dialects.window import Window
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.native import exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import check_bindable, place, record
-from wgslice.layout import check_disjoint
-from wgslice.operators.binding import Binding, PlannedOperator, Problem, TensorDesc
+from wgslice.gpu.recording import BoundLayout, check_bindable, place, record
+from wgslice.layout import Layout, check_disjoint
+from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
 from wgslice.plans.copy import plan_anew
-from wgslice.plans.plan import Plan
+from wgslice.plans.plan import Plan, Planner
+from wgslice.plans.problem import Table, Terms, rebase
 from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES, Limits
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-
-class Compiled(NamedTuple):
-    """What an operator is planned to do on aligned bindings."""
-
-    limits: Limits
-    aligned: Problem
-    plan: Plan
+Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
 
 
 class CompiledOperator:
@@ -53,22 +47,39 @@ class CompiledOperator:
         same unless the self-test disables or enables kernels of the device.
     """
 
-    def __init__(self, planned: PlannedOperator) -> None:
-        self.device = planned.device
-        self.name = planned.name
-        self.input = planned.input
-        self.output = planned.output
-        self.offsets = planned.offsets
-        self._planned = planned
-        with named(self.name):
-            self._compiled = self._compile(self.device.limits)
+    def __init__(
+        self,
+        device: Device,
+        name: str,
+        input: TensorDesc,
+        output: TensorDesc,
+        source: Layout,
+        planner: Planner,
+        *,
+        planner_on_zeros: Planner | None = None,
+        offsets: TensorDesc | None = None,
+    ) -> None:
+        self.device = device
+        self.name = name
+        self.input = input
+        self.output = output
+        self.offsets = offsets
+        self._planner = planner
+        self._planner_on_zeros = planner_on_zeros  # where that differs
         self._other_plans = lru_cache(maxsize=MOST_PLACES)(plan_anew)
+        with named(name):
+            self._source = BindingSlot(device, "input", input, source)
+            self._target = BindingSlot(device, "output", output, output.layout)
+            self._offsets = None
+            if offsets is not None:
+                self._offsets = BindingSlot(device, "offsets", offsets, offsets.layout)
+            self._aligned = self._plan_aligned(device.limits)
 
     @property
     def plan(self) -> Plan:
         """What runs on aligned bindings, and why."""
         with named(self.name):
-            return self._current().plan
+            return self._current()[1]
 
     def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
         """Tell what runs on some bindings, and why.
@@ -90,9 +101,9 @@ class CompiledOperator:
             A binding is too small, misaligned, without STORAGE, or not as described.
         """
         with named(self.name):
-            bound = self._planned.bind(input, output, offsets)
+            bound = self._bind(input, output, offsets)
             check_bindable(self.device, *bound)
-            plan, _ = place(self._current().limits, self._planned.planner, *bound, planning=self._planning)
+            plan, _ = place(self._limits, self._planner, *bound, planning=self._planning)
             self.device.pipelines.prepare(plan)
             return plan
 
@@ -127,7 +138,7 @@ class CompiledOperator:
             fresh = out is None
             if out is None:
                 self._check_unpadded()
-                zeroed = self._planned.planner_on_zeros is not None or not self.output.layout.is_packed
+                zeroed = self._planner_on_zeros is not None or not self.output.layout.is_packed
                 buffer = self.device.reused_buffer(self.output.nbytes, zeroed=zeroed)
                 out = Tensor(self.device, buffer, self.output.dtype, self.output.layout)
             check_tensor("out", out)
@@ -185,7 +196,7 @@ class CompiledOperator:
 
     def __repr__(self) -> str:
         sides = f"{self.input.dtype} {self.input.sizes} -> {self.output.sizes}"
-        return f"CompiledOperator({self.name}: {sides}; {self._compiled.plan.summary}; {self.device})"
+        return f"CompiledOperator({self.name}: {sides}; {self._aligned[1].summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
         """Refuse to make an output that is padding for the most part."""
@@ -205,10 +216,10 @@ class CompiledOperator:
         check: Callable[[Device, Buffer], None],
     ) -> None:
         """Record what runs on bindings, of which a `fresh` output was made a moment ago."""
-        source, target, offsets = self._planned.bind(*bindings)
-        planner = self._planned.planner
-        if fresh and self._planned.planner_on_zeros is not None:  # it was made of zeros
-            planner = self._planned.planner_on_zeros
+        source, target, offsets = self._bind(*bindings)
+        planner = self._planner
+        if fresh and self._planner_on_zeros is not None:  # it was made of zeros
+            planner = self._planner_on_zeros
         record(
             self.device,
             encoder,
@@ -217,72 +228,71 @@ class CompiledOperator:
             target._replace(fresh=fresh),
             offsets,
             planning=self._planning,
-            limits=self._current().limits,
+            limits=self._limits,
             check=check,
         )
 
-    def _compile(self, limits: Limits) -> Compiled:
-        """Plan for aligned bindings, and compile the pipelines, so that no recording waits for them."""
-        aligned = self._planned.aligned(limits)
-        plan = plan_anew(*aligned)
-        self.device.pipelines.prepare(plan)
-        return Compiled(limits, aligned, plan)
+    def _bind(
+        self, input: Binding, output: Binding, offsets: Binding | None
+    ) -> tuple[BoundLayout, BoundLayout, BoundLayout | None]:
+        """Bindings, refused where they are not as described."""
+        source, target = self._source.bound(input), self._target.bound(output)
+        if offsets is None and self._offsets is None:
+            return source, target, None
+        if offsets is None or self._offsets is None:
+            described = "has them already" if self._offsets is None else f"describes {self.offsets}"
+            given = "given" if offsets is not None else "missing"
+            raise ValueError(f"offsets are {given}: the descriptor {described}")
+        return source, target, self._offsets.bound(offsets)
 
-    def _current(self) -> Compiled:
-        """What is compiled, anew where the self-test has disabled or enabled kernels of the device since."""
-        compiled, distrusted = self._compiled, self.device.limits.distrusted
-        if compiled.limits.distrusted != distrusted:
-            compiled = self._compiled = self._compile(replace(compiled.limits, distrusted=distrusted))
-        return compiled
+    def _plan_aligned(self, limits: Limits) -> tuple[Problem, Plan]:
+        """Plan for aligned bindings of every usage, in buffers with capacity for whole vectors."""
+        itemsize, table = self.input.dtype.itemsize, None
+        source, target = (rebase(slot.used, itemsize, limits).layout for slot in (self._source, self._target))
+        if self.offsets is not None:
+            width = self.offsets.dtype.itemsize
+            table = Table(rebase(self.offsets.layout, width, limits).layout, width)
+        problem = self._planner, source, target, itemsize, Terms(limits, table=table)
+        return problem, plan_anew(*problem)
+
+    def _current(self) -> tuple[Problem, Plan]:
+        """The aligned problem and its plan, anew where the self-test has disabled or enabled kernels."""
+        aligned, distrusted = self._aligned, self.device.limits.distrusted
+        limits = aligned[0][-1].limits
+        if limits.distrusted != distrusted:
+            aligned = self._aligned = self._plan_aligned(replace(limits, distrusted=distrusted))
+        return aligned
+
+    @property
+    def _limits(self) -> Limits:
+        """What is planned for, with the kernels that are enabled now."""
+        return self._current()[0][-1].limits
 
     def _planning(self, *problem: Any) -> Plan:
         """The plan for a problem, made the first time."""
-        compiled = self._compiled
-        return compiled.plan if problem == compiled.aligned else self._other_plans(*problem)
+        aligned, plan = self._aligned
+        return plan if problem == aligned else self._other_plans(*problem)
 
 
 class Descriptor(ABC):
     """What an operator does, checked, before there is a device."""
 
-    @abstractmethod
-    def planned(self, device: Device) -> PlannedOperator:
-        """What `explain` calls: plans on `device`, without a pipeline."""
-
-    def compile(self, device: Device) -> CompiledOperator:
-        """What `Device.compile` calls."""
-        return CompiledOperator(self.planned(device))
-
-
-@dataclass(frozen=True, init=False)
-class WindowDescriptor(Descriptor):
-    """Two tensors, and a window of the one that the other fills."""
-
     input: TensorDesc
     output: TensorDesc
-    window: Window
 
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """First element of the window."""
-        return self.window.offsets
+    @abstractmethod
+    def planned(self, device: Device) -> CompiledOperator:
+        """The operator with its plan on `device`, which is what `explain` shows, but without pipelines."""
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Extent of the window in elements."""
-        return self.window.sizes
+    def compile(self, device: Device) -> CompiledOperator:
+        """What `Device.compile` calls: no recording on aligned bindings waits for pipelines."""
+        operator = self.planned(device)
+        device.pipelines.prepare(operator.plan)
+        return operator
 
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Step within the window in elements."""
-        return self.window.strides
-
-    def _hold(
-        self, input: TensorDesc, output: TensorDesc, window: Window, *, filled: Literal["input", "output"]
-    ) -> None:
+    def _hold(self, input: TensorDesc, output: TensorDesc, **others: object) -> None:
         """Take over what is checked but for what two tensors must have in common."""
         check_same_dtype(input.dtype, output.dtype)
-        window.check_filled((input if filled == "input" else output).sizes, filled)
         check_disjoint(output.layout)
-        object.__setattr__(self, "input", input)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "window", window)
+        for name, value in {"input": input, "output": output, **others}.items():
+            object.__setattr__(self, name, value)

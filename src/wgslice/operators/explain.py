@@ -15,7 +15,6 @@ from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.compiled_textures import TextureDescriptor
-from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, duration
 from wgslice.tensors.tensor import Tensor
 
@@ -67,9 +66,6 @@ class Explanation:
         return sum(map(seconds_of, self.submissions))
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         plans, submissions, uploaded = len(self.plans), len(self.submissions), self.uploaded_nbytes
         parts = [f"{counted(uploaded, 'byte')} uploaded"] if uploaded else []
         if submissions:
@@ -224,9 +220,7 @@ def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Pl
     """The plan of what a descriptor would compile to."""
     with named("explain"):
         chosen = checked_device(device)
-    operator = descriptor.planned(chosen)
-    with named(operator.name):
-        return plan_anew(*operator.aligned(operator.device.limits))
+    return descriptor.planned(chosen).plan
 
 
 def explained_texture_copy(descriptor: TextureDescriptor, device: AnyDevice = None) -> Explanation:

@@ -9,21 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import Integers
-from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
-from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs, output_for
-from wgslice.operators.compiled import Descriptor
+from wgslice.operators.binding import TensorDesc, check_descs, output_for
+from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.windows_arguments import (
     OnGpu,
-    Outside,
-    Prepared,
     cached_by_value,
     extracted_windows,
     repeated_bytes,
 )
+from wgslice.plans.plan import Planner
 from wgslice.plans.window_plans import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
@@ -84,28 +81,18 @@ class ExtractWindows(Descriptor):
             filled = None if fill is None else repeated_bytes(fill, input.dtype)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
             windows = extracted_windows(table, input.sizes, sizes, strides, filled, outside)
-            check_same_dtype(input.dtype, output.dtype)
             expected = windows.count, *windows.sizes
             if output.sizes != expected:
                 raise ValueError(f"output sizes {output.sizes}: must be {expected}, windows first")
-            check_disjoint(output.layout)
-        object.__setattr__(self, "input", input)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "offsets", offsets if windows.offsets is None else windows.offsets)
-        object.__setattr__(self, "windows", windows)
+            known = offsets if windows.offsets is None else windows.offsets
+            self._hold(input, output, offsets=known, windows=windows)
 
-    def planned(self, device: Device) -> PlannedOperator:
-        """What `explain` calls: plans on `device`, without a pipeline."""
+    def planned(self, device: Device) -> CompiledOperator:
+        """The operator with its plan on `device`, without pipelines."""
         described = self.offsets if isinstance(self.offsets, TensorDesc) else None
-        return PlannedOperator(
-            device,
-            "ExtractWindows",
-            self.input,
-            self.output,
-            self.input.layout,
-            extract_windows_planner(self.windows),
-            offsets=described,
-        )
+        sides = self.input, self.output, self.input.layout
+        planner = extract_windows_planner(self.windows)
+        return CompiledOperator(device, "ExtractWindows", *sides, planner, offsets=described)
 
 
 def extract_windows(
@@ -194,14 +181,7 @@ def extract_windows(
 
 
 @cached_by_value
-def prepared_extraction(
-    offsets: ArrayLike | OnGpu,
-    input_sizes: tuple[int, ...],
-    sizes: Integers,
-    strides: ArrayLike | None,
-    fill: bytes | None,
-    outside: Outside | None,
-) -> Prepared:
-    """Windows to be extracted from a tensor, checked."""
-    windows = extracted_windows(offsets, input_sizes, sizes, strides, fill, outside)
-    return Prepared.of(windows, extract_windows_planner(windows))
+def prepared_extraction(*arguments: Any) -> tuple[Windows, Planner]:
+    """Windows of the arguments of `extracted_windows`, and what plans their extraction."""
+    windows = extracted_windows(*arguments)
+    return windows, extract_windows_planner(windows)

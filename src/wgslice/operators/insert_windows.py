@@ -14,12 +14,13 @@ from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
-from wgslice.layout import check_disjoint
-from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs
-from wgslice.operators.compiled import Descriptor
-from wgslice.operators.windows_arguments import OnGpu, Outside, Prepared, cached_by_value, inserted_windows
+from wgslice.operators.binding import TensorDesc, check_descs
+from wgslice.operators.compiled import CompiledOperator, Descriptor
+from wgslice.operators.windows_arguments import OnGpu, Outside, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
+from wgslice.plans.plan import Planner
 from wgslice.plans.window_plans import insert_windows_planner
+from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
 
@@ -40,15 +41,10 @@ class InsertWindows(Descriptor):
     output : TensorDesc
         Of the same dtype and rank 1 to 7, one less than the input's; each size at most 2^31 - 1. What no
         window has keeps its value; a call without `out` puts them into zeros.
-    offsets : array_like of int, shape (B, rank), or TensorDesc
-        First element of each window, or the descriptor of a packed tensor of integers that is bound when the
-        operator runs.
-    strides : array_like of int, shape (rank,) or (B, rank), optional
-        Step within the windows in elements, not 0, as in `ExtractWindows`; 1 by default.
-    overlap : {"refuse", "last", "disjoint"}, optional
-        What overlapping windows get, as in `insert_windows`.
-    outside : {"refuse", "clamp", "drop"}, optional
-        What an out-of-bounds window gets, as in `insert_windows`.
+    offsets, strides : array_like of int or TensorDesc, array_like of int
+        As of `ExtractWindows`; strides are 1 by default.
+    overlap, outside : str, optional
+        What overlapping and out-of-bounds windows get, as in `insert_windows`.
 
     Raises
     ------
@@ -87,26 +83,16 @@ class InsertWindows(Descriptor):
             check_descs(input=input, output=output)
             table = OnGpu(offsets.sizes, offsets.dtype) if isinstance(offsets, TensorDesc) else offsets
             windows = inserted_windows(table, input.sizes, output.sizes, strides, outside)
-            check_same_dtype(input.dtype, output.dtype)
-            check_disjoint(output.layout)
             insertion = insertion_of(windows, output.sizes, overlap)
-        object.__setattr__(self, "input", input)
-        object.__setattr__(self, "output", output)
-        object.__setattr__(self, "offsets", offsets if windows.offsets is None else windows.offsets)
-        object.__setattr__(self, "insertion", insertion)
+            known = offsets if windows.offsets is None else windows.offsets
+            self._hold(input, output, offsets=known, insertion=insertion)
 
-    def planned(self, device: Device) -> PlannedOperator:
-        """What `explain` calls: plans on `device`, without a pipeline."""
+    def planned(self, device: Device) -> CompiledOperator:
+        """The operator with its plan on `device`, without pipelines."""
         described = self.offsets if isinstance(self.offsets, TensorDesc) else None
-        return PlannedOperator(
-            device,
-            "InsertWindows",
-            self.input,
-            self.output,
-            self.input.layout,
-            insert_windows_planner(self.insertion),
-            offsets=described,
-        )
+        sides = self.input, self.output, self.input.layout
+        planner = insert_windows_planner(self.insertion)
+        return CompiledOperator(device, "InsertWindows", *sides, planner, offsets=described)
 
 
 def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
@@ -208,7 +194,7 @@ def insert_windows(
         check_same_dtype(given.dtype, x.dtype)
         check_destination(x)
         table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
-        boxes, planner, planning = prepared_insertion(table, given.shape, x.shape, strides, outside, overlap)
+        boxes, planner, planning = prepared_insertion(overlap, table, given.shape, x.shape, strides, outside)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None
         batch, target = (given, x) if x.ndim else (given[:, None], x[None])
         source = batch.bound_layout if isinstance(batch, Tensor) else uploaded(x.device, batch)
@@ -216,17 +202,11 @@ def insert_windows(
 
 
 @cached_by_value
-def prepared_insertion(
-    offsets: ArrayLike | OnGpu,
-    batch_sizes: tuple[int, ...],
-    tensor_sizes: tuple[int, ...],
-    strides: ArrayLike | None,
-    outside: Outside | None,
-    overlap: Overlap,
-) -> Prepared:
-    """Windows to be inserted into a tensor, checked."""
-    boxes = inserted_windows(offsets, batch_sizes, tensor_sizes, strides, outside)
-    return Prepared.of(boxes, insert_windows_planner(insertion_of(boxes, tensor_sizes, overlap)))
+def prepared_insertion(overlap: Overlap, *arguments: Any) -> tuple[Windows, Planner]:
+    """Windows of the arguments of `inserted_windows`, and what plans their insertion."""
+    windows = inserted_windows(*arguments)
+    tensor_sizes = arguments[2]
+    return windows, insert_windows_planner(insertion_of(windows, tensor_sizes, overlap))
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:

@@ -11,25 +11,66 @@ from wgslice.errors import WindowError, named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import BoundLayout, run, run_copy
 from wgslice.layout import Layout
-from wgslice.operators.binding import PlannedOperator, TensorDesc, check_descs, output_for
-from wgslice.operators.compiled import WindowDescriptor
+from wgslice.operators.binding import TensorDesc, check_descs, output_for
+from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.profiles import MOST_PLANS
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 
-class Sliced(WindowDescriptor):
-    """A window of `input` that fills `output`."""
-
-    def planned(self, device: Device) -> PlannedOperator:
-        """What `explain` calls: plans on `device`, without a pipeline."""
-        source = self.input.layout.select(self.window.ranges(self.output.sizes))
-        return PlannedOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
-
-
 @dataclass(frozen=True, init=False)
-class Slice1(Sliced):
+class WindowDescriptor(Descriptor):
+    """Two tensors, and a window of the one that the other fills."""
+
+    input: TensorDesc
+    output: TensorDesc
+    window: Window
+
+    def __init__(
+        self,
+        input: TensorDesc,
+        output: TensorDesc,
+        offsets: Integers,
+        sizes: Integers,
+        strides: Integers | None = None,
+    ) -> None:
+        with named(type(self).__name__):
+            check_descs(input=input, output=output)
+            self._hold(input, output, window=self._window(input, output, offsets, sizes, strides))
+
+    @staticmethod
+    def _window(
+        input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
+    ) -> Window:
+        """The window of the input, refused where the output does not hold its elements."""
+        window = Window.of(offsets, sizes, strides)
+        window.check_inside(input.sizes)
+        window.check_filled(output.sizes)
+        return window
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """First element of the window."""
+        return self.window.offsets
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extent of the window in elements."""
+        return self.window.sizes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step within the window in elements."""
+        return self.window.strides
+
+    def planned(self, device: Device) -> CompiledOperator:
+        """The operator with its plan on `device`, without pipelines."""
+        source = self.input.layout.select(self.window.ranges(self.output.sizes))
+        return CompiledOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
+
+
+class Slice1(WindowDescriptor):
     """Descriptor of DirectML's Slice1, to compile: copy a strided window of `input` to `output`.
 
     In every dimension `output[c] = input[start + strides * c]`, where `start` is `offsets` for a positive
@@ -60,23 +101,8 @@ class Slice1(Sliced):
     'merged (2, 2) x 8 bytes, rows'
     """
 
-    def __init__(
-        self,
-        input: TensorDesc,
-        output: TensorDesc,
-        offsets: Integers,
-        sizes: Integers,
-        strides: Integers | None = None,
-    ) -> None:
-        with named("Slice1"):
-            check_descs(input=input, output=output)
-            window = Window.of(offsets, sizes, strides)
-            window.check_inside(input.sizes)
-            self._hold(input, output, window, filled="output")
 
-
-@dataclass(frozen=True, init=False)
-class Slice(Sliced):
+class Slice(WindowDescriptor):
     """Descriptor of DirectML's Slice, to compile: copy `sizes` elements of `input`, `strides` apart.
 
     In every dimension `output[c] = input[offsets + strides * c]`.
@@ -102,22 +128,16 @@ class Slice(Sliced):
     array([1, 3, 5])
     """
 
-    def __init__(
-        self,
-        input: TensorDesc,
-        output: TensorDesc,
-        offsets: Integers,
-        sizes: Integers,
-        strides: Integers | None = None,
-    ) -> None:
-        with named("Slice"):
-            check_descs(input=input, output=output)
-            window = Window.spanning(offsets, sizes, strides, input.sizes)
-            if output.sizes != window.most_output_sizes:
-                raise WindowError(
-                    f"output sizes {output.sizes}: must be the window's sizes, {window.most_output_sizes}"
-                )
-            self._hold(input, output, window, filled="output")
+    @staticmethod
+    def _window(
+        input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
+    ) -> Window:
+        window = Window.spanning(offsets, sizes, strides, input.sizes)
+        if output.sizes != window.most_output_sizes:
+            raise WindowError(
+                f"output sizes {output.sizes}: must be the window's sizes, {window.most_output_sizes}"
+            )
+        return window
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -267,7 +287,6 @@ def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor
     return target
 
 
-@dataclass(frozen=True, init=False)
 class SliceGrad(WindowDescriptor):
     """Descriptor of DirectML's SliceGrad, to compile: `input` in a window of `output`, and zeros elsewhere.
 
@@ -292,32 +311,22 @@ class SliceGrad(WindowDescriptor):
     array([0, 3, 0, 2, 0, 1, 0])
     """
 
-    def __init__(
-        self,
-        input: TensorDesc,
-        output: TensorDesc,
-        offsets: Integers,
-        sizes: Integers,
-        strides: Integers | None = None,
-    ) -> None:
-        with named("SliceGrad"):
-            check_descs(input=input, output=output)
-            window = Window.of(offsets, sizes, strides)
-            window.check_inside(output.sizes, "output")
-            self._hold(input, output, window, filled="input")
+    @staticmethod
+    def _window(
+        input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
+    ) -> Window:
+        window = Window.of(offsets, sizes, strides)
+        window.check_inside(output.sizes, "output")
+        window.check_filled(input.sizes, "input")
+        return window
 
-    def planned(self, device: Device) -> PlannedOperator:
-        """What `explain` calls: plans on `device`, without a pipeline."""
-        taken = self.window.ranges(self.input.sizes)
-        return PlannedOperator(
-            device,
-            "SliceGrad",
-            self.input,
-            self.output,
-            self.input.layout,
-            SliceGradPlanner(taken, zeroed=False),
-            planner_on_zeros=SliceGradPlanner(taken, zeroed=True),
+    def planned(self, device: Device) -> CompiledOperator:
+        """The operator with its plan on `device`, without pipelines."""
+        sides = self.input, self.output, self.input.layout
+        kept, zeroed = (
+            SliceGradPlanner(self.window.ranges(self.input.sizes), zeroed=zeroed) for zeroed in (False, True)
         )
+        return CompiledOperator(device, "SliceGrad", *sides, kept, planner_on_zeros=zeroed)
 
 
 def slice_grad(

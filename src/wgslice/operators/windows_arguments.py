@@ -45,31 +45,28 @@ class Prepared(NamedTuple):
     planner: Planner
     planning: Callable[..., Plan]
 
-    @classmethod
-    def of(cls, windows: Windows, planner: Planner) -> Prepared:
-        """These, with a cache for plans: windows of a training loop are cut from equal tensors."""
-        return cls(windows, planner, lru_cache(maxsize=MOST_PREPARED_PLANS)(plan_anew))
-
 
 # Calls that are kept with their plans and tables, if each of their arrays has so few values. Preparing 16
 # windows takes 0.5 ms, and what else such a call takes on the host 0.1 (two cores of an AMD EPYC).
 MOST_PREPARED, MOST_PREPARED_PLANS = 16, 4
 
 
-def cached_by_value(prepare: Callable[..., Prepared]) -> Callable[..., Prepared]:
-    """Cache what a function prepares of arguments of few values, of arrays by their content."""
-    cached = lru_cache(maxsize=MOST_PREPARED)(lambda *keys: prepare(*map(value_of, keys)))
+def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable[..., Prepared]:
+    """Cache what a function prepares of arguments of few values, of arrays by their content.
+
+    With a cache for plans: windows of a training loop are cut from equal tensors.
+    """
+
+    def anew(*arguments: Any) -> Prepared:
+        return Prepared(*prepare(*arguments), lru_cache(maxsize=MOST_PREPARED_PLANS)(plan_anew))
+
+    cached = lru_cache(maxsize=MOST_PREPARED)(lambda *keys: anew(*map(value_of, keys)))
 
     def prepared(*arguments: Any) -> Prepared:
-        keys = [*map(key_or_offsets, arguments)]
-        return prepare(*arguments) if NotImplemented in keys else cached(*keys)
+        keys = [each if isinstance(each, OnGpu) else key_of(each) for each in arguments]
+        return anew(*arguments) if NotImplemented in keys else cached(*keys)
 
     return prepared
-
-
-def key_or_offsets(value: Any) -> Any:
-    """What a cache compares of an argument."""
-    return value if isinstance(value, OnGpu) else key_of(value)
 
 
 EXTRACTING: dict[str, str] = {  # values of `outside`, each with the remedy that it is
@@ -181,8 +178,19 @@ def placed_windows(
         return Windows(extents, steps, flips, None, table.dtype.itemsize, table.dtype.kind == "i", fill)
     if 0 in extents:
         table, rule = np.zeros_like(table), "clamp"
-    known, leaving = bounded_offsets(table, extents, sizes, rule, name)
-    return Windows(extents, steps, flips, known, 4, True, fill if leaving else None)
+    highest = np.subtract(sizes, extents, dtype=np.int64)
+    leaving = (table < 0) | (table > highest)
+    if rule == "refuse" and leaving.any():
+        window, axis = (int(index) for index in np.argwhere(leaving)[0])
+        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
+        raise WindowError(
+            f"offsets[{window}][{axis}] = {table[window, axis]}: a window of size {extents[axis]} from "
+            f"there leaves {name}'s size {sizes[axis]} in dimension {axis}, must be 0 to "
+            f"{highest[axis]}; {', or '.join(remedies.values())}"
+        )
+    clamped = rule == "clamp"
+    known = np.clip(table, *((0, highest) if clamped else (I32_MIN, I32_MAX))).astype(np.int32)
+    return Windows(extents, steps, flips, known, 4, True, fill if leaving.any() and not clamped else None)
 
 
 def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:
@@ -202,25 +210,6 @@ def checked_outside(outside: str | None, values: dict[str, str], *, known: bool,
             f'outside = "refuse": offsets in a tensor are not read back; give {others}, or an array of them'
         )
     return outside
-
-
-def bounded_offsets(
-    places: NDArray[np.int64], extents: tuple[int, ...], sizes: tuple[int, ...], rule: str, name: str
-) -> tuple[NDArray[np.int32], bool]:
-    """Known offsets by the rule for out-of-bounds windows, and whether a window is out of bounds then."""
-    highest = np.asarray(sizes, np.int64) - np.asarray(extents, np.int64)
-    if rule == "clamp":
-        return np.clip(places, 0, highest).astype(np.int32), False
-    leaving = (places < 0) | (places > highest)
-    if rule == "refuse" and leaving.any():
-        window, axis = (int(index) for index in np.argwhere(leaving)[0])
-        remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
-        raise WindowError(
-            f"offsets[{window}][{axis}] = {places[window, axis]}: a window of size {extents[axis]} from "
-            f"there leaves {name}'s size {sizes[axis]} in dimension {axis}, must be 0 to "
-            f"{highest[axis]}; {', or '.join(remedies.values())}"
-        )
-    return np.clip(places, I32_MIN, I32_MAX).astype(np.int32), bool(leaving.any())
 
 
 def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:

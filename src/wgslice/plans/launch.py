@@ -9,7 +9,7 @@ from math import prod
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.pixels import as_pixels, as_steps, pixels_of
+from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
 from wgslice.plans.profiles import (
     LINE_NBYTES,
     MOST_PLANS,
@@ -188,9 +188,10 @@ def deal(
     if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
         return deal_tiles(kernel, source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
-        *outer, count, channels = target.sizes
+        axis = pixel_axis(source)
+        outer, pixels = list(target.sizes[:axis]), target.sizes[axis:]
         each = pixels_of(source, target, width_nbytes).group_blocks
-        pieces = -(-(count * channels * width_nbytes // WIDEST_NBYTES) // each)
+        pieces = -(-(prod(pixels) * width_nbytes // WIDEST_NBYTES) // each)
         paired = True
     elif kernel is Kernel.NARROW_STEPS:
         *outer, runs, run = target.sizes

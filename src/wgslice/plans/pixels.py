@@ -27,6 +27,7 @@ class Pixels:
     """Rows of pixels: what their kernel is compiled for."""
 
     channels: int
+    repeats: int  # times that a pixel is written, beside itself
     pixel_step: int  # elements from one pixel to the next in a part of the source
     channel_step: int  # elements from one channel to the next in what is read, part after part
     group_blocks: int  # of 16 bytes, that an invocation writes
@@ -56,21 +57,33 @@ def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
     return source.select(keys), target.select(keys)
 
 
+def repeats_of(source: Layout) -> int:
+    """How often each pixel is written: by the size of a dimension before the channels that stays in place."""
+    return source.sizes[-2] if source.rank > 2 and source.strides[-2] == 0 else 1
+
+
+def pixel_axis(source: Layout) -> int:
+    """The dimension of pixels, before that of their repeats, if there is one, and that of channels."""
+    return source.rank - 2 - (repeats_of(source) > 1)
+
+
 def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
-    """The last two dimensions as pixels and channels."""
-    channels = target.sizes[-1]
-    pixel_step, channel_step = source.strides[-2], source.strides[-1]
+    """The last two dimensions as pixels and channels, or three, the one between them their repeats."""
+    channels, repeats, axis = target.sizes[-1], repeats_of(source), pixel_axis(source)
+    pixel_step, channel_step = source.strides[axis], source.strides[-1]
     apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
     group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
-    ragged = is_ragged(target, width_nbytes, dimensions=2)
+    ragged = is_ragged(target, width_nbytes, dimensions=target.rank - axis)
     lanes = WIDEST_NBYTES // width_nbytes  # elements a block
-    pixels = group_blocks * lanes // channels + (ragged and channels > 1)
+    pixels = -(-group_blocks * lanes // (channels * repeats)) + (ragged and channels > 1)
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
     part_blocks = -(-reach // lanes)
     if planes:
         channel_step = part_blocks * lanes
     parts = channels if planes else 1
-    return Pixels(channels, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged)
+    return Pixels(
+        channels, repeats, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged
+    )
 
 
 def has_planes(target: Layout) -> bool:
@@ -81,24 +94,31 @@ def has_planes(target: Layout) -> bool:
 def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
     """Whether rows are pixels of 1 to 4 channels, near each other in the source.
 
-    Of one channel, every third element, since other steps are for other kernels.
+    Of one channel, every third element, since other steps are for other kernels. Repeated pixels are whole
+    in each group of blocks.
     """
     nested = target.is_nested
     source, target = as_pixels(source, target)
     if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
         return False
-    count, channels = target.sizes[-2:]
+    repeats, axis = repeats_of(source), pixel_axis(source)
+    count, channels = target.sizes[axis], target.sizes[-1]
     steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
-    if abs(source.strides[-2]) not in steps:
+    if abs(source.strides[axis]) not in steps:
         return False
     pixels = pixels_of(source, target, width_nbytes)
     if pixels.parts * pixels.part_blocks > MOST_BLOCKS:
         return False
-    row_nbytes = count * width_nbytes
+    row_nbytes = count * repeats * width_nbytes
     if has_planes(target):
         places = target.offset, count, target.strides[-1], *target.strides[:-2]
         whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
-        return whole and row_nbytes >= LEAST_ROW_NBYTES
+        return whole and repeats == 1 and row_nbytes >= LEAST_ROW_NBYTES
+    if repeats > 1:
+        group_nbytes, each_nbytes = pixels.group_blocks * WIDEST_NBYTES, repeats * channels * width_nbytes
+        beside = target.strides[axis : axis + 2] == (repeats * channels, channels)
+        if pixels.ragged or pixels.parts > 1 or group_nbytes % each_nbytes or not beside:
+            return False
     beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
     return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES
 

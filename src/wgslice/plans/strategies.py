@@ -204,6 +204,29 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
     return steps
 
 
+# copies in strips
+
+
+def in_strips(
+    widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str
+) -> tuple[Sequence[int], Copying]:
+    """The row of a kernel that takes a copy strip by strip, and the widths of elements that it is for."""
+    _, row = by_kernel(widths, kernel, applies, f"{reason}, strip by strip")
+
+    def against(problem: Problem) -> Reason | None:
+        if not problem.strips:
+            return OTHER
+        return next((reason for reason in map(row.applies, problem.strips) if reason is not None), None)
+
+    def least(problem: Problem) -> float:
+        return sum(map(row.lower_bound, problem.strips))
+
+    def build(problem: Problem) -> Sequence[Step]:
+        return [step for strip in problem.strips for step in row.build(strip)]
+
+    return widths, Strategy(f"{row.name} in strips", against, least, build)
+
+
 # copies in parts
 
 
@@ -272,10 +295,13 @@ BY_KERNEL = (
     by_kernel((8,), Kernel.PAIR_GRID, anything, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_GRID, vectors, "{units}, in tiles"),
     by_kernel(WIDTHS, Kernel.WIDE_ROWS, vectors, "{units}, row by row"),
+    in_strips((16,), Kernel.WIDE_ROWS, vectors, "{units}"),
     by_kernel((4, 8), Kernel.ROWS, anything, "{units}, row by row"),
+    in_strips((4, 8), Kernel.ROWS, anything, "{units}"),
     by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True),
     by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
     by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row"),
+    in_strips((1, 2), Kernel.NARROW_ROWS, narrow_rows, TOGETHER),
     by_kernel((1, 2), Kernel.NARROW_STEPS, narrow_steps, STEPPED),
     by_kernel((1, 2), Kernel.NARROW_RUNS, narrow_runs, RUNS),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),

@@ -30,7 +30,7 @@ COPIES_WRITTEN = 3
 MOST_SLOTS = 3  # one is read, one is copied on the GPU, one is written
 
 # Bytes of a piece, where there is no reason for others. A contiguous window of a warm memory map to another,
-# lavapipe of Mesa 22.3 on 2 cores of an AMD EPYC: see `docs/streaming.md`.
+# lavapipe of Mesa 22.3 on 2 cores of an AMD EPYC: see `bench/results/README.md`.
 PIECE_NBYTES = 2**23
 
 

@@ -290,18 +290,8 @@ def fill(target: Placed, element: NDArray[Any]) -> None:
 CPU_DEVICE = (1, 0)  # DLPack's kDLCPU, and its number
 REMEDY = "view() it as integers of the same width, which can be viewed back at the other end"
 
-
+# What loads modules of upper layers, which name it: `array_api`, and `numpy_functions`.
 upper_modules: dict[str, Callable[[], Any]] = {}
-
-
-def register(**modules: Callable[[], Any]) -> None:
-    """Name what loads modules of upper layers: `array_api`, and `numpy_functions`."""
-    upper_modules.update(modules)
-
-
-def upper_module(name: str) -> Any:
-    """Load a module that an upper layer has registered."""
-    return upper_modules[name]()
 
 
 def exported(

@@ -37,7 +37,7 @@ from wgslice.tensors.placed import (
     Placed,
     exported,
     read_into,
-    upper_module,
+    upper_modules,
     viewed,
 )
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
@@ -477,7 +477,7 @@ class Tensor(Uncomputed, Placed):
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The functions of the standard, `wgslice.array_api`; a ValueError for an unknown version of it."""
-        namespace: ModuleType = upper_module("array_api")
+        namespace: ModuleType = upper_modules["array_api"]()
         with named("__array_namespace__"):
             if api_version not in (None, *namespace.VERSIONS):
                 known = ", ".join(namespace.VERSIONS)
@@ -491,7 +491,7 @@ class Tensor(Uncomputed, Placed):
         arguments: Sequence[Any],
         options: Mapping[str, Any],
     ) -> Any:
-        dispatch = upper_module("numpy_functions")
+        dispatch = upper_modules["numpy_functions"]()
         return dispatch.call_function(self.device, function, types, arguments, options)
 
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:

@@ -141,35 +141,23 @@ def is_computable(value: object) -> bool:
     )
 
 
-Operator = Callable[[Any, object], Any]
+def refusing(expression: str) -> Callable[..., Any]:
+    """An operator on a tensor, alone or with another value, that refuses what `expression` says of types.
 
-
-def of_two(symbol: str) -> tuple[Operator, Operator]:
-    """An operator between a tensor and another value, and between another value and a tensor.
-
-    Values that nobody computes with answer themselves; of `==` Python makes a comparison by identity.
+    Other values than numbers and arrays may answer themselves; of `==` Python makes a comparison by identity.
     """
 
-    def refuse(x: Uncomputed, other: object) -> Any:
-        if is_computable(other):
-            refused(f"{type(x).__name__} {symbol} {type(other).__name__}")
+    def refuse(*operands: object) -> Any:
+        if all(map(is_computable, operands[1:])):
+            refused(expression.format(*(type(each).__name__ for each in operands)))
         return NotImplemented
-
-    def refuse_reflected(x: Uncomputed, other: object) -> Any:
-        if is_computable(other):
-            refused(f"{type(other).__name__} {symbol} {type(x).__name__}")
-        return NotImplemented
-
-    return refuse, refuse_reflected
-
-
-def of_one(symbol: str) -> Callable[[Any], NoReturn]:
-    """An operator on a tensor alone."""
-
-    def refuse(x: Uncomputed) -> NoReturn:
-        refused(symbol.format(type(x).__name__))
 
     return refuse
+
+
+def of_two(symbol: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An operator between a tensor and another value, and between another value and a tensor."""
+    return refusing(f"{{0}} {symbol} {{1}}"), refusing(f"{{1}} {symbol} {{0}}")
 
 
 class Uncomputed:
@@ -199,8 +187,8 @@ class Uncomputed:
     __or__, __ror__ = of_two("|")
     __xor__, __rxor__ = of_two("^")
 
-    __neg__, __pos__ = of_one("-{}"), of_one("+{}")
-    __invert__, __abs__ = of_one("~{}"), of_one("abs({})")
+    __neg__, __pos__ = refusing("-{}"), refusing("+{}")
+    __invert__, __abs__ = refusing("~{}"), refusing("abs({})")
 
     def __contains__(self, value: object) -> NoReturn:
         refused(f"{type(value).__name__} in {type(self).__name__}")

@@ -1,0 +1,101 @@
+"""What a kernel is given of its step: the uniform block, its fields, and constants."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from planning import USUAL, constants_of, only_dispatch, planned_copy, preferring
+
+from bench.probes import probes
+from wgslice.layout import Layout
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, Kernel
+from wgslice.shaders import copy_dtype, divider, indexed_dtype, kernel_module, uniform_block, windows_dtype
+
+TYPES = {  # bytes, alignment, NumPy's
+    "u32": (4, 4, "u4", ()),
+    "vec4<u32>": (16, 16, "u4", (4,)),
+    "array<vec4<u32>, 2>": (32, 16, "u4", (8,)),
+    "array<vec4<u32>, 8>": (128, 16, "u4", (8, 4)),
+    "array<vec4<u32>, 16>": (256, 16, "u4", (16, 4)),
+}
+
+
+@pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
+def test_the_wgsl_struct_is_the_hosts_dtype(kernel: Kernel) -> None:
+    name, host = ("Windows", windows_dtype) if kernel in OF_WINDOWS else ("Copy", copy_dtype)
+    if kernel in OF_INDICES:
+        name, host = "Indexed", indexed_dtype
+    found = re.search(rf"struct {name} \{{(.*?)\}}", kernel_module(kernel), re.DOTALL)
+    assert found is not None
+    offset, fields = 0, {}
+    for field, type_ in re.findall(r"^\s+(\w+): (.+?),\s*//", found[1], re.MULTILINE):
+        nbytes, alignment, dtype, shape = TYPES[type_]
+        offset = -(-offset // alignment) * alignment
+        fields[field] = (np.dtype((dtype, shape)), offset)
+        offset += nbytes
+    of_host = dict(host.fields or {})
+    if kernel is Kernel.SLICE1:  # which sees the first of them, those of any copy
+        assert list(fields)[-1] == "count"
+        of_host = dict(list(of_host.items())[: len(fields)])
+    else:
+        assert -(-offset // 16) * 16 == host.itemsize
+    assert fields == of_host
+
+
+def test_the_host_sets_every_constant() -> None:
+    """Defaults are for other hosts: a constant that this one forgot would be wrong without an error."""
+    steps = [step for probe in probes() for step in probe.steps(2**16, USUAL)]
+    assert {step.kernel for step in steps} == set(Kernel)
+    for step in steps:
+        text = kernel_module(step.kernel)
+        assert set(constants_of(step)) == set(
+            re.findall(r"^override (\w+): \w+ = -?\w+;", text, re.MULTILINE)
+        )
+
+
+@given(st.integers(1, 2**31), st.integers(0, 2**31 - 1))
+@example(1, 2**31 - 1)
+@example(2**31, 2**31 - 1)
+@example(3, 2**31 - 1)
+def test_dividing_by_multiplication_is_exact(divisor: int, n: int) -> None:
+    multiplier, shift = divider(divisor)
+    assert multiplier < 2**32
+    for value in {n, n // divisor * divisor, max(n // divisor * divisor - 1, 0)}:
+        assert ((value * multiplier >> 32) + value) >> shift == value // divisor
+
+
+def test_a_uniform_block_holds_the_step() -> None:
+    profile = preferring(replace(USUAL.profile, least_pieces=1), Kernel.ROWS, paired=False)
+    step = only_dispatch(planned_copy(profile, Layout.of((5, 7), (-8, 1), 41), Layout.of((5, 7), (9, 1), 3)))
+    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    assert block["sizes"].tolist() == [5, 7, 0, 0, 0, 0, 0, 0]
+    assert block["source_strides"].tolist()[:2] == [2**32 - 8, 1]
+    assert block["target_strides"].tolist()[:2] == [9, 1]
+    assert (block["rank"], block["target_offset"]) == (2, 3)
+    assert step.kernel is Kernel.ROWS
+    assert (block["count"], block["pieces"]) == (5, 2)
+    assert constants_of(step) == {
+        "workgroup_size": 64,
+        "element_bytes": 4,
+        "contiguous": 0,
+        "each": 4,
+    }
+    assert divider(2) == (block["pieces_multiplier"], block["pieces_shift"])
+    assert block["source_offset"] * 4 + step.source_binding.offset_nbytes == 41 * 4
+
+
+def test_a_uniform_block_holds_the_tiles() -> None:
+    step = only_dispatch(
+        planned_copy(preferring(USUAL.profile, Kernel.WORD_GRID), Layout.of((70, 600), (700, 3)))
+    )
+    block = np.frombuffer(uniform_block(step), copy_dtype)[0]
+    assert (block["count"], block["pieces"], block["row_tiles"]) == (90, 5, 18)
+    assert divider(5) == (block["pieces_multiplier"], block["pieces_shift"])
+    assert divider(18) == (block["row_tiles_multiplier"], block["row_tiles_shift"])
+    assert (block["across_shift"], block["ahead_columns"], block["ahead_rows"]) == (4, 16, 0)
+    assert constants_of(step) == {"workgroup_size": 64}

@@ -1,0 +1,39 @@
+"""Trials of the self-test: all of a kernel's, and self-tests that run some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+
+from wgslice.doctor import selftest
+from wgslice.doctor.copies import copy_trials
+from wgslice.doctor.trials import Trial, with_few_pipelines
+from wgslice.doctor.windows import window_trials
+from wgslice.plans.kernels import Kernel
+from wgslice.plans.profiles import Limits
+
+__all__ = ["Trial", "by_kernel", "trials_of", "trying", "with_few_pipelines"]
+
+by_kernel = selftest.by_kernel
+
+
+@cache
+def trials_of(limits: Limits) -> dict[Kernel, list[Trial]]:
+    """The trials of kernels that copy, and of windows, by kernel."""
+    return by_kernel([*copy_trials(limits), *window_trials(limits)], limits)
+
+
+@contextmanager
+def trying(kernels: Collection[Kernel]) -> Iterator[None]:
+    """Restrict self-tests to some kernels, and to a part of the trials: compiling takes most time."""
+
+    def some(every: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:
+        return {kernel: found for kernel, found in by_kernel(every, limits).items() if kernel in kernels}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selftest, "by_kernel", some)
+        patch.setattr(selftest, "MOST_PIPELINES_IN_SOFTWARE", 1)
+        yield
