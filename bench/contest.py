@@ -23,7 +23,7 @@ __all__ = ["ROOT", "Entry", "Outcome", "Process", "run_case"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 600.0  # for one answer; a contender that needs more is ended
-MOST_RUNS = 20  # of a contender in a round
+MAX_RUNS = 20  # of a contender in a round
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def load(outcome: Outcome, process: Process, path: str, work: Any) -> None:
 
 def measure(outcome: Outcome, process: Process, turn: float) -> None:
     """Let a contender run for a while."""
-    times, gpu_time = process.ask("time", turn, MOST_RUNS)
+    times, gpu_time = process.ask("time", turn, MAX_RUNS)
     outcome.times += times
     if gpu_time is not None:
         outcome.gpu_times.append(gpu_time)

@@ -22,7 +22,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import CostClass, Costs, Work
 from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
-from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.window_plans import winners_scratch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 
@@ -35,11 +35,11 @@ FEWER = 8  # times fewer bytes for what is slow
 LONG_S = 0.01  # what a copy may be expected to take with all of its bytes
 FIXED_EVERY = 22  # classes of work, what all work needs is timed too
 SMALL_REPEATS = 8  # of what takes hardly more than its submission, which pays for what ran before it
-MOST_S = 15.0  # after which no turn is begun or ended, seconds
-MOST_OF_FIRST = 1.2  # times as long for the first one, which may have to compile all kernels
+MAX_S = 15.0  # after which no turn is begun or ended, seconds
+MAX_OF_FIRST = 1.2  # times as long for the first one, which may have to compile all kernels
 MANY_COPIES, SMALL_NBYTES = 256, 256
-MOST_BESIDE = 0.9  # of an invocation's time that its bytes do not take
-LEAST_S = 1e-12  # an invocation takes some time, whatever noise says
+MAX_BESIDE = 0.9  # of an invocation's time that its bytes do not take
+MIN_S = 1e-12  # an invocation takes some time, whatever noise says
 
 
 def typical(turns: Sequence[Mapping[Timed, float]]) -> dict[Timed, float]:
@@ -65,11 +65,11 @@ def time_all(device: Device, known: Costs) -> Costs:
     """
     bench, wanted = Bench(device, known), list(probes())
     started = perf_counter()
-    while perf_counter() - started < MOST_S:
+    while perf_counter() - started < MAX_S:
         bench.turns.append({})
         for number, probe in enumerate(wanted):
-            spent = (perf_counter() - started) / MOST_S
-            if spent > (1 if len(bench.turns) > 1 else MOST_OF_FIRST):
+            spent = (perf_counter() - started) / MAX_S
+            if spent > (1 if len(bench.turns) > 1 else MAX_OF_FIRST):
                 break
             if number % FIXED_EVERY == 0:
                 bench.time_fixed(number)
@@ -84,7 +84,7 @@ class Bench:
         self.device = device
         self.known = known  # what is expected, which says how many bytes are enough of each class of work
         profile = replace(device.limits.profile, costs=known)
-        self.limits = replace(device.limits, profile=profile, distrusted=frozenset())
+        self.limits = replace(device.limits, profile=profile, disabled=frozenset())
         self.compiled: list[float] = []  # seconds
         self.steps: dict[CostClass, list[Dispatched]] = {}  # of each class of work
         self.turns: list[dict[Timed, float]] = []  # seconds
@@ -158,10 +158,10 @@ class Bench:
             return median(seconds for (timed, _), seconds in took.items() if timed == name)
 
         one_s = fixed_s("one copy")
-        copy_s = max((fixed_s("many copies") - one_s) / (MANY_COPIES - 1), LEAST_S)
-        submission_s = max(fixed_s("submission") - copy_s, LEAST_S)
-        dispatch_s = max(fixed_s("dispatch") - submission_s, LEAST_S)
-        copied, cleared = (max(fixed_s(name) - one_s, LEAST_S) for name in ("large copy", "clear"))
+        copy_s = max((fixed_s("many copies") - one_s) / (MANY_COPIES - 1), MIN_S)
+        submission_s = max(fixed_s("submission") - copy_s, MIN_S)
+        dispatch_s = max(fixed_s("dispatch") - submission_s, MIN_S)
+        copied, cleared = (max(fixed_s(name) - one_s, MIN_S) for name in ("large copy", "clear"))
         works: dict[CostClass, Work] = {}
         for name, steps in self.steps.items():
             points = [
@@ -187,7 +187,7 @@ def work_of(
 ) -> Work:
     """What an invocation and a byte of a class of work cost, beside the seconds that all work takes."""
     (nbytes, seconds), *short = (
-        (nbytes, max(seconds - fixed_s, LEAST_S) / invocations) for nbytes, invocations, seconds in points
+        (nbytes, max(seconds - fixed_s, MIN_S) / invocations) for nbytes, invocations, seconds in points
     )
     if short and short[0][0] < nbytes:
         less_nbytes, less_s = short[0]
@@ -195,14 +195,14 @@ def work_of(
     else:
         alike = known.get(work._replace(traits=("beside",)))
         invocation_s = alike.invocation_s if alike else 0.0
-    invocation_s = min(max(invocation_s, 0.0), MOST_BESIDE * seconds)
+    invocation_s = min(max(invocation_s, 0.0), MAX_BESIDE * seconds)
     return Work(invocation_s, nbytes / (seconds - invocation_s))
 
 
 def plan_of(step: Step) -> Plan:
     """A plan of one step."""
     nowhere = Layout.packed((0,))
-    return Plan(0, 1, 1, nowhere, nowhere, (step,), claims_scratch([step]))
+    return Plan(0, 1, 1, nowhere, nowhere, (step,), winners_scratch([step]))
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:

@@ -1,6 +1,7 @@
 """The figures that are shipped for an adapter: what several measurements of it say, by median.
 
-`python -m bench.figures lavapipe-25-0 --runs 3` writes them into `src/wgslice/plans/figures`. With `--works`,
+`python -m bench.figures lavapipe-25-0 --runs 3` writes them into
+`src/wgslice/plans/cost_models`. With `--works`,
 a pattern, it writes those classes of work alone, on whatever machine: by what they take beside all others.
 """
 

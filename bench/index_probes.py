@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.problem import Terms
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits
 from wgslice.plans.tables import indexed_copy, masked_copy
 
@@ -37,21 +37,21 @@ class IndexProbe(NamedTuple):
         """The dispatch that copies the columns of rows of about so many bytes."""
         if self.kernel is Kernel.MASKED_WORDS:
             return self.masked_steps(nbytes, limits)
-        claims = self.kernel is Kernel.CLAIM_INDICES
+        winners = self.kernel is Kernel.LAST_WRITER_INDICES
         rows = max(nbytes // (COLUMNS * self.width_nbytes), 2)
         matrix = Layout.packed((rows, COLUMNS))
-        shape = matrix.sizes if claims else matrix.sizes[1:]
+        shape = matrix.sizes if winners else matrix.sizes[1:]
         columns = np.random.default_rng(0).permuted(np.broadcast_to(np.arange(COLUMNS), shape), axis=-1)
-        item = Elsewhere(shape, None) if claims else columns
-        key = (np.arange(rows)[:, None], item) if claims else (slice(None), item)
+        item = DeviceIndices(shape, None) if winners else columns
+        key = (np.arange(rows)[:, None], item) if winners else (slice(None), item)
         selection = any_index(matrix.sizes, key)
         assert isinstance(selection, AdvancedSelection)
         reads = self.kernel in (Kernel.GATHER, Kernel.GATHER_WORDS)
         copy = indexed_copy(selection, matrix, matrix, reads=reads)
         assert copy is not None
-        if claims:
+        if winners:
             copy = replace(copy, host=Host(columns.astype(np.int32).ravel()))
-        plan = plan_indexing(copy, lambda: None, matrix, matrix, self.width_nbytes, Terms(limits))
+        plan = plan_indexing(copy, lambda: None, matrix, matrix, self.width_nbytes, PlanContext(limits))
         return [step for step in plan.steps if isinstance(step, IndexedDispatch) and step.work == self.work]
 
     def masked_steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
@@ -60,7 +60,7 @@ class IndexProbe(NamedTuple):
         element = Layout.of(row.sizes, (0,))
         mask = np.resize(np.array([0, 1, 1, 0], np.uint8), row.size // WORD_NBYTES * WORD_NBYTES)
         copy = replace(masked_copy(row.sizes, row, element), host=Host(mask.view(np.int32)))
-        plan = plan_indexing(copy, None, element, row, self.width_nbytes, Terms(limits))
+        plan = plan_indexing(copy, None, element, row, self.width_nbytes, PlanContext(limits))
         return [step for step in plan.steps if isinstance(step, IndexedDispatch)]
 
 
@@ -68,9 +68,9 @@ def index_probes() -> Iterator[IndexProbe]:
     """All cost classes of gathers and scatters."""
     for width in (1, 2):
         yield IndexProbe(Kernel.GATHER_WORDS, width)
-        yield IndexProbe(Kernel.SCATTER_NARROW, width)
+        yield IndexProbe(Kernel.SCATTER_SUBWORD, width)
         yield IndexProbe(Kernel.MASKED_WORDS, width)
     for width in (4, 8, 16):
         yield IndexProbe(Kernel.GATHER, width)
         yield IndexProbe(Kernel.SCATTER, width)
-    yield IndexProbe(Kernel.CLAIM_INDICES, WORD_NBYTES)
+    yield IndexProbe(Kernel.LAST_WRITER_INDICES, WORD_NBYTES)

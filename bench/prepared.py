@@ -17,7 +17,7 @@ from bench.tasks import Crops, Inserts
 from wgslice.gpu.pipelines import Place
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Terms, rebase
+from wgslice.plans.problem import PlanContext, rebase
 from wgslice.plans.profiles import Costs
 
 __all__ = ["Prepared", "prepared"]
@@ -49,12 +49,12 @@ def prepared(case: Case) -> Prepared:
     read = rebase(view.layout, view.dtype.itemsize, device.limits)
 
     def plan(costs: Costs) -> Plan:
-        terms = terms_of(costs)._replace(source_room_nbytes=read.capacity_nbytes(x.buffer.size))
-        return plan_copy(read.layout, target.layout, view.dtype.itemsize, terms)
+        context = terms_of(costs)._replace(source_room_nbytes=read.capacity_nbytes(x.buffer.size))
+        return plan_copy(read.layout, target.layout, view.dtype.itemsize, context)
 
     return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, plan)
 
 
-def terms_of(costs: Costs) -> Terms:
+def terms_of(costs: Costs) -> PlanContext:
     """The device, with some costs."""
-    return Terms(replace(device.limits, profile=replace(device.limits.profile, costs=costs)))
+    return PlanContext(replace(device.limits, profile=replace(device.limits.profile, costs=costs)))

@@ -33,21 +33,21 @@ WIDTHS = {
     Kernel.ROWS: (4, 8),
     Kernel.WIDE_ROWS: (16,),
     Kernel.SHIFTED_ROWS: (1, 2, 4, 8),
-    Kernel.NARROW_ROWS: (1, 2),
-    Kernel.NARROW_RUNS: (1, 2),
-    Kernel.NARROW_STEPS: (1, 2),
+    Kernel.SUBWORD_ROWS: (1, 2),
+    Kernel.SUBWORD_RUNS: (1, 2),
+    Kernel.SUBWORD_STEPS: (1, 2),
     Kernel.SLICE1: (1, 2, 4, 8, 16),
     Kernel.PIXELS: (1, 2),
     Kernel.TILES: (4, 8, 16),
     Kernel.WIDE_TILES: (1, 2, 4, 8, 16),
     Kernel.ROW_ENDS: (1, 2, 4, 8),
-    Kernel.NARROW_ENDS: (1, 2),
+    Kernel.SUBWORD_ENDS: (1, 2),
     Kernel.WORD_GRID: (4,),
     Kernel.PAIR_GRID: (8,),
     Kernel.WIDE_GRID: (16,),
     Kernel.SHIFTED_GRID: (1, 2, 4, 8),
 }
-PAIRED = (Kernel.ROWS, Kernel.NARROW_ROWS)
+PAIRED = (Kernel.ROWS, Kernel.SUBWORD_ROWS)
 SQUARE = (Kernel.TILES, Kernel.WIDE_TILES)
 
 
@@ -83,14 +83,14 @@ class Probe(NamedTuple):
         width = self.width_nbytes
         if kernel in SQUARE:
             return [permuted(width, nbytes)]
-        if kernel is Kernel.NARROW_STEPS:
+        if kernel is Kernel.SUBWORD_STEPS:
             return [channel(width, nbytes, step) for step in (3, 4)]
-        if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
-            return [pixels(width, nbytes, apart=kernel is Kernel.NARROW_ENDS)]
+        if kernel in (Kernel.PIXELS, Kernel.SUBWORD_ENDS):
+            return [pixels(width, nbytes, apart=kernel is Kernel.SUBWORD_ENDS)]
         runs = [ROW_NBYTES // width, SHORT_UNITS * UNITS_NBYTES.get(kernel, width) // width + 1]
         if paired:
             runs = [PAIRED_RUN]
-        elif kernel in (Kernel.NARROW_RUNS, Kernel.ROW_ENDS):
+        elif kernel in (Kernel.SUBWORD_RUNS, Kernel.ROW_ENDS):
             runs = runs[1:]
         elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "far":
             runs = runs[:1]

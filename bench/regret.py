@@ -28,12 +28,12 @@ from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.profiles import Costs
-from wgslice.plans.window_plans import claims_scratch
+from wgslice.plans.window_plans import winners_scratch
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Regret", "Way", "run_regret"]
 
-MOST_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
+MAX_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
 KINDS = "slices", "permutes", "windows"
 HOPELESS = 5.0  # ways that are estimated to take so many times as long as the best are run once
 
@@ -78,7 +78,7 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     cases = [
         case
         for case in [*CASES, *MANY_WINDOWS]
-        if MEBIBYTE <= case.nbytes <= MOST_NBYTES and re.search(arguments.cases, case.name)
+        if MEBIBYTE <= case.nbytes <= MAX_NBYTES and re.search(arguments.cases, case.name)
     ]
     cases.sort(key=lambda case: KINDS.index(kind_of(case)))  # a budget leaves out the last ones
     found = []
@@ -151,7 +151,7 @@ def measure_case(
 def plan_by(plan: Plan, choice: Choice) -> Plan:
     """A plan that goes another way."""
     if isinstance(choice.steps[0], WindowDispatch):  # whose order is part of them
-        return replace(plan, steps=choice.steps, scratch=claims_scratch(choice.steps))
+        return replace(plan, steps=choice.steps, scratch=winners_scratch(choice.steps))
     return replace(plan, steps=in_order(choice.steps))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from wgslice.layout import Layout
 from wgslice.plans.kernels import EXTRACTING, WORD_NBYTES, Kernel
-from wgslice.plans.problem import Terms
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits, windows_class
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.window_plans import WINDOWS
@@ -31,35 +31,35 @@ class WindowProbe(NamedTuple):
 
     kernel: Kernel
     width_nbytes: int  # an element
-    ragged: bool = False  # whether windows' rows begin and end inside of blocks
+    unaligned: bool = False  # whether windows' rows begin and end inside of blocks
     ends: bool = False  # whether it takes the ends of rows alone
     mirrored: bool = False  # whether some go backwards
 
     @property
     def work(self) -> CostClass:
         """Its cost class."""
-        kinds = {"ragged": self.ragged, "ends": self.ends, "mirrored": self.mirrored}
+        kinds = {"unaligned": self.unaligned, "ends": self.ends, "mirrored": self.mirrored}
         return windows_class(self.kernel, self.width_nbytes, **kinds)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
         """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""
-        if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.CLAIM_ROWS):
+        if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.LAST_WRITER_ROWS):
             return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
         return [self.step(SHORT_NBYTES if self.ends else SHORTEST_NBYTES, nbytes, limits)]
 
     def step(self, row_nbytes: int, nbytes: int, limits: Limits) -> WindowDispatch:
         """The dispatch of this work on windows of rows of so many bytes."""
         width, channels = self.width_nbytes, CHANNELS if self.mirrored else 1
-        row = max(row_nbytes // (channels * width), 1) + self.ragged
+        row = max(row_nbytes // (channels * width), 1) + self.unaligned
         gap = max(GAP_NBYTES // (channels * width), 1)
         count = max(nbytes // (ROWS * row * channels * width), 2)  # one of them mirrored
         tensor = Layout.packed((count * ROWS, row + gap, channels))
         batch = Layout.packed((count, ROWS, row, channels))
         inserts = self.kernel not in EXTRACTING
         windows = scattered(batch.sizes, gap, mirrored=channels > 1, inserts=inserts)
-        contested = self.kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS)
+        contested = self.kernel in (Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS)
         sides = windows, tensor, batch, width
-        problem = WindowProblem(*sides, Terms(limits), inserts, windows.numbers, contested)
+        problem = WindowProblem(*sides, PlanContext(limits), inserts, windows.numbers, contested)
         steps = (step for row in WINDOWS if row.applies(problem) is None for step in row.build(problem))
         return next(step for step in steps if isinstance(step, WindowDispatch) and step.work == self.work)
 
@@ -83,11 +83,11 @@ def window_probes() -> Iterator[WindowProbe]:
             yield WindowProbe(kernel, width)
     for width in (1, 2):
         yield WindowProbe(Kernel.WINDOW_WORDS, width)
-    yield WindowProbe(Kernel.CLAIM_WINDOWS, WORD_NBYTES)
-    yield WindowProbe(Kernel.CLAIM_ROWS, WORD_NBYTES)
+    yield WindowProbe(Kernel.LAST_WRITER_WINDOWS, WORD_NBYTES)
+    yield WindowProbe(Kernel.LAST_WRITER_ROWS, WORD_NBYTES)
     for mirrored in (False, True):
         yield WindowProbe(Kernel.WINDOW_ROWS, 1, mirrored=mirrored)
-        yield WindowProbe(Kernel.WINDOW_ROWS, 1, ragged=True, mirrored=mirrored)
+        yield WindowProbe(Kernel.WINDOW_ROWS, 1, unaligned=True, mirrored=mirrored)
         yield WindowProbe(Kernel.INSERT_ROWS, 1, mirrored=mirrored)
         yield WindowProbe(Kernel.INSERT_WORDS, 1, mirrored=mirrored)
         yield WindowProbe(Kernel.INSERT_WORDS, 1, ends=True, mirrored=mirrored)

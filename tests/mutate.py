@@ -31,7 +31,7 @@ from hypothesis import Phase, settings
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "mutants.toml"
 RESULTS = ROOT / "out" / "mutants.json"
-LEAST_FOUND = 0.95
+MIN_FOUND = 0.95
 JOBS = min(os.cpu_count() or 1, 8)  # as many processes as `run test` starts
 TIER_TIMEOUT_S = 1200
 TIER = ["--ignore=tests/test_mutants.py"]  # the default tier, but for the test that each mutant fits the code
@@ -187,7 +187,7 @@ def report(verdicts: Sequence[Verdict]) -> int:
     ]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"found": found, "mutants": rows}, indent=1) + "\n", "utf-8")
-    return int(found < LEAST_FOUND * len(verdicts))
+    return int(found < MIN_FOUND * len(verdicts))
 
 
 def main() -> int:

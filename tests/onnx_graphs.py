@@ -11,7 +11,7 @@ import onnx
 from hypothesis import strategies as st
 from onnx import helper
 
-MOST_ELEMENTS = 3000
+MAX_ELEMENTS = 3000
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Growing:
         x = self.draw(st.sampled_from(sorted(self.sizes)))
         sizes = self.sizes[x]
         fitting = [self.identity, self.reshape, self.transpose, self.squeeze, self.flatten]
-        if sizes and prod(sizes) <= MOST_ELEMENTS:
+        if sizes and prod(sizes) <= MAX_ELEMENTS:
             fitting += [self.slice, self.split, self.concat, self.pad, self.gather, self.tile]
         if len(sizes) < 6:
             fitting += [self.unsqueeze, self.expand]
@@ -142,7 +142,7 @@ class Growing:
 
     def expand(self, x: str, sizes: tuple[int, ...]) -> None:
         repeat = self.draw(st.integers(1, 3))
-        if prod(sizes) * repeat <= MOST_ELEMENTS:
+        if prod(sizes) * repeat <= MAX_ELEMENTS:
             self.add("Expand", [x, self.constant([repeat, *(1 for _ in sizes)])], (repeat, *sizes))
 
     def gather(self, x: str, sizes: tuple[int, ...]) -> None:
@@ -157,7 +157,7 @@ class Growing:
     def tile(self, x: str, sizes: tuple[int, ...]) -> None:
         counts = [self.draw(st.integers(0, 3)) for _ in sizes]
         result = tuple(size * count for size, count in zip(sizes, counts, strict=True))
-        if prod(result) <= MOST_ELEMENTS:
+        if prod(result) <= MAX_ELEMENTS:
             self.add("Tile", [x, self.constant(counts)], result)
 
     def trilu(self, x: str, sizes: tuple[int, ...]) -> None:

@@ -20,7 +20,7 @@ from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of
 from wgslice.plans.plan import Planner
-from wgslice.plans.problem import Problem, Table, Terms
+from wgslice.plans.problem import PlanContext, Problem, Table
 from wgslice.plans.profiles import (
     IN_BLOCKS,
     CostClass,
@@ -34,14 +34,14 @@ from wgslice.plans.profiles import (
 )
 from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span, dispatch_of
 from wgslice.plans.strategies import dispatches
-from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner, winners_scratch
 from wgslice.shaders import override_constants
 
 Known: TypeAlias = Profile | Limits  # of a device
 Price: TypeAlias = tuple[float, float]  # seconds an invocation, bytes a second
 
 USUAL = Limits(binding_nbytes=2**30, binding_alignment_nbytes=32, workgroups=65535)
-HEADS_AND_TAILS = {Kernel.ROW_ENDS, Kernel.NARROW_ENDS}  # of rows that other kernels leave, chosen with them
+HEADS_AND_TAILS = {Kernel.ROW_ENDS, Kernel.SUBWORD_ENDS}  # of rows that other kernels leave, chosen with them
 
 CHEAP, DEAR, DEAREST = (0.0, 1e30), (1e-6, 1e6), (1e-3, 1e3)
 LEAVING_ENDS = {Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS}
@@ -137,7 +137,9 @@ def planned(
     planner: Planner, source: Layout, target: Layout | None, width: int, known: Known, context: Any
 ) -> wg.Plan:
     limits = known if isinstance(known, Limits) else replace(USUAL, profile=known)
-    return plan_anew(planner, source, target or Layout.packed(source.sizes), width, Terms(limits, **context))
+    return plan_anew(
+        planner, source, target or Layout.packed(source.sizes), width, PlanContext(limits, **context)
+    )
 
 
 def planned_copy(
@@ -245,7 +247,7 @@ def planned_by_kernel(
     bindings = Span(0, nbytes[0]), Span(0, nbytes[1])
     steps = [dispatch_of(kernel, source, target, width, bindings, limits, "a test", paired)]
     if completed:
-        problem = Problem(source, target, width, Terms(limits))
+        problem = Problem(source, target, width, PlanContext(limits))
         problem.bindings = bindings
         steps = [*dispatches(kernel, "a test", paired, problem)]
     return wg.Plan(target.size * width, width, width, source, target, tuple(steps))
@@ -256,8 +258,8 @@ def planned_by_kernel(
 
 def by_strategy(plan: wg.Plan, choice: Choice) -> wg.Plan:
     """The plan by another one of its strategies."""
-    kept = tuple(each for each in plan.scratch if each[0] is not Memory.CLAIMS)
-    return replace(plan, steps=choice.steps, scratch=(*kept, *claims_scratch(choice.steps)))
+    kept = tuple(each for each in plan.scratch if each[0] is not Memory.WINNERS)
+    return replace(plan, steps=choice.steps, scratch=(*kept, *winners_scratch(choice.steps)))
 
 
 def disjoint_sets(offsets: Any, sizes: Sequence[int], shape: tuple[int, ...]) -> list[list[int]]:

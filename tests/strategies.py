@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from wgslice.layout import Layout
 
-MOST_ELEMENTS = 1500
-MOST_OF_LARGE = 200_000  # elements: rows for many invocations that take several elements each
+MAX_ELEMENTS = 1500
+MAX_OF_LARGE = 200_000  # elements: rows for many invocations that take several elements each
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def distinct(layout: Layout) -> bool:
 def sizes_of(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
     most = {1: 200, 2: 30, 3: 10}.get(rank, 5)
     dimension = st.one_of(st.integers(1, most), st.sampled_from([1, 3, 4]))
-    return st.tuples(*[dimension] * rank).filter(lambda sizes: prod(sizes) <= MOST_ELEMENTS)
+    return st.tuples(*[dimension] * rank).filter(lambda sizes: prod(sizes) <= MAX_ELEMENTS)
 
 
 @st.composite
@@ -54,7 +54,7 @@ def large_sizes(draw: st.DrawFn) -> tuple[int, ...]:
     """A long dimension with some before it, and maybe channels behind it."""
     outer = draw(st.lists(st.integers(1, 12), max_size=3))
     channels = draw(st.sampled_from([[], [], [1], [3], [4]]))
-    size = MOST_OF_LARGE // draw(st.integers(1, 4)) - draw(st.integers(0, 99))
+    size = MAX_OF_LARGE // draw(st.integers(1, 4)) - draw(st.integers(0, 99))
     return (*outer, size // prod((*outer, *channels)), *channels)
 
 
@@ -126,7 +126,7 @@ def regular_cases(draw: st.DrawFn) -> Case:
         st.sampled_from([16, 22, 64, 96]),
         st.sampled_from([2, 3, 4, 16, 48]),
     )
-    sizes = draw(st.tuples(*dimensions).filter(lambda sizes: prod(sizes) <= MOST_ELEMENTS))
+    sizes = draw(st.tuples(*dimensions).filter(lambda sizes: prod(sizes) <= MAX_ELEMENTS))
     width = draw(st.sampled_from(WIDTHS))
     lanes = 16 // width
     strides, extent = [0, 0, 0], draw(st.sampled_from([1, 1, 1, 2, 4]))

@@ -17,7 +17,7 @@ from index_keys import any_keys, outcome
 from numpy.typing import NDArray
 
 import wgslice as wg
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.dialects.basic import Selection, is_plain
 from wgslice.layout import Layout
 from wgslice.plans.gather import IndexedWindows, indexed_windows
@@ -264,7 +264,7 @@ def test_more_windows_than_a_binding_says_are_taken_in_pieces(device: wg.Device)
 
 
 def test_of_indices_elsewhere_only_the_shape_counts() -> None:
-    key = Elsewhere((2, 1), "held"), slice(None), [0, 1, 2]
+    key = DeviceIndices((2, 1), "held"), slice(None), [0, 1, 2]
     selected = any_index((5, 4, 3), key)
     assert isinstance(selected, AdvancedSelection)
     assert selected.shape == (2, 3, 4)
@@ -272,6 +272,6 @@ def test_of_indices_elsewhere_only_the_shape_counts() -> None:
     assert found is not None
     assert [dimension.size for dimension in found.dimensions] == [5, 3]  # each clamped on its own
     with pytest.raises(IndexError, match="axis 1 has size 0: no index is within its bounds"):
-        any_index((5, 0), (slice(None), Elsewhere((2,), "held")))
+        any_index((5, 0), (slice(None), DeviceIndices((2,), "held")))
     with pytest.raises(IndexError, match="could not be broadcast together with shapes"):
-        any_index((5, 4), (Elsewhere((2,), "held"), [0, 1, 2]))
+        any_index((5, 4), (DeviceIndices((2,), "held"), [0, 1, 2]))

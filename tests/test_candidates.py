@@ -29,10 +29,10 @@ WIDE = {"wide_grid", "wide_rows", "slice1"}
 WORDS = {"word_grid", "rows", "slice1"}
 PAIRED = {*WORDS, "rows of pairs"}
 TWOS = {"pair_grid", "rows", "rows of pairs", "slice1"}  # of words
-RUNS = {"narrow_runs", "slice1"}
-NARROW = {"narrow_rows", *RUNS}
-STEPPED = {"narrow_steps", *RUNS}
-PAIRS = {"narrow_rows of pairs", *RUNS}
+RUNS = {"subword_runs", "slice1"}
+SUBWORD = {"subword_rows", *RUNS}
+STEPPED = {"subword_steps", *RUNS}
+PAIRS = {"subword_rows of pairs", *RUNS}
 SHIFTED = {"shifted_grid", "shifted_rows"}
 INTERLEAVED = Layout.of((17, 17), (9, 1))
 
@@ -51,10 +51,10 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (4, Layout.of((99,), (3,)), None, WORDS),
         (4, Layout.of((9, 500), (1600, 3)), None, PAIRED),
         # close neighbours in rows of 31 bytes, or less; of any width; forwards or backwards; nested
-        (1, Layout.of((99, 31), (41, 1)), None, {*NARROW, "narrow_rows of pairs", *SHIFTED}),
-        (1, Layout.of((99, 30), (41, 1)), None, {*NARROW, "narrow_rows of pairs"}),
-        (2, Layout.of((99, 16), (41, -1), 40), None, {*NARROW, "narrow_rows of pairs", *SHIFTED}),
-        (2, Layout.of((99, 15), (41, -1), 40), None, {*NARROW, "narrow_rows of pairs"}),
+        (1, Layout.of((99, 31), (41, 1)), None, {*SUBWORD, "subword_rows of pairs", *SHIFTED}),
+        (1, Layout.of((99, 30), (41, 1)), None, {*SUBWORD, "subword_rows of pairs"}),
+        (2, Layout.of((99, 16), (41, -1), 40), None, {*SUBWORD, "subword_rows of pairs", *SHIFTED}),
+        (2, Layout.of((99, 15), (41, -1), 40), None, {*SUBWORD, "subword_rows of pairs"}),
         (4, Layout.of((99, 8), (41, 2)), None, PAIRED | SHIFTED),
         (4, Layout.of((99, 7), (41, 2)), None, PAIRED),
         (8, Layout.of((99, 4), (41, -2), 40), None, TWOS | SHIFTED),
@@ -66,17 +66,17 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (4, Layout.of((99, 8), (90, 0)), None, PAIRED),
         (4, Layout.of((99, 17), (20, 1)), Layout.of((99, 17), (34, 2)), PAIRED),
         (4, Layout.of((17, 17), (20, 1)), INTERLEAVED, PAIRED),
-        # narrow rows of 7 bytes, or two dimensions of as many, that follow each other
-        (1, Layout.of((9, 9, 7), (999, 40, 5)), Layout.of((9, 9, 7), (190, 20, 1)), NARROW),
+        # sub-word rows of 7 bytes, or two dimensions of as many, that follow each other
+        (1, Layout.of((9, 9, 7), (999, 40, 5)), Layout.of((9, 9, 7), (190, 20, 1)), SUBWORD),
         (1, Layout.of((9, 9, 6), (999, 40, 5)), Layout.of((9, 9, 6), (190, 20, 1)), RUNS),
-        (1, Layout.of((9, 9, 7), (999, 40, 5)), None, NARROW | PAIRS),
+        (1, Layout.of((9, 9, 7), (999, 40, 5)), None, SUBWORD | PAIRS),
         (1, Layout.of((9, 9, 6), (999, 40, 5)), None, PAIRS),
         (1, Layout.of((9, 4, 2), (999, 40, 5)), None, PAIRS | STEPPED),
         (1, Layout.of((9, 3, 2), (999, 40, 5)), None, STEPPED),
-        (2, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (11, 1)), NARROW),
+        (2, Layout.of((99, 4), (40, 5)), Layout.of((99, 4), (11, 1)), SUBWORD),
         (2, Layout.of((99, 3), (40, 5)), Layout.of((99, 3), (11, 1)), RUNS),
         (2, Layout.of((9, 2, 2), (99, 40, 5)), None, PAIRS | STEPPED),
-        (1, Layout.of((7,), (5,)), None, NARROW),
+        (1, Layout.of((7,), (5,)), None, SUBWORD),
         (1, Layout.of((6,), (5,)), None, RUNS),
         # a step in the target, where every second row at least shares no word, and short runs of neighbours
         (1, Layout.of((131,), (5,)), Layout.of((131,), (2,)), STEPPED),
@@ -88,8 +88,8 @@ INTERLEAVED = Layout.of((17, 17), (9, 1))
         (1, Layout.of((99, 5), (40, 5)), Layout.of((99, 5), (6, 1)), RUNS),
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (5, 2)), STEPPED),
         (2, Layout.of((99, 3), (40, 1)), Layout.of((99, 3), (11, 1)), STEPPED),
-        (1, Layout.of((99, 16), (40, 1)), Layout.of((99, 16), (31, 1)), {"narrow_rows", *STEPPED}),
-        (1, Layout.of((99, 17), (40, 1)), Layout.of((99, 17), (31, 1)), NARROW),
+        (1, Layout.of((99, 16), (40, 1)), Layout.of((99, 16), (31, 1)), {"subword_rows", *STEPPED}),
+        (1, Layout.of((99, 17), (40, 1)), Layout.of((99, 17), (31, 1)), SUBWORD),
         # rows beside each other, or interleaved
         (1, Layout.of((2, 3), (9, 5)), Layout.of((2, 3), (3, 2)), {"slice1"}),
         (1, Layout.of((17, 17), (20, 1)), INTERLEAVED, {"slice1"}),
@@ -138,7 +138,7 @@ def test_rows_are_cut_into_strips_where_cache_lines_compete(
 
 
 PIXEL_ROWS = Layout.of((9, 32, 3), (128, -3, 1), 93)  # mirrored RGB, rows of 96 bytes
-WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.NARROW_ENDS]
+WHOLE, UNALIGNED = [Kernel.PIXELS], [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
 
 
 @pytest.mark.parametrize(
@@ -216,16 +216,16 @@ def test_pixels_go_in_whole_blocks(
 
 
 TILES, WIDE_TILES = {"tiles"}, {"tiles", "wide_tiles"}
-NARROW_TILES: set[str] = {"wide_tiles"}  # of elements of 1 and 2 bytes
+SUBWORD_TILES: set[str] = {"wide_tiles"}  # of elements of 1 and 2 bytes
 
 
 @pytest.mark.parametrize(
     ("source", "target", "width", "expected"),
     [
         # whole vectors on both sides: rows of the source, its beginning, rows of the target, its beginning
-        (Layout.of((64, 64), (1, 64)), None, 1, NARROW_TILES),
+        (Layout.of((64, 64), (1, 64)), None, 1, SUBWORD_TILES),
         (Layout.of((64, 64), (1, 72)), None, 1, set()),
-        (Layout.of((64, 64), (1, 80)), None, 1, NARROW_TILES),
+        (Layout.of((64, 64), (1, 80)), None, 1, SUBWORD_TILES),
         (Layout.of((64, 64), (1, 80), 8), None, 1, set()),
         (Layout.of((64, 64), (1, 80), 16), Layout.packed((64, 64), 1), 1, set()),
         (Layout.of((64, 72), (1, 80)), None, 1, set()),
@@ -234,16 +234,16 @@ NARROW_TILES: set[str] = {"wide_tiles"}  # of elements of 1 and 2 bytes
         (Layout.of((64, 64), (1, 76)), None, 4, WIDE_TILES),
         (Layout.of((64, 63), (1, 65)), None, 16, WIDE_TILES),
         # of dimensions as short as can be
-        (Layout.of((2, 64), (1, 16)), None, 2, NARROW_TILES),
+        (Layout.of((2, 64), (1, 16)), None, 2, SUBWORD_TILES),
         (Layout.of((2, 2), (1, 9)), None, 4, TILES),
         (Layout.of((2, 9), (1, 9)), None, 16, WIDE_TILES),
         # neighbours backwards, and every second and fourth of them
         (Layout.of((64, 64), (-1, 80), 63), None, 4, WIDE_TILES),
         (Layout.of((64, 64), (-1, 80), 64), None, 4, TILES),
         (Layout.of((64, 64), (2, 160)), None, 4, WIDE_TILES),
-        (Layout.of((64, 64), (2, 160)), None, 1, NARROW_TILES),
+        (Layout.of((64, 64), (2, 160)), None, 1, SUBWORD_TILES),
         (Layout.of((64, 64), (-2, 160), 126), None, 4, WIDE_TILES),
-        (Layout.of((64, 64), (4, 256)), None, 2, NARROW_TILES),
+        (Layout.of((64, 64), (4, 256)), None, 2, SUBWORD_TILES),
         (Layout.of((64, 64), (3, 192)), None, 4, set()),
         (Layout.of((64, 64), (5, 320)), None, 4, set()),
         (Layout.of((8, 8), (2, 17), 100), None, 4, TILES),

@@ -83,7 +83,7 @@ def test_a_dispatch_of_ends_is_one_more() -> None:
         (Kernel.TILES, Layout.of((33, 40), (1, 33), 1), 4, 4 * 64, 4096 / 64),  # 2 x 2 tiles of 32 x 32
         (Kernel.WIDE_TILES, Layout.of((33, 40), (1, 36)), 4, 4 * 64, 4096 / 64),
         (Kernel.PIXELS, Layout.of((64, 3), (3, -1), 2), 1, 64, 48),
-        (Kernel.NARROW_RUNS, Layout.of((300,), (-5,), 1500), 1, 64, 128),
+        (Kernel.SUBWORD_RUNS, Layout.of((300,), (-5,), 1500), 1, 64, 128),
         (Kernel.WORD_GRID, Layout.of((9, 64), (300, 3)), 4, 2 * 64, 32),  # as two tiles of 32 x 16 words
         (Kernel.SLICE1, Layout.of((65,), (3,)), 2, 2 * 64, 2),
     ],
@@ -205,8 +205,8 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     """Two dispatches more here, 10 us; by words 15 KB take 15 us, in blocks a quarter of that."""
     words, blocks = (0.0, 1e9), (0.0, 4e9)
     of_bulk = [Kernel.SHIFTED_ROWS, Kernel.ROW_ENDS]
-    of_words = Kernel.ROWS if width == 4 else Kernel.NARROW_ROWS
-    slim = replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1)
+    of_words = Kernel.ROWS if width == 4 else Kernel.SUBWORD_ROWS
+    slim = replace(CPU, words_each=(), subword_words_each=(), blocks_each=1)
     profile = pricing(slim, *((kernel, blocks) for kernel in of_bulk), (of_words, words))
     source, target = Layout.of((rows, 33), (38, 1), 2), Layout.packed((rows, 33))
     room: dict[str, Any] = {
@@ -248,7 +248,7 @@ def test_pixels_in_an_unpadded_buffer_stay_pixels(side: str) -> None:
         assert whole.stop % 16
         made = planned_copy(preferring(GPU, Kernel.PIXELS), source, target, 1, **room)
         bulk, _, end = dispatches_of(made)
-        assert kernels_of(made)[:2] == [Kernel.PIXELS, Kernel.NARROW_ENDS]
+        assert kernels_of(made)[:2] == [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
         assert bulk.target.sizes == rows
         assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
         assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
@@ -309,8 +309,8 @@ ENABLED = [
     # a kernel, and a copy of which it is the cheapest one where it is enabled
     (Kernel.SHIFTED_ROWS, UNALIGNED, 1),
     (Kernel.SHIFTED_GRID, UNALIGNED, 1),
-    (Kernel.NARROW_ROWS, UNALIGNED, 1),
-    (Kernel.NARROW_RUNS, UNALIGNED, 1),
+    (Kernel.SUBWORD_ROWS, UNALIGNED, 1),
+    (Kernel.SUBWORD_RUNS, UNALIGNED, 1),
     (Kernel.PIXELS, PIXELS, 1),
     (Kernel.ROWS, UNALIGNED, 4),
     (Kernel.WORD_GRID, UNALIGNED, 4),
@@ -332,14 +332,14 @@ def test_a_disabled_kernel_is_not_chosen(kernel: Kernel, source: Layout, width: 
     chosen = kernels_of(planned_copy(limits, source, width=width))
     assert chosen[0] is kernel
     for disabled in chosen:
-        made = planned_copy(replace(limits, distrusted=frozenset({disabled})), source, width=width)
+        made = planned_copy(replace(limits, disabled=frozenset({disabled})), source, width=width)
         assert not {kernel, disabled} & set(kernels_of(made))
         assert kernel.value not in {each.name.removesuffix(" of pairs") for each in made.choices}
 
 
 def test_disabled_heads_and_tails_leave_rows_of_whole_blocks() -> None:
     profile = preferring(CPU, Kernel.SHIFTED_ROWS)
-    limits = replace(USUAL, profile=profile, distrusted=frozenset(HEADS_AND_TAILS))
+    limits = replace(USUAL, profile=profile, disabled=frozenset(HEADS_AND_TAILS))
     for columns, shifted in ((96, True), (97, False)):
         source = Layout.of((9, columns), (110, 1), 1)
         found = kernels_of(planned_copy(limits, source, width=1))
@@ -349,7 +349,7 @@ def test_disabled_heads_and_tails_leave_rows_of_whole_blocks() -> None:
 @given(cases(), st.sets(st.sampled_from([kernel for kernel in Kernel if kernel is not Kernel.SLICE1])))
 def test_whatever_is_disabled_other_kernels_copy(case: Case, disabled: set[Kernel]) -> None:
     profile = preferring(GPU, *sorted(disabled, key=str))
-    limits = replace(USUAL, profile=profile, distrusted=frozenset(disabled))
+    limits = replace(USUAL, profile=profile, disabled=frozenset(disabled))
     made = planned_copy(limits, case.source, case.output, case.width)
     assert made.steps
     assert not disabled & set(kernels_of(made))

@@ -50,7 +50,7 @@ def test_a_probe_is_of_its_class_and_copies_its_bytes(probe: WindowProbe, profil
         assert 100_000 < copied_nbytes < 300_000
         nowhere = Layout.packed((0,))
         plan = wg.Plan(0, 1, 1, nowhere, nowhere, (step,))
-        if probe.kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
+        if probe.kernel in (Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS):
             continue
         rng = np.random.default_rng(1)
         source = rng.integers(0, 256, step.source_binding.nbytes, np.uint8)
@@ -103,7 +103,7 @@ def test_a_last_round_that_was_cut_short_says_what_it_has() -> None:
 
 
 def test_time_that_runs_out_leaves_classes_out(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.cost_classes.MOST_S", 0.4)
+    monkeypatch.setattr("bench.cost_classes.MAX_S", 0.4)
     known = shipped("lavapipe-25-0")
     timed = time_all(device, known)
     assert 0 < len(timed.works) < len(known.works)

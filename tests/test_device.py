@@ -15,7 +15,7 @@ from helpers import check_same, on_one_adapter, run_python
 from planning import preferring
 
 import wgslice as wg
-from wgslice.gpu.adapter import LEAST_LIMITS, choose_adapter, install_advice
+from wgslice.gpu.adapter import MIN_LIMITS, choose_adapter, install_advice
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
@@ -250,17 +250,17 @@ def test_devices_of_little_are_refused_or_planned_for(device: wg.Device) -> None
     check_same(wg.asarray(x, device=small)[::-3].numpy(), x[::-3].copy())
 
 
-@pytest.mark.parametrize("name", LEAST_LIMITS)
+@pytest.mark.parametrize("name", MIN_LIMITS)
 def test_a_limit_too_small_for_the_kernels_is_named(device: wg.Device, name: str) -> None:
-    too_little = device.adapter.handle.request_device_sync(required_limits={name: LEAST_LIMITS[name] - 1})
-    message = f"has {name} = {LEAST_LIMITS[name] - 1}: at least {LEAST_LIMITS[name]} are needed"
+    too_little = device.adapter.handle.request_device_sync(required_limits={name: MIN_LIMITS[name] - 1})
+    message = f"has {name} = {MIN_LIMITS[name] - 1}: at least {MIN_LIMITS[name]} are needed"
     with pytest.raises(wg.NoAdapterError, match=message):
         wg.Device.wrap(too_little)
 
 
 def test_the_least_limits_are_enough(device: wg.Device) -> None:
-    least = wg.Device.wrap(device.adapter.handle.request_device_sync(required_limits=LEAST_LIMITS))
-    assert {name: least.wgpu_device.limits[name] for name in LEAST_LIMITS} == LEAST_LIMITS
+    least = wg.Device.wrap(device.adapter.handle.request_device_sync(required_limits=MIN_LIMITS))
+    assert {name: least.wgpu_device.limits[name] for name in MIN_LIMITS} == MIN_LIMITS
     x = np.arange(600, dtype=np.int16).reshape(20, 30)
     check_same(wg.asarray(x, device=least)[1:, ::-2].numpy(), x[1:, ::-2].copy())
     offsets, fields = [[0, 1], [2, 2]], [[1, 1], [1, -1]]

@@ -346,7 +346,7 @@ def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profil
     source, target = case.buffers()
     expected = case.expected(source, target)
     for choice in plan.choices:
-        last_writer_pass = {"claim_windows", "claim_rows"} & {step.name for step in choice.steps}
+        last_writer_pass = {"last_writer_windows", "last_writer_rows"} & {step.name for step in choice.steps}
         in_order = choice.name in ("layers", "buffer copy per window")
         assert bool(last_writer_pass) == ("layers" in names and not in_order)
         found = run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets))
@@ -354,7 +354,7 @@ def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profil
 
 
 def test_cheap_dispatches_insert_overlaps_by_disjoint_sets() -> None:
-    for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["claim_rows", "insert_rows"])):
+    for dispatch_s, kernels in ((1e-4, ["insert_rows"] * 3), (1.0, ["last_writer_rows", "insert_rows"])):
         costs = replace(CPU.costs, dispatch_s=dispatch_s)
         profile = replace(CPU, costs=costs)
         offsets = [[0, 16], [200, 32], [400, 48]]
@@ -686,7 +686,7 @@ def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> Non
         )
         numpy_insert(expected, windows, offsets, (1,))
         check_same(x.numpy(), expected)
-    assert "claim_windows on 3 windows of (40,) to the claims" in str(operator.plan)
+    assert "last_writer_windows on 3 windows of (40,) to the winners" in str(operator.plan)
     known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]], outside="drop"))
     check_same(known(wg.asarray(windows, device=device)).numpy(), windows.ravel()[:100])
     assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_")
@@ -763,14 +763,14 @@ def test_rows_from_and_to_every_byte(device: wg.Device, profile: Profile) -> Non
 
 def test_no_kernel_is_left_where_all_are_disabled() -> None:
     disabled = frozenset({Kernel.INSERT_WORDS})
-    assert steps_of((9, 112), (3, 32), [[1, 16]], distrusted=disabled) == ["insert_windows"]
+    assert steps_of((9, 112), (3, 32), [[1, 16]], disabled=disabled) == ["insert_windows"]
     disabled |= {Kernel.INSERT_WINDOWS}
     with pytest.raises(
         wg.NoKernelError, match=r"no kernel is left for windows of sizes \(3, 32\): insert_windows, "
     ):
-        steps_of((9, 112), (3, 32), [[1, 16]], distrusted=disabled)
+        steps_of((9, 112), (3, 32), [[1, 16]], disabled=disabled)
     only_rows = frozenset({Kernel.INSERT_ROWS})
-    assert steps_of((9, 112), (3, 32), [[1, 17]], distrusted=only_rows) == ["insert_words"]
+    assert steps_of((9, 112), (3, 32), [[1, 17]], disabled=only_rows) == ["insert_words"]
 
 
 def test_the_oracle_sees_a_wrong_answer() -> None:

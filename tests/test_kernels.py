@@ -34,7 +34,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.profiles import CPU, GPU, Limits, Profile
 
-LEAST_NARROW_NBYTES = 7  # of a row of sub-word elements, so that it holds a word wherever it begins
+MIN_SUBWORD_NBYTES = 7  # of a row of sub-word elements, so that it holds a word wherever it begins
 
 
 def buffers(case: Case) -> tuple[Bytes, Bytes]:
@@ -48,20 +48,20 @@ def buffers(case: Case) -> tuple[Bytes, Bytes]:
 PROFILES = [
     CPU,
     GPU,
-    replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1, run_words=1),
-    replace(GPU, workgroup_size=8, words_each=(3,), narrow_words_each=(3,), run_words=3, least_pieces=2),
+    replace(CPU, words_each=(), subword_words_each=(), blocks_each=1, run_words=1),
+    replace(GPU, workgroup_size=8, words_each=(3,), subword_words_each=(3,), run_words=3, least_pieces=2),
 ]
 PROFILE_IDS = ["cpu", "gpu", "cpu, one word", "gpu, small"]
 
 # What costs next to nothing: together, kernels of which no copy may take two.
 PREFERRED: list[tuple[list[Kernel], bool | None, bool]] = [  # kernels, whether paired, buffer copies
     ([Kernel.SLICE1], None, False),
-    ([Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS], False, False),
-    ([Kernel.ROWS, Kernel.NARROW_ROWS], True, False),
+    ([Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS], False, False),
+    ([Kernel.ROWS, Kernel.SUBWORD_ROWS], True, False),
     ([Kernel.SHIFTED_ROWS], None, False),
     ([Kernel.SHIFTED_GRID], None, False),
-    ([*UNIT_GRIDS, Kernel.NARROW_RUNS], None, False),
-    ([Kernel.NARROW_STEPS], None, False),
+    ([*UNIT_GRIDS, Kernel.SUBWORD_RUNS], None, False),
+    ([Kernel.SUBWORD_STEPS], None, False),
     ([Kernel.PIXELS, Kernel.TILES], None, False),
     ([Kernel.WIDE_TILES], None, False),
     ([], None, True),
@@ -104,7 +104,7 @@ def test_reference_implementations_equal_numpy(case: Case) -> None:
 def test_each_strategy_to_copy_is_drawn() -> None:
     """What the property tests run: each kernel, by one dimension and by two, and buffer copies of rows."""
     drawn: Counter[str] = Counter()
-    ways = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "narrow_rows of pairs")]
+    ways = [*(kernel.value for kernel in CONDITIONS), *("rows of pairs", "subword_rows of pairs")]
     ways += ["buffer copies", "a buffer copy"]
 
     def all_are_drawn(case: Case) -> bool:
@@ -121,7 +121,7 @@ def strategy_of(step: Any) -> str:
     return (
         name
         if "cop" in name
-        else name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.NARROW_ROWS))
+        else name + " of pairs" * (step.share.paired and step.kernel in (Kernel.ROWS, Kernel.SUBWORD_ROWS))
     )
 
 
@@ -303,7 +303,7 @@ CONDITIONS = {
         # rows of whole blocks, of which only the first begins with one
         (1, Layout.of((5, 64), (70, 1), 3), Layout.of((5, 64), (72, 1))),
     ],
-    Kernel.NARROW_ROWS: [
+    Kernel.SUBWORD_ROWS: [
         # one row: every start within a word on either side, every step with a way of its own, and one without
         *(
             (width, Layout.of((n,), (step,), (n - 1) * 3 * (step < 0) + o), Layout.packed((n,), p))
@@ -467,7 +467,7 @@ CONDITIONS = {
             for o in (0, 1, 13)
         ),
     ],
-    Kernel.NARROW_ENDS: [
+    Kernel.SUBWORD_ENDS: [
         # rows that are nothing but ends
         *(
             (width, Layout.of((7, n, 3), (60, -3, 1), 40), Layout.packed((7, n, 3), p))
@@ -517,7 +517,7 @@ CONDITIONS = {
             Layout.packed((9,) + (2,) * 6 + (8,)),
         ),
     ],
-    Kernel.NARROW_STEPS: [
+    Kernel.SUBWORD_STEPS: [
         # a channel, or some, at every place of a word
         *(
             (width, Layout.of((n,), (stride,), 40), Layout.of((n,), (step,), o))
@@ -551,7 +551,7 @@ CONDITIONS = {
             Layout.of((2,) * 6, (405, 189, 81, 36, 15, 6), 1),
         ),
     ],
-    Kernel.NARROW_RUNS: [
+    Kernel.SUBWORD_RUNS: [
         *(
             (1, Layout.of((n,), (-1,), n + 2), Layout.packed((n,), o))
             for n in (1, 2, 3, 4, 5, 9, 64)
@@ -598,12 +598,12 @@ def rows_of(kernel: Kernel, width: int, target: Layout) -> list[bool]:
     """Whether rows may be the last two dimensions of a target, or the last one."""
     if kernel is Kernel.ROWS:
         return [False, True] if target.rank >= 2 else [False]
-    if kernel is not Kernel.NARROW_ROWS:
+    if kernel is not Kernel.SUBWORD_ROWS:
         return [False]
     packed = target.strides[-2:] == (target.sizes[-1], 1)
     nbytes = {False: target.sizes[-1] * width, True: prod(target.sizes[-2:]) * width}
     return [
-        paired for paired in ([False, True] if packed else [False]) if nbytes[paired] >= LEAST_NARROW_NBYTES
+        paired for paired in ([False, True] if packed else [False]) if nbytes[paired] >= MIN_SUBWORD_NBYTES
     ]
 
 
@@ -659,7 +659,7 @@ FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of 
     Kernel.ROWS: (4, Layout.of((3, 40), (50, 1), 2)),
     Kernel.WIDE_ROWS: (16, Layout.of((3, 40), (50, 1), 2)),
     Kernel.SHIFTED_ROWS: (4, Layout.of((3, 190), (200, 1), 2)),
-    Kernel.NARROW_ROWS: (1, Layout.of((3, 190), (200, 1), 2)),
+    Kernel.SUBWORD_ROWS: (1, Layout.of((3, 190), (200, 1), 2)),
 }
 
 
@@ -669,7 +669,7 @@ FOLDED = {  # three rows that fill a grid of two by two workgroups and more, of 
 def test_a_folded_grid_writes_no_row_too_many(device: wg.Device, kernel: Kernel, profile: Profile) -> None:
     """Three rows on a grid of 2 x 2, in bindings that would have room for more."""
     width, layout = FOLDED[kernel]
-    slim = replace(profile, words_each=(), narrow_words_each=(), blocks_each=1)
+    slim = replace(profile, words_each=(), subword_words_each=(), blocks_each=1)
     nbytes = whole_words(layout.stop * width) // 16 * 16 + 4096
     bound = nbytes, nbytes
     pieces = only_dispatch(planned_by_kernel(kernel, layout, layout, width, slim, bound)).share.pieces

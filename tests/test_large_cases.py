@@ -25,7 +25,7 @@ from hypothesis import event, find, given
 from hypothesis import strategies as st
 from planning import HEADS_AND_TAILS, USUAL, dispatches_of, planned_copy, ranking
 from reference.plans import run_plan
-from strategies import MOST_OF_LARGE, Case, large_cases
+from strategies import MAX_OF_LARGE, Case, large_cases
 
 import wgslice as wg
 from wgslice.plans.kernels import SPLITTING_ROWS, Kernel
@@ -35,8 +35,8 @@ from wgslice.plans.profiles import CPU, GPU, Limits
 PIECES = "several pieces of several elements"
 FOLDED = "such pieces on a folded grid"
 ROW_KERNELS = [kernel for kernel in Kernel if kernel in SPLITTING_ROWS and kernel not in HEADS_AND_TAILS]
-BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.NARROW_ROWS
-ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.NARROW_ROWS
+BY_ROWS = Kernel.SHIFTED_ROWS, Kernel.WIDE_ROWS, Kernel.ROWS, Kernel.SUBWORD_ROWS
+ON_GRIDS = Kernel.SHIFTED_GRID, *UNIT_GRIDS, Kernel.SUBWORD_ROWS
 # In the last three, workgroups are so small that grids must fold. One of these GPUs deals rows and no tiles;
 # its invocations take 4 vectors.
 PROFILES = [
@@ -49,7 +49,7 @@ PROFILES = [
             name="gpu, rows, small",
             workgroup_size=1,
             words_each=(16,),
-            narrow_words_each=(16,),
+            subword_words_each=(16,),
             blocks_each=4,
         ),
         *BY_ROWS,
@@ -139,7 +139,7 @@ def test_what_is_drawn_is_large() -> None:
         ),
         *((PROFILES[4].name, on_grid, trait) for on_grid in GRIDS for trait in (PIECES, FOLDED)),
         (GPU.name, Kernel.WORD_GRID, PIECES),
-        (GPU.name, Kernel.NARROW_ROWS, PIECES),
+        (GPU.name, Kernel.SUBWORD_ROWS, PIECES),
     ]
 
     def all_are_drawn(drawn_case: tuple[Case, int]) -> bool:
@@ -151,4 +151,4 @@ def test_what_is_drawn_is_large() -> None:
         return all(drawn[trait] >= 3 for trait in wanted)
 
     find(st.tuples(large_cases(), workgroups), all_are_drawn)  # raises where 2,000 examples do not
-    assert 1000 < max(sizes) <= MOST_OF_LARGE
+    assert 1000 < max(sizes) <= MAX_OF_LARGE

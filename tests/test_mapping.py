@@ -25,7 +25,7 @@ import wgslice as wg
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU, Profile
 
-MOST_PIPELINES = 6  # of a kernel, beside those that every constant needs
+MAX_PIPELINES = 6  # of a kernel, beside those that every constant needs
 
 
 def writers(writes: Writes) -> dict[int, set[int]]:
@@ -60,7 +60,7 @@ def check_mapping(
     device: wg.Device, trials: list[Trial], written: Callable[[Trial, Bytes, Bytes], Writes]
 ) -> None:
     """Run all trials of as few pipelines as have every constant, most of their pairs among them."""
-    taken = with_few_pipelines(trials, MOST_PIPELINES)
+    taken = with_few_pipelines(trials, MAX_PIPELINES)
     sides = [
         (random_bytes(trial.source_nbytes, number), random_bytes(trial.target_nbytes, number + 1000))
         for number, trial in enumerate(taken)

@@ -15,7 +15,7 @@ from test_kernels import CONDITIONS
 
 from wgslice.plans.kernels import INSERTING, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
-from wgslice.plans.pixels import MOST_BLOCKS
+from wgslice.plans.pixels import MAX_BLOCKS
 from wgslice.shaders import entry_point, kernel_module, shared_files
 
 
@@ -96,9 +96,9 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 def bindings_of(kernel: Kernel) -> str:
     """The uniform block, source and target, tables of windows, winner indices; some are not used."""
-    if kernel in (Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS):
-        return "0234" + "5" * (kernel is Kernel.CLAIM_ROWS)  # it reads nothing of the source
-    if kernel is Kernel.CLAIM_INDICES:
+    if kernel in (Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS):
+        return "0234" + "5" * (kernel is Kernel.LAST_WRITER_ROWS)  # it reads nothing of the source
+    if kernel is Kernel.LAST_WRITER_INDICES:
         return "0234"
     if kernel in OF_INDICES:
         return "0123" + "4" * (kernel is Kernel.GATHER or kernel in SCATTERING)
@@ -207,7 +207,7 @@ def test_nested_indices_are_clamped() -> None:
 
 
 def test_the_kernel_of_pixels_has_room_for_what_a_group_reads() -> None:
-    assert f"window: array<u32, {4 * MOST_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
+    assert f"window: array<u32, {4 * MAX_BLOCKS}>;" in kernel_module(Kernel.PIXELS)
 
 
 @pytest.mark.parametrize("kernel", GRIDS, ids=lambda kernel: kernel.value)

@@ -49,7 +49,7 @@ def check_moved(device: wg.Device, function: Callable[[], wg.Tensor], expected: 
     return result
 
 
-GATHERED = "wgslice.numpy_protocol.moving.MOST_GATHERED"  # elements, few of which one gather takes
+GATHERED = "wgslice.numpy_protocol.moving.MAX_GATHERED"  # elements, few of which one gather takes
 
 
 def check_both_ways(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> None:

@@ -487,7 +487,7 @@ def test_arrays_of_other_libraries_are_asked_next(unread: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
-def test_narrow_indices_take_of_long_dimensions(device: wg.Device, mode: Any) -> None:
+def test_subword_indices_take_of_long_dimensions(device: wg.Device, mode: Any) -> None:
     """NumPy's integers of 8 bits do not compare with sizes that they do not hold."""
     array = np.arange(300)
     indices = np.array([100, 127], np.int8)

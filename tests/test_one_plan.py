@@ -26,7 +26,7 @@ from running import counted, recorded_plans
 import wgslice as wg
 from wgslice.gpu.transfer import keep_staging, take_staging
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, MOST_PLANS, MOST_STAGING, Profile
+from wgslice.plans.profiles import CPU, GPU, MAX_PLANS, MAX_STAGING, Profile
 
 MADE_ONCE = [
     "create_bind_group_layout",
@@ -361,8 +361,8 @@ def test_buffers_made_a_moment_ago_are_not_probed(device: wg.Device, monkeypatch
 
 
 def test_a_full_cache_of_plans_gives_up_one_entry(device: wg.Device) -> None:
-    x = wg.zeros((2, MOST_PLANS + 12), np.uint8, device=device)
-    views = [x[:, :size] for size in range(1, MOST_PLANS + 12)]
+    x = wg.zeros((2, MAX_PLANS + 12), np.uint8, device=device)
+    views = [x[:, :size] for size in range(1, MAX_PLANS + 12)]
     plans = [wg.explain(view) for view in views]
     assert all(wg.explain(view) is plan for view, plan in zip(views[-9:], plans[-9:], strict=True))
     assert wg.explain(views[0]) is not plans[0]
@@ -378,9 +378,9 @@ def test_equal_gradients_share_a_plan(device: wg.Device, recorded: list[wg.Plan]
 
 def tiny_device(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> wg.Device:
     """A device whose caches hold two entries."""
-    for name in ("MOST_PIPELINES", "MOST_UNIFORM_BUFFERS"):
+    for name in ("MAX_PIPELINES", "MAX_UNIFORM_BUFFERS"):
         monkeypatch.setattr(f"wgslice.gpu.pipelines.{name}", 2)
-    monkeypatch.setattr("wgslice.operators.compiled.MOST_PLACES", 2)
+    monkeypatch.setattr("wgslice.operators.compiled.MAX_PLACES", 2)
     return wg.Device.request(device.adapter)
 
 
@@ -435,11 +435,11 @@ def test_pipelines_of_living_plans_are_not_compiled_again(
 
 def test_few_staging_buffers_are_kept(device: wg.Device) -> None:
     fresh = wg.Device.request(device.adapter)
-    taken = [take_staging(fresh) for _ in range(MOST_STAGING + 1)]
+    taken = [take_staging(fresh) for _ in range(MAX_STAGING + 1)]
     for buffer in taken:
         keep_staging(fresh, buffer)
-    assert fresh.staging == taken[:MOST_STAGING]
-    assert take_staging(fresh) is taken[MOST_STAGING - 1]
+    assert fresh.staging == taken[:MAX_STAGING]
+    assert take_staging(fresh) is taken[MAX_STAGING - 1]
 
 
 def test_threads_compile_and_slice_together(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

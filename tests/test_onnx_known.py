@@ -19,7 +19,7 @@ from wgslice.gpu import transfer
 from wgslice.onnx import graph
 from wgslice.onnx.graph import COMPUTING, HOST_ONLY, Origin, origin_of
 from wgslice.onnx.rules import RULES
-from wgslice.plans.profiles import MOST_HOST_NBYTES
+from wgslice.plans.profiles import MAX_HOST_NBYTES
 
 I64_MIN = -(2**63)
 
@@ -231,7 +231,7 @@ def test_known_elements_that_are_many_are_moved_on_the_gpu(device: wg.Device) ->
             z = Add(turned, one)
         }""")
     prepared = backend.prepare(model, device)
-    most = (MOST_HOST_NBYTES - 4 * 8) // 8  # beside the parameters of Slice
+    most = (MAX_HOST_NBYTES - 4 * 8) // 8  # beside the parameters of Slice
     for count, on_host in ((most, True), (most + 1, False)):
         turned = np.arange(count, 0, -1)
         y, z = prepared.run([np.array([count])])
@@ -240,8 +240,8 @@ def test_known_elements_that_are_many_are_moved_on_the_gpu(device: wg.Device) ->
         assert prepared.memory is not None
         assert (prepared.memory.submissions == 0) is on_host
     assert not graph.fits_host("", [np.zeros(1, [("a", "i4")])])
-    assert graph.fits_host("Expand", [np.zeros(1, np.int64), np.array([MOST_HOST_NBYTES // 8])])
-    assert not graph.fits_host("Tile", [np.zeros(1, np.int64), np.array([MOST_HOST_NBYTES // 8 + 1])])
+    assert graph.fits_host("Expand", [np.zeros(1, np.int64), np.array([MAX_HOST_NBYTES // 8])])
+    assert not graph.fits_host("Tile", [np.zeros(1, np.int64), np.array([MAX_HOST_NBYTES // 8 + 1])])
 
 
 def test_uniform_tensors_are_one_element_repeated(device: wg.Device) -> None:

@@ -28,10 +28,10 @@ from strategies import Case, cases
 import wgslice as wg
 from wgslice.layout import Layout
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, SPLITTING_ROWS, UNITS_NBYTES, Kernel
-from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, deal_row
+from wgslice.plans.launch import GRIDS, UNIT_GRIDS, Share, Tiling, launch_row
 from wgslice.plans.profiles import CPU, GPU, WIDE_TILE_SIDES, Limits, Profile
 
-BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS
+BY_ROWS = Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS
 GRIDDED = preferring(GPU, *UNIT_GRIDS)
 COPYING = preferring(CPU, *BY_ROWS, copies=True)
 LIMITS = replace(USUAL, profile=preferring(CPU, *BY_ROWS))
@@ -202,10 +202,10 @@ def share_of(kernel: Kernel, source: Layout, width: int, limits: Limits = LIMITS
         (Kernel.WIDE_ROWS, 5, 50, 16, 7, 8, 1),
         (Kernel.WIDE_ROWS, 5, 8, 16, 1, 8, 1),
         (Kernel.WIDE_ROWS, 5, 7, 16, 7, 1, 1),
-        # narrow rows: no more than the whole words they have wherever they begin
-        (Kernel.NARROW_ROWS, 1, 131, 1, 1, 32, 1),
-        (Kernel.NARROW_ROWS, 1, 132, 1, 2, 32, 1),
-        (Kernel.NARROW_ROWS, 1, 66, 2, 2, 32, 1),
+        # sub-word rows: no more than the whole words they have wherever they begin
+        (Kernel.SUBWORD_ROWS, 1, 131, 1, 1, 32, 1),
+        (Kernel.SUBWORD_ROWS, 1, 132, 1, 2, 32, 1),
+        (Kernel.SUBWORD_ROWS, 1, 66, 2, 2, 32, 1),
         # blocks of 16 bytes, 8 of them
         (Kernel.SHIFTED_ROWS, 3, 143, 1, 1, 8, 1),
         (Kernel.SHIFTED_ROWS, 3, 142, 1, 8, 1, 1),
@@ -219,7 +219,7 @@ def test_rows_are_dealt_to_pieces(
     assert share.workgroups == (groups, 1, 1)
 
 
-@pytest.mark.parametrize(("kernel", "run", "width"), [(Kernel.ROWS, 3, 8), (Kernel.NARROW_ROWS, 12, 2)])
+@pytest.mark.parametrize(("kernel", "run", "width"), [(Kernel.ROWS, 3, 8), (Kernel.SUBWORD_ROWS, 12, 2)])
 def test_two_dimensions_are_dealt_as_a_row(kernel: Kernel, run: int, width: int) -> None:
     """Which has as many invocations as one that is as long."""
     pairs = share_of(kernel, Layout.of((5, 99, run), (999 * run, 4 * run, 3)), width, paired=True)
@@ -230,7 +230,7 @@ def test_two_dimensions_are_dealt_as_a_row(kernel: Kernel, run: int, width: int)
     assert alone.count == 5 * 99
 
 
-SLIM = replace(CPU, words_each=(), narrow_words_each=(), blocks_each=1)  # one unit an invocation
+SLIM = replace(CPU, words_each=(), subword_words_each=(), blocks_each=1)  # one unit an invocation
 
 
 def test_more_workgroups_than_a_dimension_holds_take_a_second() -> None:
@@ -250,18 +250,18 @@ def test_a_gpu_deals_neighbours_to_neighbours() -> None:
 
 @given(
     st.integers(8, 5000),
-    st.sampled_from([Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS, Kernel.SHIFTED_ROWS]),
+    st.sampled_from([Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS, Kernel.SHIFTED_ROWS]),
 )
 def test_pieces_cover_every_row_and_fit_in_it(size: int, kernel: Kernel) -> None:
     """Wherever a row begins: what the kernels rely on without looking."""
-    for width in {Kernel.ROWS: (4, 8), Kernel.WIDE_ROWS: (16,), Kernel.NARROW_ROWS: (1, 2)}.get(
+    for width in {Kernel.ROWS: (4, 8), Kernel.WIDE_ROWS: (16,), Kernel.SUBWORD_ROWS: (1, 2)}.get(
         kernel, (1, 2, 4, 8)
     ):
         lanes = UNITS_NBYTES.get(kernel, width) // width
         if size < 2 * lanes - 1:
             continue
         for profile in (CPU, SLIM, GPU):
-            pieces, each = deal_row(kernel, size, width, profile)
+            pieces, each = launch_row(kernel, size, width, profile)
             for start in range(lanes):
                 units = (start + size) // lanes - -(-start // lanes)  # whole ones
                 assert pieces * each >= units
@@ -411,7 +411,7 @@ def test_a_real_slice_ends_at_few_dimensions() -> None:
     assert (made.target.sizes, made.width_nbytes) == ((24, 8192), 16)
 
 
-MOST_SIZES = {1: 100_000, 2: 300, 3: 60, 4: 20, 5: 12}  # of tensors of a rank
+MAX_SIZES = {1: 100_000, 2: 300, 3: 60, 4: 20, 5: 12}  # of tensors of a rank
 
 
 def random_slices(seed: int) -> Iterator[tuple[Layout, int]]:
@@ -419,7 +419,7 @@ def random_slices(seed: int) -> Iterator[tuple[Layout, int]]:
     rng = np.random.default_rng(seed)
     for _ in range(200):
         rank = int(rng.integers(1, 6))
-        sizes = rng.integers(2, MOST_SIZES[rank], rank).tolist()
+        sizes = rng.integers(2, MAX_SIZES[rank], rank).tolist()
         key = []
         for size in sizes:
             start = int(rng.integers(size))

@@ -77,12 +77,12 @@ def test_a_promise_saves_the_last_writer_pass(device: wg.Device, monkeypatch: py
     wg.put(x, indices, rows, overlap="disjoint")
     wg.put(x, indices[:1], rows[:1])
     assert [[step.name for step in plan.steps] for plan in plans] == [
-        ["claim_indices", "scatter"],
+        ["last_writer_indices", "scatter"],
         ["scatter"],
         ["scatter"],
     ]
-    claiming = plans[0].steps[0]
-    assert claiming.copy.sizes == (40,)
+    last_writers = plans[0].steps[0]
+    assert last_writers.copy.sizes == (40,)
     expected = np.zeros((50, 60), np.float32)
     expected[indices.numpy()] = rows.numpy()
     check_bytes(x.numpy().view(np.uint8), expected.view(np.uint8))
@@ -167,12 +167,12 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
         ["scatter on (64, 128) by indices on the host"],
         ["a buffer copy of 32768 bytes: contiguous words on both sides"],
         [
-            "claim_indices on (64,) by indices on the GPU to the claims",
+            "last_writer_indices on (64,) by indices on the GPU to the winners",
             "scatter on (64, 32) by indices on the GPU",
         ],
         [
-            "claim_indices on (128,) by indices on the GPU to the claims",
-            "scatter_narrow on (64, 128, 3) by indices on the GPU",
+            "last_writer_indices on (128,) by indices on the GPU to the winners",
+            "scatter_subword on (64, 128, 3) by indices on the GPU",
         ],
     ]
 
@@ -196,7 +196,7 @@ def test_what_a_binding_does_not_hold_goes_as_windows(
         both.array[order] = values
         check_bytes(read_buffer(both.buffer), both.content)
     names = {step.name for plan in plans for step in plan.steps}
-    kernels = {"gather", "scatter", "claim_indices"}
+    kernels = {"gather", "scatter", "last_writer_indices"}
     assert kernels <= names if room else not kernels & names
 
 
@@ -216,7 +216,7 @@ def test_windows_promised_disjoint_need_no_last_writer_pass(
         wg.insert_windows(both.tensor, held, windows, overlap="disjoint")
     steps = [step.name for plan in plans for step in plan.steps]
     assert steps
-    assert "claim_windows" not in steps
+    assert "last_writer_windows" not in steps
     touched = np.zeros((20, 30), int)
     for offsets in (apart, meeting):
         for (row, column), window in zip(offsets.tolist(), windows, strict=True):

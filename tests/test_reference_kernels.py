@@ -92,7 +92,7 @@ REPEATING = {  # on a CPU: pieces that overlap, and rows that fill no workgroup
     Kernel.ROWS: (4, Layout.of((3, 37), (50, 1), 2)),
     Kernel.WIDE_ROWS: (16, Layout.of((3, 37), (50, 1), 2)),
     Kernel.SHIFTED_ROWS: (1, Layout.packed((3, 992), 16)),
-    Kernel.NARROW_ROWS: (1, Layout.packed((3, 131), 3)),
+    Kernel.SUBWORD_ROWS: (1, Layout.packed((3, 131), 3)),
 }
 
 
@@ -131,7 +131,7 @@ def test_workgroups_beyond_the_last_tile_repeat_it() -> None:
 
 
 SHARING = {  # rows that share words or blocks
-    Kernel.NARROW_ROWS: (1, Layout.packed((7, 2, 19), 3)),
+    Kernel.SUBWORD_ROWS: (1, Layout.packed((7, 2, 19), 3)),
     Kernel.ROW_ENDS: (1, Layout.packed((7, 15), 3)),
 }
 

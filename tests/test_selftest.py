@@ -42,7 +42,7 @@ class Fault(NamedTuple):
 # Several at once, as many devices as groups: each group leaves kernels that can do what the broken ones did.
 FAULTS = {
     "blocks": [
-        Fault(Kernel.NARROW_RUNS, "no such variable", "insertBits(word, value,", "insertBits(words, value,"),
+        Fault(Kernel.SUBWORD_RUNS, "no such variable", "insertBits(word, value,", "insertBits(words, value,"),
         Fault(Kernel.SHIFTED_ROWS, "a wrong shift", "vec4(offset % 4u * 8u)", "vec4(offset % 2u * 8u)"),
         Fault(Kernel.SHIFTED_GRID, "half an offset", "lowest % 16u;", "lowest % 8u;"),
         Fault(Kernel.WIDE_ROWS, "a missing tail", "k < each;", "k < max(each, 2u) - 1u;"),
@@ -52,7 +52,7 @@ FAULTS = {
             "source_units[source_unit + k * source_ahead]",
             "source_units[source_unit]",
         ),
-        Fault(Kernel.NARROW_STEPS, "a run too few", "i < runs_per_word", "i < 1u"),
+        Fault(Kernel.SUBWORD_STEPS, "a run too few", "i < runs_per_word", "i < 1u"),
         Fault(Kernel.PIXELS, "a wrong shift", "(place % 4u * 8u)", "(place % 2u * 8u)"),
         Fault(
             Kernel.WIDE_TILES,
@@ -77,10 +77,10 @@ FAULTS = {
             "if (edges.count == 0u) {",
             "if (edges.count == 0u || edges.first == extent.stop_unit) {",
         ),
-        Fault(Kernel.NARROW_ENDS, "a missing word", "piece.number < 4u", "piece.number < 3u"),
+        Fault(Kernel.SUBWORD_ENDS, "a missing word", "piece.number < 4u", "piece.number < 3u"),
         Fault(Kernel.ROWS, "runs without a carry", "runs * row.source_carry", "0u * row.source_carry"),
         Fault(
-            Kernel.NARROW_ROWS,
+            Kernel.SUBWORD_ROWS,
             "the bytes of a word in reverse",
             "<< (i * 8u * element_bytes)",
             "<< ((per_word - 1u - i) * 8u * element_bytes)",
@@ -144,15 +144,19 @@ FAULTS = {
             "return element.is_one;",
         ),
         Fault(
-            Kernel.SCATTER_NARROW,
+            Kernel.SCATTER_SUBWORD,
             "what is there is written",
-            "read_narrow(element.source_element)",
-            "read_narrow(element.target_element)",
+            "read_subword(element.source_element)",
+            "read_subword(element.target_element)",
         ),
         Fault(Kernel.MASKED_WORDS, "a word of ones", "& ~written)", "& written)"),
-        Fault(Kernel.CLAIM_INDICES, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
-        Fault(Kernel.CLAIM_WINDOWS, "the first one's", "atomicMax(&claims", "atomicMin(&claims"),
-        Fault(Kernel.CLAIM_ROWS, "all of blocks at ends", "block >= row.extent.stop_unit", "false"),
+        Fault(
+            Kernel.LAST_WRITER_INDICES, "the first one's", "atomicMax(&new_winners", "atomicMin(&new_winners"
+        ),
+        Fault(
+            Kernel.LAST_WRITER_WINDOWS, "the first one's", "atomicMax(&new_winners", "atomicMin(&new_winners"
+        ),
+        Fault(Kernel.LAST_WRITER_ROWS, "all of blocks at ends", "block >= row.extent.stop_unit", "false"),
         Fault(
             Kernel.INSERT_WINDOWS,
             "one word for all",
@@ -227,7 +231,7 @@ def windows(device: wg.Device) -> Iterator[bool]:
         padded = np.pad(array.view(f"u{array.itemsize}"), 9, constant_values=0).view(dtype)
         offsets = [(3, 1), (-9, 5), (12, 22), (21, 11)]
         arguments: Any = wg.asarray(array, device=device), offsets, (9, 28), (1, -step)
-        if Kernel.EXTRACT_WINDOWS in device.limits.distrusted and (array.itemsize > 2 and step > 1):
+        if Kernel.EXTRACT_WINDOWS in device.limits.disabled and (array.itemsize > 2 and step > 1):
             with pytest.raises(wg.NoKernelError, match="no kernel is left for windows of sizes"):
                 wg.extract_windows(*arguments, fill=0)
             continue
@@ -248,7 +252,7 @@ def inserts(device: wg.Device) -> Iterator[bool]:
         before = elements(dtype, (30, 120))
         x, expected = wg.asarray(before, device=device), np.pad(before, 9)
         y = wg.asarray(windows, device=device)
-        if Kernel.INSERT_WINDOWS in device.limits.distrusted and abs(step) > 1:
+        if Kernel.INSERT_WINDOWS in device.limits.disabled and abs(step) > 1:
             with pytest.raises(wg.NoKernelError, match="no kernel is left for windows"):
                 wg.insert_windows(x, offsets, y, (1, step), overlap=overlap, outside="drop")
             continue
@@ -276,13 +280,13 @@ def test_broken_kernels_are_found_and_slices_stay_right(
         "wgslice.gpu.pipelines.kernel_module", lambda kernel: broken.get(kernel) or kernel_module(kernel)
     )
     device = wg.Device.request(adapter)
-    if Kernel.NARROW_RUNS not in broken:  # which would not compile here either
+    if Kernel.SUBWORD_RUNS not in broken:  # which would not compile here either
         assert not all(chain(inserts(device), slices(device), windows(device)))
     with trying({*broken, HEALTHY[group]}):
         tested = wg.selftest(device)
     assert {test.kernel for test in tested.kernels} == {kernel.value for kernel in (*broken, HEALTHY[group])}
     assert set(tested.failed) == {kernel.value for kernel in broken}
-    assert device.limits.distrusted == set(broken)
+    assert device.limits.disabled == set(broken)
     assert not tested.passed
     for test in tested.kernels:
         if test.passed:
@@ -291,7 +295,7 @@ def test_broken_kernels_are_found_and_slices_stay_right(
             assert 0 < test.wrong <= test.trials
             assert test.failure
             assert f"{test.kernel}: WRONG in {test.wrong} of {test.trials} trials" in str(tested)
-            compiles = test.kernel != Kernel.NARROW_RUNS.value
+            compiles = test.kernel != Kernel.SUBWORD_RUNS.value
             assert test.failure.startswith("it does not compile: ") != compiles
             assert (" bytes are wrong, the first is number " in test.failure) == compiles
     assert all(chain(slices(device), windows(device), inserts(device)))
@@ -299,14 +303,14 @@ def test_broken_kernels_are_found_and_slices_stay_right(
 
 def test_a_healthy_device_passes(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """On OpenGL by one device: a thread that waits for another device's context aborts the process."""
-    device.limits = replace(device.limits, distrusted=frozenset({Kernel.SLICE1}))  # by an earlier one
+    device.limits = replace(device.limits, disabled=frozenset({Kernel.SLICE1}))  # by an earlier one
     with counted(monkeypatch, wg.Device, ["request"]) as others, trying(set(Kernel)):
         tested = wg.selftest(device)
     if device.adapter.software:
         assert others["request"] == (device.adapter.backend != "OpenGL")
     assert tested.passed
     assert tested.failed == ()
-    assert device.limits.distrusted == frozenset()
+    assert device.limits.disabled == frozenset()
     assert tested.adapter == device.adapter
     assert {Kernel.SLICE1.value, Kernel.EXTRACT_WINDOWS.value} < {test.kernel for test in tested.kernels}
     lines = str(tested).splitlines()
@@ -379,9 +383,9 @@ def test_trials_that_a_device_cannot_hold_are_left_out() -> None:
 def test_a_trial_dispatches_its_own_kernel_alone() -> None:
     """So that a wrong kernel is named by its own trials; winner indices are read by kernels that write."""
     readers = {
-        Kernel.CLAIM_WINDOWS: {"insert_windows"},
-        Kernel.CLAIM_INDICES: {"scatter", "scatter_narrow"},
-        Kernel.CLAIM_ROWS: {"insert_rows", "insert_words"},
+        Kernel.LAST_WRITER_WINDOWS: {"insert_windows"},
+        Kernel.LAST_WRITER_INDICES: {"scatter", "scatter_subword"},
+        Kernel.LAST_WRITER_ROWS: {"insert_rows", "insert_words"},
     }
     for kernel, trials in trials_of(ON_CPU).items():
         names = {step.name for trial in trials for step in trial.plan.steps}
@@ -392,7 +396,7 @@ def test_a_trial_dispatches_its_own_kernel_alone() -> None:
 TAKEN = {
     Kernel.SHIFTED_ROWS: (1, Layout.of((9, 400), (500, 1), 3)),
     Kernel.ROW_ENDS: (1, Layout.of((9, 401), (500, 1), 3)),
-    Kernel.NARROW_ROWS: (1, Layout.of((9, 401), (500, 1), 3)),
+    Kernel.SUBWORD_ROWS: (1, Layout.of((9, 401), (500, 1), 3)),
     Kernel.ROWS: (4, Layout.of((9, 400), (500, 3), 3)),
     Kernel.WIDE_ROWS: (16, Layout.of((9, 400), (500, 3), 3)),
 }
@@ -408,7 +412,7 @@ def test_a_plan_says_what_is_disabled(kernel: Kernel) -> None:
     plan = planned_copy(limits, source, width=width, copy_to=False)
     assert f" {kernel.value} on " in str(plan)
     assert "self-test" not in str(plan)
-    without = replace(limits, distrusted=frozenset({kernel}))
+    without = replace(limits, disabled=frozenset({kernel}))
     plan = planned_copy(without, source, width=width, copy_to=False)
     assert names_of(plan) == ["slice1"]
     assert "it failed the self-test of this device" in f"{plan}\n"
@@ -418,7 +422,7 @@ def test_a_plan_says_what_is_disabled(kernel: Kernel) -> None:
 def test_a_compiled_operator_replaces_a_kernel_that_fails(
     monkeypatch: pytest.MonkeyPatch, adapter: str
 ) -> None:
-    kernel = Kernel.NARROW_ROWS
+    kernel = Kernel.SUBWORD_ROWS
     (fault,) = (fault for fault in FAULTS["words"] if fault.kernel is kernel)
     broken = broken_module(fault)
     monkeypatch.setattr(
@@ -445,12 +449,12 @@ def test_a_compiled_operator_replaces_a_kernel_that_fails(
 def test_a_device_without_any_kernel_refuses_by_name(device: wg.Device) -> None:
     """Buffer copies are left."""
     alone = wg.Device.request(device.adapter)
-    alone.limits = replace(alone.limits, distrusted=frozenset(Kernel))
+    alone.limits = replace(alone.limits, disabled=frozenset(Kernel))
     array = np.arange(400, dtype=np.uint16).reshape(20, 20)
     x, picks = wg.asarray(array, device=alone), wg.asarray([[1, 2]], device=alone)
     copy, windows = (f"^no kernel is left for {what} of sizes " for what in ("a copy", "windows"))
     refused: dict[str, Callable[[], object]] = {
-        rf"{copy}\(10, 7\): claim_indices, claim_rows, ": x[::2, ::3].copy,
+        rf"{copy}\(10, 7\): last_writer_indices, last_writer_rows, ": x[::2, ::3].copy,
         rf"{copy}\(20, 10\): ": lambda: wg.slice1(x, [0, 0], [20, 20], [1, -2]),
         rf"{copy}": lambda: wg.take(x, picks, 1),
         rf"{windows}\(5, 5\): .* use another adapter": lambda: wg.extract_windows(x, [[1, 2]], (5, 5)),

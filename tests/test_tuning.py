@@ -261,7 +261,7 @@ def test_a_slow_measurement_keeps_what_a_quick_one_wrote(
     )
     writers[slow](fresh)
     assert len(measuring) == 2
-    assert [kernel.value for kernel in fresh.limits.distrusted] == ["slice1"]
+    assert [kernel.value for kernel in fresh.limits.disabled] == ["slice1"]
     assert fresh.limits.profile.costs.copy_s == MEASURED["copy_s"]
 
 

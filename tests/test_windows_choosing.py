@@ -68,8 +68,8 @@ def test_estimates_of_windows_count_commands_and_workgroups() -> None:
 @pytest.mark.parametrize(("channels", "mirrored"), [(1, False), (1, True), (3, False), (3, True)])
 def test_a_reversed_block_costs_one_block_per_channel(channels: int, mirrored: bool) -> None:
     kinds = {
-        "window_rows 16 ragged": (1e-7, 1e9),
-        "window_rows 16 ragged mirrored": (2e-7, 3e9),
+        "window_rows 16 unaligned": (1e-7, 1e9),
+        "window_rows 16 unaligned mirrored": (2e-7, 3e9),
     }
     profile = costing(favouring(CPU, Kernel.WINDOW_ROWS), kinds)
     sizes, steps = (ROWS, 301, channels), (1, -1 if mirrored else 1, 1)

@@ -251,12 +251,12 @@ def test_the_asynchronous_interface(enabled: wg.Device, monkeypatch: pytest.Monk
     """Several reads in one task, and in tasks of their own: each lands, and none of its shards."""
     landed: list[Any] = []
 
-    class Counted(ndbuffer.Landing):
+    class Counted(ndbuffer.UploadBatcher):
         def __init__(self, sizes: Any, *arguments: Any) -> None:
             landed.append(sizes)
             super().__init__(sizes, *arguments)
 
-    monkeypatch.setattr(ndbuffer, "Landing", Counted)
+    monkeypatch.setattr(ndbuffer, "UploadBatcher", Counted)
     array = numbered(SIZES, "float64")
     z = stored(array, "shards").async_array
 

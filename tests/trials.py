@@ -35,5 +35,5 @@ def trying(kernels: Collection[Kernel]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selftest, "by_kernel", some)
-        patch.setattr(selftest, "MOST_PIPELINES_IN_SOFTWARE", 1)
+        patch.setattr(selftest, "MAX_PIPELINES_IN_SOFTWARE", 1)
         yield

@@ -34,7 +34,7 @@ class Counted(ndbuffer.NDBuffer):
     def as_ndarray_like(self) -> Any:
         result = super().as_ndarray_like()
         if isinstance(result, wg.Tensor):
-            read.append("uploaded" if self._landing is None else "landed")
+            read.append("uploaded" if self._batcher is None else "landed")
         return result
 
 

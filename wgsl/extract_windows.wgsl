@@ -19,12 +19,12 @@ fn copy_wide(element: Element) {
     }
 }
 
-fn copy_narrow(element: Element) {
+fn copy_subword(element: Element) {
     var value = copy.fill.x;
     if (element.inside) {
-        value = read_narrow(element.tensor);
+        value = read_subword(element.tensor);
     }
-    write_narrow(element.batch, value);
+    write_subword(element.batch, value);
 }
 
 @compute @workgroup_size(workgroup_size)
@@ -40,6 +40,6 @@ fn extract_windows(own: Invocation) {
     if (element_bytes >= 4u) {
         copy_wide(element);
     } else {
-        copy_narrow(element);
+        copy_subword(element);
     }
 }

@@ -35,7 +35,7 @@ fn gather_words(own: Invocation) {
                         reached = find_reached(row, c + ahead);
                     }
                     let source = row.source_element + (c + ahead) * source_step_of(last) + reached.elements;
-                    value = insertBits(value, read_narrow(source), i * bits, bits);
+                    value = insertBits(value, read_subword(source), i * bits, bits);
                 }
             }
             target_words[word] = value;

@@ -7,7 +7,7 @@
 // A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
 // the indices in reverse order. Only blocks that are all a row's are written; insert_words writes its ends.
 //
-// Needs windows of which no two have an index in common, or claims, and bindings of whole blocks; where none is clipped
+// Needs windows of which no two have an index in common, or winners, and bindings of whole blocks; where none is clipped
 // and pieces are contiguous, rows that hold `each` whole blocks, one at least, wherever they begin.
 
 override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
@@ -26,9 +26,9 @@ fn insert_rows(own: Invocation) {
     let first = select(inside, behind, clipped);
     for (var k = 0u; k < each; k++) {
         let block = first + k * unit_step();
-        let claim = select(row.claim, copy.block_claims + block, in_parts);
+        let winner = select(row.winner, copy.block_winners + block, in_parts);
         let inside = (contiguous && !clipped) || block < row.extent.stop_unit;
-        if (inside && wins(claim, row.window)) {
+        if (inside && wins(winner, row.window)) {
             target_blocks[block] = block_of_row(row.source, row.backwards, block * 16u - row.start);
         }
     }

@@ -1,7 +1,7 @@
 // insert_windows: many windows put into one tensor, right for every case. One invocation writes one element.
 //
 //   invocation i  ->  an element of a window, as windows says
-//   tensor[index] = batch[...], unless an index lies outside of the tensor, or a later window claims the element
+//   tensor[index] = batch[...], unless an index lies outside of the tensor, or a later window writes the element
 //
 // Elements of 1 and 2 bytes share their words with other invocations, or with bytes that no window has, so the target
 // is atomic: an invocation changes the bits of its own element and no others.
@@ -15,11 +15,11 @@ fn insert_windows(own: Invocation) {
         return;
     }
     let element = find_element(invocation);
-    if (!element.inside || !wins(element.claim, element.window)) {
+    if (!element.inside || !wins(element.winner, element.window)) {
         return;
     }
     if (element_bytes < 4u) {
-        write_narrow(element.tensor, read_narrow(element.batch));
+        write_subword(element.tensor, read_subword(element.batch));
     }
     let words = element_bytes / 4u; // of an element, 0 of a narrow one
     for (var i = 0u; i < words; i++) {

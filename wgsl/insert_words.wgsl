@@ -8,7 +8,7 @@
 // the indices in reverse order. Words are shared with other rows, or with bytes that no window has, so the target is
 // atomic: an invocation changes the bytes of its own row and no others.
 //
-// Needs windows of which no two have an index in common, or claims, and pieces that are not contiguous; with claims in
+// Needs windows of which no two have an index in common, or winners, and pieces that are not contiguous; with winners in
 // parts of rows, whole blocks that are written already.
 
 override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
@@ -72,9 +72,9 @@ fn insert_words(own: Invocation) {
 // The bytes of the word from byte `base` on that a row is the last one to write; others than its own are any.
 fn won_bytes(row: TensorRow, base: u32) -> u32 {
     if (!in_parts) {
-        return select(0u, 0xffffffffu, wins(row.claim, row.window));
+        return select(0u, 0xffffffffu, wins(row.winner, row.window));
     }
-    if (winners[copy.block_claims + base / 16u] > copy.claim_base + row.window) {
+    if (winners[copy.block_winners + base / 16u] > copy.winner_base + row.window) {
         return 0u;
     }
     let bytes = min(element_bytes, 4u); // that belong to one index
@@ -82,7 +82,7 @@ fn won_bytes(row: TensorRow, base: u32) -> u32 {
     for (var i = 0u; i < 4u; i += bytes) {
         let byte = clamp(base + i, row.extent.start, row.extent.stop - 1u);
         let index = (byte - row.start) / tensor_stride_of(copy.rank - 1u);
-        won = insertBits(won, select(0u, 0xffffffffu, wins(row.claim + index, row.window)), i * 8u, bytes * 8u);
+        won = insertBits(won, select(0u, 0xffffffffu, wins(row.winner + index, row.window)), i * 8u, bytes * 8u);
     }
     return won;
 }

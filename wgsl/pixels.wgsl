@@ -1,7 +1,7 @@
 // pixels: rows of pixels of 1 to 4 channels of 1 and 2 bytes, channels and pixels in any order and direction, some left
 // out: flips, BGR, RGBA to RGB, one channel of several; on either side channels are interleaved or planar. Interleaved ones
 // may be repeated, pixel by pixel.
-// Writes whole blocks of 16 bytes only; narrow_ends writes the blocks that a row shares.
+// Writes whole blocks of 16 bytes only; subword_ends writes the blocks that a row shares.
 //
 //   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which hold whole pixels:
 //                     neighbours, or, with `apart`, one block of each channel's plane
@@ -18,7 +18,7 @@ override group_blocks: u32 = 3u;  // blocks of the target that a group has
 override parts: u32 = 1u;         // stretches of the source that hold a group: one, or one of each channel's plane
 override part_blocks: u32 = 4u;   // blocks that hold what a group reads of a part, wherever that begins in them
 override apart: bool = false;     // whether each channel has a plane of its own in the target
-override ragged: bool = true;     // whether some row begins or ends inside of a block, and groups inside of pixels
+override unaligned: bool = true;     // whether some row begins or ends inside of a block, and groups inside of pixels
 
 fn pixels_per_group() -> u32 {
     return group_blocks * 16u / (channels * repeats * element_bytes);
@@ -26,7 +26,7 @@ fn pixels_per_group() -> u32 {
 
 // Pixels that a group reads.
 fn pixels_read() -> i32 {
-    return i32(pixels_per_group() + u32(ragged && channels > 1u));
+    return i32(pixels_per_group() + u32(unaligned && channels > 1u));
 }
 
 // The lowest element that a group reads of a part, counted from its first pixel's first channel.
@@ -98,10 +98,10 @@ fn pixels(own: Invocation) {
     var near = read_group_block(0u);
     for (var k = 0u; k < group_blocks; k++) {
         var block = near;
-        if (ragged || k + 1u < group_blocks) {
+        if (unaligned || k + 1u < group_blocks) {
             near = read_group_block(k + 1u);
         }
-        if (ragged) {
+        if (unaligned) {
             block = join(block, near, element % channels * element_bytes);
         }
         if (apart) {

@@ -2,7 +2,7 @@
 //
 //   invocation n  ->  the elements of piece n, as indexed_pieces says
 //
-// What is written lies apart, unless claims say which of several stays. By a mask invocations of contiguous pieces write
+// What is written lies apart, unless winners say which of several stays. By a mask invocations of contiguous pieces write
 // all of their elements, those whose mask is false with their own value: CPUs take longer for accesses that are masked.
 
 override element_bytes: u32 = 4u; // bytes an element: 4, 8 or 16

@@ -13,7 +13,7 @@
 
 override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
 override filled: bool = true;     // whether some window leaves the input
-override ragged: bool = true;     // whether some row begins or ends inside a block
+override unaligned: bool = true;     // whether some row begins or ends inside a block
 override distance: u32 = 1u;      // indices of the source from one of a row to the next: 1, 2 or 4
 
 struct Row {
@@ -100,7 +100,7 @@ fn window_rows(own: Invocation) {
             target_blocks[block] = row_block(row, block * 16u - row.start);
         }
     }
-    if (ragged) {
+    if (unaligned) {
         let edges = find_edges(piece, extent, 16u, piece.row > 0u);
         var edge = edges.first;
         for (var left = edges.count; left > 0u; left--) {

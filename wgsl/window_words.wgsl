@@ -72,7 +72,7 @@ fn advance(cursor: Cursor, row: PairRow, pair: Pair) -> Cursor {
 fn read_input(row: PairRow, pair: Pair, index: vec2<u32>) -> u32 {
     let inside = row.inside && all(index < pair.extents);
     let ahead = index * pair.strides;
-    return select(copy.fill.x, read_narrow(select(0u, row.source + ahead.x + ahead.y, inside)), inside);
+    return select(copy.fill.x, read_subword(select(0u, row.source + ahead.x + ahead.y, inside)), inside);
 }
 
 @compute @workgroup_size(workgroup_size)

@@ -33,7 +33,7 @@ __all__ = [
 READ, WRITTEN = "useful of sectors read", "useful of sectors written"
 WAVES = (32, 64)  # invocations that a GPU runs together
 SECTOR_NBYTES, LINE_NBYTES = 32, 128
-MOST_GROUPS = 1024  # workgroups that are looked at, the first ones; all others are taken to be like them
+MAX_GROUPS = 1024  # workgroups that are looked at, the first ones; all others are taken to be like them
 
 
 def accesses(case: Case) -> dict[str, dict[str, float]]:
@@ -78,7 +78,7 @@ def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
 
 def sampled(step: OnGrid) -> tuple[OnGrid, NDArray[np.uint8], NDArray[np.uint8]]:
     """The first workgroups of a dispatch, and zeros to read and to write."""
-    sample = min(prod(step.share.workgroups), MOST_GROUPS)
+    sample = min(prod(step.share.workgroups), MAX_GROUPS)
     source, target = (
         np.zeros(binding.offset_nbytes + binding.nbytes, np.uint8)
         for binding in (step.source_binding, step.target_binding)

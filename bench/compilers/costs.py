@@ -1,6 +1,6 @@
 """What work costs on a GPU that nobody has measured: by a compiler's count of its cycles, and its memory.
 
-`python -m bench.compilers.costs` prints the works of `plans/figures/gpus.json`.
+`python -m bench.compilers.costs` prints the works of `plans/cost_models/gpus.json`.
 """
 
 from __future__ import annotations

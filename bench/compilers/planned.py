@@ -13,7 +13,7 @@ from bench.tasks import GRADIENTS, INSERTIONS, WINDOWS, Crops, Gradient, Inserts
 from wgslice.layout import Layout
 from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.problem import Terms
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import GPU, Limits
 from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 
@@ -34,15 +34,15 @@ ASKED: list[Case] = [
 
 def planned(case: Case, limits: Limits = LIMITS) -> Plan:
     """A slice, a gradient or windows, from one tensor to another."""
-    terms, work = Terms(limits), case.work
+    context, work = PlanContext(limits), case.work
     if isinstance(work, Gradient):
         sides = Layout.packed(case.shape), Layout.packed(work.shape)
-        return SliceGradPlanner(work.taken, False)(*sides, case.itemsize, terms)
+        return SliceGradPlanner(work.taken, False)(*sides, case.itemsize, context)
     if isinstance(work, Crops | Inserts):
         sides = Layout.packed(case.shape), Layout.packed(work.sizes(case.shape))
-        return windows_planner(case)(*sides, case.itemsize, terms)
+        return windows_planner(case)(*sides, case.itemsize, context)
     source = source_layout(case)
-    return plan_copy(source, Layout.packed(source.sizes), case.itemsize, terms)
+    return plan_copy(source, Layout.packed(source.sizes), case.itemsize, context)
 
 
 def windows_planner(case: Case) -> Planner:

@@ -14,7 +14,7 @@ from bench.rivals.ours import Clocked, describe, device
 from bench.tasks import Crops, Gradient, Inserts
 from wgslice.dialects.basic import numpy_index
 from wgslice.plans.copy import SliceGradPlanner
-from wgslice.plans.problem import Terms
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import Profile
 
 __all__ = [
@@ -128,7 +128,9 @@ class SliceGrad(Clocked):
     def note(self) -> str:
         """The plan in a line."""
         sides = self.g.layout, self.out.layout
-        return SliceGradPlanner(self.taken, False)(*sides, self.g.dtype.itemsize, Terms(self.limits)).summary
+        return SliceGradPlanner(self.taken, False)(
+            *sides, self.g.dtype.itemsize, PlanContext(self.limits)
+        ).summary
 
 
 def with_costs(**figures: Any) -> Profile:

@@ -127,7 +127,7 @@ def int64_of(array: NDArray[Any]) -> NDArray[np.int64]:
     return fitting.astype(np.int64)
 
 
-MOST_CACHED_VALUES = 2048  # of an array that caches compare by its content
+MAX_CACHED_VALUES = 2048  # of an array that caches compare by its content
 
 
 class Made(NamedTuple):
@@ -145,7 +145,7 @@ def array_of(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ND
 def key_of(value: Any) -> Any:
     """What a cache compares of an argument; NotImplemented for one of many values, or of a type like list."""
     if type(value) is np.ndarray:
-        small = value.dtype.kind in "biu" and value.size <= MOST_CACHED_VALUES
+        small = value.dtype.kind in "biu" and value.size <= MAX_CACHED_VALUES
         return Made(array_of, (value.tobytes(), value.dtype, value.shape)) if small else NotImplemented
     if type(value) is slice:
         parts = value.start, value.stop, value.step

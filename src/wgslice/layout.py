@@ -9,7 +9,7 @@ from itertools import accumulate
 from math import gcd, prod
 from operator import mul
 
-MOST_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
+MAX_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer than ten
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def meets(steps: list[tuple[int, int]]) -> bool:
         first = lowest if moved else max(lowest, 0)  # of d and -d, one is enough
         for d in range(first, highest + 1):
             tried += 1
-            if tried > MOST_TRIES:
+            if tried > MAX_TRIES:
                 raise ValueError(
                     f"strides {tuple(stride for stride, _ in steps)} interleave too irregularly to tell "
                     "whether two elements share bytes: let each exceed the extent of those smaller than it"

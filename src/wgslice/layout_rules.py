@@ -126,7 +126,7 @@ def reshaped(layout: Layout, sizes: Sequence[int]) -> Layout | None:
 # takes fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
 # and 1.4, of 4 MiB 12.3 and 10.2; 27 of 0.5 MiB 2.2 and 1.6, of 8 MiB 9.7 and 9.8; 9 of 48 KiB 0.90 and
 # 0.69, of 48 MiB 32 and 36.
-MOST_PIECES = 27
+MAX_PIECES = 27
 
 
 class Segment(NamedTuple):
@@ -246,7 +246,7 @@ def stages(source: Layout, segmented: Sequence[Sequence[Segment]]) -> list[Stage
 def is_split(source: Layout, segmented: Sequence[Sequence[Segment]]) -> bool:
     """Whether fewer or simpler copies make the result one dimension after the other."""
     counts = [len(segments) for segments in segmented]
-    if prod(counts) > max(MOST_PIECES, *counts):
+    if prod(counts) > max(MAX_PIECES, *counts):
         return True
     if prod(counts) > 1:
         return any(segment.repeats > 1 for segment in chain(*segmented))

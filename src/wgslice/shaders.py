@@ -13,7 +13,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.indexed import MOST_TABLES, IndexedDispatch
+from wgslice.plans.indexed import MAX_TABLES, IndexedDispatch
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
@@ -34,8 +34,8 @@ DIFFERENT = {
     **dict.fromkeys(UNIT_GRIDS, (*COPIES, "grid")),
     Kernel.SHIFTED_GRID: (*COPIES, "grid", "blocks", "shifted"),
     Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
-    Kernel.NARROW_ROWS: (*ROWS, "runs", "words"),
-    Kernel.NARROW_ENDS: (*ROWS, "runs", "words"),
+    Kernel.SUBWORD_ROWS: (*ROWS, "runs", "words"),
+    Kernel.SUBWORD_ENDS: (*ROWS, "runs", "words"),
     Kernel.PIXELS: (*ROWS, "blocks"),
     Kernel.WIDE_TILES: COPIES,
     Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
@@ -44,13 +44,13 @@ DIFFERENT = {
     Kernel.INSERT_WINDOWS: (*WINDOWS, "insertions", "words", "atomic_words"),
     Kernel.INSERT_ROWS: (*WINDOWS, "insertions", "pieces", "blocks", "window_blocks"),
     Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
-    Kernel.CLAIM_WINDOWS: WINDOWS,
-    Kernel.CLAIM_ROWS: (*WINDOWS, "pieces", "insertions"),
+    Kernel.LAST_WRITER_WINDOWS: WINDOWS,
+    Kernel.LAST_WRITER_ROWS: (*WINDOWS, "pieces", "insertions"),
     Kernel.GATHER: INDICES,
     Kernel.GATHER_WORDS: ("common", "indexed", "words"),
     Kernel.SCATTER: INDICES,
-    Kernel.SCATTER_NARROW: (*INDICES, "words", "atomic_words"),
-    Kernel.CLAIM_INDICES: INDICES,
+    Kernel.SCATTER_SUBWORD: (*INDICES, "words", "atomic_words"),
+    Kernel.LAST_WRITER_INDICES: INDICES,
     Kernel.MASKED_WORDS: ("common", "indexed", "pieces", "words"),
 }
 shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
@@ -90,15 +90,15 @@ def constants_of(kernel: Kernel) -> tuple[str, ...]:
 
 Block: TypeAlias = np.ndarray[tuple[()], np.dtype[np.void]]
 
-MOST_MASKS = 16  # channels, one a byte of a block
+MAX_MASKS = 16  # channels, one a byte of a block
 
 # WGSL's types in NumPy's words; fields of 16 bytes begin at multiples of 16, also without padding.
 TYPES = {
     "u32": ("<u4", ()),
     "vec4<u32>": ("<u4", (4,)),
     "array<vec4<u32>, 2>": ("<u4", (MAX_RANK,)),
-    "array<vec4<u32>, 8>": ("<u4", (MOST_TABLES * 2, 4)),
-    "array<vec4<u32>, 16>": ("<u4", (MOST_MASKS, 4)),
+    "array<vec4<u32>, 8>": ("<u4", (MAX_TABLES * 2, 4)),
+    "array<vec4<u32>, 16>": ("<u4", (MAX_MASKS, 4)),
 }
 
 
@@ -142,9 +142,9 @@ def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
         block["across_shift"] = tiling.lane_shift
         block["ahead_columns"], block["ahead_rows"] = tiling.ahead_columns, tiling.ahead_rows
     target = step.target
-    if step.kernel is Kernel.NARROW_STEPS:
+    if step.kernel is Kernel.SUBWORD_STEPS:
         return *target.sizes[:-2], target.strides[-2] * step.width_nbytes, target.sizes[-1]
-    return target.strides if step.kernel is Kernel.NARROW_RUNS else target.sizes
+    return target.strides if step.kernel is Kernel.SUBWORD_RUNS else target.sizes
 
 
 def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
@@ -167,9 +167,9 @@ def fill_windows(block: Block, step: WindowDispatch) -> Sequence[int]:
         block["elements"] = step.share.count * step.window_size
         block["row_size"] = prod(step.shape[-2:])
         block["each"] = step.share.each
-    if step.claims is not None:
-        block["claim_offset"], block["claim_base"] = step.claims.offset % 2**32, step.claims.base
-        block["block_claims"] = step.claims.block_claims
+    if step.winners is not None:
+        block["winner_offset"], block["winner_base"] = step.winners.offset % 2**32, step.winners.base
+        block["block_winners"] = step.winners.block_winners
     return [dimension.inner for dimension in step.dimensions]
 
 
@@ -179,15 +179,15 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     block["sizes"][:rank] = copy.sizes
     block["source_strides"][:rank] = wrapped_strides(copy.source)
     block["target_strides"][:rank] = wrapped_strides(copy.target)
-    strides = block["table_strides"].reshape(MOST_TABLES, MAX_RANK)
+    strides = block["table_strides"].reshape(MAX_TABLES, MAX_RANK)
     for number, table in enumerate(copy.tables):
         strides[number, :rank] = table.strides
         block["table_offsets"][number], block["extents"][number] = table.offset, table.extent
         block["wraps"][number], block["steps"][number] = table.wrap, table.step % 2**32
-        block["claim_steps"][number] = table.claim_step
-    if copy.claims is not None:
-        block["claim_strides"][:rank] = copy.claims.strides
-        block["number_strides"][:rank] = copy.claims.numbers
+        block["winner_steps"][number] = table.winner_step
+    if copy.winners is not None:
+        block["winner_strides"][:rank] = copy.winners.strides
+        block["number_strides"][:rank] = copy.winners.numbers
     block["source_offset"], block["target_offset"] = copy.source.offset % 2**32, copy.target.offset % 2**32
     block["elements"], block["each"] = prod(copy.sizes), step.share.each
     block["rows_multiplier"], block["rows_shift"] = divider(step.share.count)
@@ -197,7 +197,7 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
 def channel_masks(channels: int, element_nbytes: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
     """For each channel the bytes of a block that belong to it, where the block begins with the first one."""
     channel = np.arange(WIDEST_NBYTES) // element_nbytes % channels
-    mask = np.where(channel == np.arange(MOST_MASKS)[:, None], 255, 0)
+    mask = np.where(channel == np.arange(MAX_MASKS)[:, None], 255, 0)
     return mask.astype(np.uint8).view("<u4")
 
 
@@ -228,7 +228,7 @@ def copy_constants(step: Dispatch) -> dict[str, int]:
         "way": (1 if step_of_row > 0 else -1) if on_cpu else 0,
         "distance": abs(step_of_row),
     }
-    if kernel is Kernel.NARROW_STEPS:
+    if kernel is Kernel.SUBWORD_STEPS:
         values["runs_per_word"] = runs_per_word(step.target, step.width_nbytes)
         values["single"] = int(step.target.sizes[-1] == 1)
     if kernel is Kernel.PIXELS:
@@ -243,13 +243,13 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "offset_bytes": step.windows.offset_nbytes,
         "offset_signed": step.windows.offset_signed,
         "element_bytes": step.element_nbytes,
-        "contested": step.claims is not None,
-        "in_parts": step.claims is not None and step.claims.in_parts,
+        "contested": step.winners is not None,
+        "in_parts": step.winners is not None and step.winners.in_parts,
         "whole_words": step.element_nbytes >= 4,
         "filled": step.windows.fill is not None,
         "distance": step.dimensions[-1].step,
     }
-    of_rows = ("channels", "mirrored", "ragged", "clipped", "ends")
+    of_rows = ("channels", "mirrored", "unaligned", "clipped", "ends")
     return values | {name: getattr(step, name) for name in of_rows if hasattr(step, name)}
 
 
@@ -263,7 +263,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "masked": step.copy.masked,
         "element_bytes": step.width_nbytes,
         "down": step.down,
-        "contested": step.winners is not None,
+        "contested": step.winners_span is not None,
     }
 
 

@@ -48,7 +48,7 @@ GATHERED_NBYTES = 2**24
 ALIGNMENT_NBYTES = 16  # of each array among those that are gathered, so that elements can be so wide
 
 
-class Landing:
+class UploadBatcher:
     """A tensor of zeros that threads write into, each place once.
 
     Arrays are copied into host memory at once, since they may be small views of large chunks. Once there are
@@ -154,7 +154,7 @@ class NDBuffer(cpu.NDBuffer):
     def __init__(self, array: NDArray[Any] | Tensor) -> None:
         self._lock = Lock()
         self._held: Any = array
-        self._landing: Landing | None = None  # of the tensor that is held
+        self._batcher: UploadBatcher | None = None  # of the tensor that is held
         self._device: Device | None = None  # for what is read
         self._reader: Task | None = None  # which takes what is read; to codecs it is an array
 
@@ -174,9 +174,9 @@ class NDBuffer(cpu.NDBuffer):
             device = checked_device(zarr.config.get(DEVICE_KEY, None))
             sizes = checked_shape(shape)
             if asked_for and prod(sizes) * element.itemsize > WHOLE_NBYTES:
-                landing = Landing(sizes, element, device)
-                made = cls(landing.tensor)
-                made._landing = landing
+                batcher = UploadBatcher(sizes, element, device)
+                made = cls(batcher.tensor)
+                made._batcher = batcher
             else:
                 made = cls(np.empty(sizes, element))
         made._device, made._reader = device, task
@@ -197,7 +197,7 @@ class NDBuffer(cpu.NDBuffer):
         """An array in host memory, for all else that Zarr does; a tensor is read back once and for all."""
         with self._lock:  # several threads encode chunks of one tensor
             if isinstance(self._held, Tensor):
-                self._held, self._landing = self._landed().numpy(), None
+                self._held, self._batcher = self._landed().numpy(), None
             return self._held
 
     @_data.setter
@@ -206,9 +206,9 @@ class NDBuffer(cpu.NDBuffer):
 
     def _landed(self) -> Any:
         """The array, or the tensor with all that has been written into it."""
-        if self._landing is not None:
-            with self._landing.lock:
-                self._landing.insert_gathered()
+        if self._batcher is not None:
+            with self._batcher.lock:
+                self._batcher.insert_gathered()
         return self._held
 
     @property
@@ -232,7 +232,7 @@ class NDBuffer(cpu.NDBuffer):
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, core.NDBuffer):
             value = value.as_numpy_array()
-        target = self._held if self._landing is None else self._landing
+        target = self._held if self._batcher is None else self._batcher
         target[key] = value
 
 

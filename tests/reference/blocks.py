@@ -10,14 +10,14 @@ from reference.pieces import Extents
 
 from wgslice.plans.kernels import WIDEST_NBYTES
 
-MOST_BLOCKS_MASK = np.uint32(0x0FFFFFFF)  # of the blocks that 32 bits reach
+MAX_BLOCKS_MASK = np.uint32(0x0FFFFFFF)  # of the blocks that 32 bits reach
 BYTE = np.arange(WIDEST_NBYTES, dtype=np.uint32)
 NBYTES = np.uint32(WIDEST_NBYTES)
 
 
 def block_after(memory: Observed, source: Words, n: int, invocations: Words) -> Bytes:
     """The n-th block after that of a byte, which may lie before the binding, 32 bits around."""
-    return memory.blocks((source // NBYTES + np.uint32(n)) & MOST_BLOCKS_MASK, invocations)
+    return memory.blocks((source // NBYTES + np.uint32(n)) & MAX_BLOCKS_MASK, invocations)
 
 
 def block_at(memory: Observed, source: Words, invocations: Words) -> Bytes:

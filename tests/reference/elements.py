@@ -1,4 +1,4 @@
-"""Reference implementations of `slice1`, `rows`, `wide_rows`, the three `narrow_` kernels and `tiles`."""
+"""Reference implementations of `slice1`, `rows`, `wide_rows`, the three `subword_` kernels and `tiles`."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def copy_rows(block: np.void, step: Dispatch, source: Observed, unit_nbytes: int
     )
 
 
-def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Mirrors `wgsl/narrow_rows.wgsl`."""
+def subword_rows(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/subword_rows.wgsl`."""
     lanes = WORD_NBYTES // step.width_nbytes
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
@@ -116,8 +116,8 @@ def narrow_rows(block: np.void, step: Dispatch, source: Observed, target: Observ
     )
 
 
-def narrow_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Mirrors `wgsl/narrow_ends.wgsl`."""
+def subword_ends(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/subword_ends.wgsl`."""
     lanes = np.uint32(WORD_NBYTES // step.width_nbytes)
     dimensions, size = row_dimensions(block, step)
     pieces = find_pieces(block, step.share, int(block["count"]))
@@ -162,8 +162,8 @@ def elements_of(word: Words, lanes: int) -> Words:
     return np.asarray(word[:, None] * np.uint32(lanes) + np.arange(lanes, dtype=np.uint32), np.uint32)
 
 
-def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Mirrors `wgsl/narrow_runs.wgsl`."""
+def subword_runs(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/subword_runs.wgsl`."""
     share, lanes = step.share, WORD_NBYTES // step.width_nbytes
     invocation = invocation_numbers(share)
     group, lane = np.divmod(invocation, np.uint32(share.workgroup_size))
@@ -194,8 +194,8 @@ def narrow_runs(block: np.void, step: Dispatch, source: Observed, target: Observ
     return Writes(WORD_NBYTES, word, values, own)
 
 
-def narrow_steps(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
-    """Mirrors `wgsl/narrow_steps.wgsl`."""
+def subword_steps(block: np.void, step: Dispatch, source: Observed, target: Observed) -> Writes:
+    """Mirrors `wgsl/subword_steps.wgsl`."""
     share, width = step.share, step.width_nbytes
     invocation = invocation_numbers(share)
     row = divide(invocation, block["pieces_multiplier"], block["pieces_shift"])

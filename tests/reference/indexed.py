@@ -23,10 +23,10 @@ def run_indexed(
     source: Bytes,
     target: Bytes,
     indices: Indices | None,
-    claims: Bytes | None = None,
+    winners: Bytes | None = None,
 ) -> None:
-    """One kernel on its two bindings, the indices where the GPU has them, and claims where there are some."""
-    writes = trace_indexed(step, source, target, indices, claims).writes
+    """One kernel on its two bindings, its device-resident indices, and the winners if there are any."""
+    writes = trace_indexed(step, source, target, indices, winners).writes
     store(step.kernel, bound(target, step.target_binding), writes)
 
 
@@ -35,14 +35,14 @@ def trace_indexed(
     source: Bytes,
     target: Bytes,
     indices: Indices | None,
-    claims: Bytes | None = None,
+    winners: Bytes | None = None,
 ) -> Trace:
     """Map the invocations of one kernel to what they load and store; nothing is written."""
     block = np.frombuffer(uniform_block(step), indexed_dtype)[0]
     known = indices if step.copy.host is None else step.copy.host.values
     assert known is not None
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
-    tables = Tables(known.ravel(), None if claims is None else claims.view(np.uint32))
+    tables = Tables(known.ravel(), None if winners is None else winners.view(np.uint32))
     writes = index_kernels[step.kernel](block, step, read, kept, tables)
     return Trace(writes, read.loads, kept.loads)
 
@@ -51,7 +51,7 @@ class Tables(NamedTuple):
     """What kernels bind beside source and target."""
 
     indices: Indices
-    claims: Words | None  # on places, where several indices may name one
+    winners: Words | None  # on places, where several indices may name one
 
 
 class Rows(NamedTuple):
@@ -59,7 +59,7 @@ class Rows(NamedTuple):
 
     source: Words  # elements, without what tables add, modulo 2^32
     target: Words  # elements, without what tables add, modulo 2^32
-    claim: Words  # claims, without what tables add
+    winner: Words  # winners, without what tables add
     number: Words  # indices before theirs
     numbers: list[Words]  # of each table's index
 
@@ -68,7 +68,7 @@ def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
     """Rows by their numbers."""
     strides = block["table_strides"].reshape(-1, 8)
     source, target = (np.full_like(number, block[side]) for side in ("source_offset", "target_offset"))
-    claim, before = np.zeros_like(number), np.zeros_like(number)
+    winner, before = np.zeros_like(number), np.zeros_like(number)
     numbers = [np.full_like(number, block["table_offsets"][t]) for t in range(len(step.copy.tables))]
     rest = number
     for d in reversed(range(int(block["rank"]) - 1)):
@@ -78,24 +78,24 @@ def find_rows(block: np.void, step: IndexedDispatch, number: Words) -> Rows:
             c = c - rest * block["sizes"][d]
         source = source + c * block["source_strides"][d]
         target = target + c * block["target_strides"][d]
-        claim = claim + c * block["claim_strides"][d]
+        winner = winner + c * block["winner_strides"][d]
         before = before + c * block["number_strides"][d]
         numbers = [first + c * strides[t, d] for t, first in enumerate(numbers)]
-    return Rows(source, target, claim, before, numbers)
+    return Rows(source, target, winner, before, numbers)
 
 
 class Reached(NamedTuple):
     """What tables say of elements."""
 
     elements: Words  # of the indexed side, further on
-    claims: Words  # further on
+    winners: Words  # further on
     inside: Flags  # whether all indices were in range
 
 
 def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Rows, c: Words) -> Reached:
     """What the tables say of the c-th elements of rows."""
     strides = block["table_strides"].reshape(-1, 8)
-    elements, claims, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
+    elements, winners, inside = np.zeros_like(c), np.zeros_like(c), np.ones(c.shape, bool)
     for t, table in enumerate(step.copy.tables):
         number = rows.numbers[t] + c * strides[t, int(block["rank"]) - 1]
         given = tables.indices[np.minimum(number, np.uint32(tables.indices.size - 1))].astype(object)
@@ -103,8 +103,8 @@ def find_reached(block: np.void, step: IndexedDispatch, tables: Tables, rows: Ro
         nearest = np.clip(value, 0, table.extent - 1)
         inside &= (given != 0 if step.copy.masked else value == nearest).astype(bool)
         elements = elements + nearest.astype(np.uint32) * block["steps"][t]
-        claims = claims + nearest.astype(np.uint32) * block["claim_steps"][t]
-    return Reached(elements, claims, inside)
+        winners = winners + nearest.astype(np.uint32) * block["winner_steps"][t]
+    return Reached(elements, winners, inside)
 
 
 class Taken(NamedTuple):
@@ -124,8 +124,8 @@ def find_taken(block: np.void, step: IndexedDispatch, tables: Tables) -> Taken:
     owner, c = taken(step.share, pieces, nowhere, stop)
     of_pieces = find_rows(block, step, pieces.row)
     numbers = [number[owner] for number in of_pieces.numbers]
-    source, target, claim, number = (place[owner] for place in of_pieces[:4])
-    rows = Rows(source, target, claim, number, numbers)
+    source, target, winner, number = (place[owner] for place in of_pieces[:4])
+    rows = Rows(source, target, winner, number, numbers)
     return Taken(owner, c, rows, find_reached(block, step, tables, rows, c))
 
 
@@ -183,10 +183,10 @@ def scatter(
     if step.copy.masked and step.share.contiguous:
         stays = np.ones_like(stays)
     if step.winners is not None:
-        assert tables.claims is not None
-        claim = rows.claim + c * block["claim_strides"][last] + reached.claims
+        assert tables.winners is not None
+        winner = rows.winner + c * block["winner_strides"][last] + reached.winners
         number = rows.number + c * block["number_strides"][last]
-        stays = stays & (tables.claims[claim] == number + np.uint32(1))
+        stays = stays & (tables.winners[winner] == number + np.uint32(1))
     read = (rows.source + c * block["source_strides"][last])[stays]
     written = (rows.target + c * block["target_strides"][last] + reached.elements)[stays]
     copied = Copied(read, written, owner[stays])
@@ -197,27 +197,27 @@ def scatter(
     return writes
 
 
-def scatter_narrow(
+def scatter_subword(
     block: np.void, step: IndexedDispatch, source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Mirrors `wgsl/scatter_narrow.wgsl`; of the words that elements share it lists the elements."""
+    """Mirrors `wgsl/scatter_subword.wgsl`; of the words that elements share it lists the elements."""
     return scatter(block, step, source, target, tables)
 
 
-def claim_indices(
+def last_writer_indices(
     block: np.void, step: IndexedDispatch, _source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Mirrors `wgsl/claim_indices.wgsl`; of all claims on a place only the greatest is listed."""
+    """Mirrors `wgsl/last_writer_indices.wgsl`; of all winners on a place only the greatest is listed."""
     last = int(block["rank"]) - 1
     owner, c, rows, reached = find_taken(block, step, tables)
     inside = reached.inside
-    place = (rows.claim + c * block["claim_strides"][last] + reached.claims)[inside]
-    claim = (rows.number + c * block["number_strides"][last] + np.uint32(1))[inside]
-    order = np.lexsort((claim, place))
+    place = (rows.winner + c * block["winner_strides"][last] + reached.winners)[inside]
+    winner = (rows.number + c * block["number_strides"][last] + np.uint32(1))[inside]
+    order = np.lexsort((winner, place))
     greatest = order[np.diff(place[order], append=np.uint32(0xFFFFFFFF)) != 0]
     by = owner[inside][greatest]
     before = target.elements(place[greatest], WORD_NBYTES, by).view(np.uint32)
-    return Writes(WORD_NBYTES, place[greatest], np.maximum(before, claim[greatest]), by)
+    return Writes(WORD_NBYTES, place[greatest], np.maximum(before, winner[greatest]), by)
 
 
 def masked_words(
@@ -246,7 +246,7 @@ index_kernels: dict[Kernel, Implementation] = {
     Kernel.GATHER: gather,
     Kernel.GATHER_WORDS: gather_words,
     Kernel.SCATTER: scatter,
-    Kernel.SCATTER_NARROW: scatter_narrow,
-    Kernel.CLAIM_INDICES: claim_indices,
+    Kernel.SCATTER_SUBWORD: scatter_subword,
+    Kernel.LAST_WRITER_INDICES: last_writer_indices,
     Kernel.MASKED_WORDS: masked_words,
 }

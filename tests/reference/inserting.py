@@ -1,4 +1,4 @@
-"""Reference implementations of `insert_rows`, `insert_words` and `claim_rows`."""
+"""Reference implementations of `insert_rows`, `insert_words` and `last_writer_rows`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TensorRows(NamedTuple):
     """Rows of windows on their way into a tensor, in bytes."""
 
     window: Words  # windows before their own, of all that there are
-    claim: Words  # claims before those of their first indices, modulo 2^32
+    winner: Words  # winners before those of their first indices, modulo 2^32
     source: Words  # before the lowest one in the batch, modulo 2^32
     start: Words  # before the first one in the tensor, inside of it or not, modulo 2^32
     backwards: Flags  # whether indices go in reverse order
@@ -49,13 +49,13 @@ def find_tensor_rows(block: np.void, step: WindowDispatch, tables: Tables, numbe
     start = places.tensor + begins.view(np.uint32) * index_nbytes
     low = start + before.astype(np.uint32) * index_nbytes
     reached = (stop - before).astype(np.uint32) * index_nbytes
-    claim = places.claim + begins.view(np.uint32) * block["claim_strides"][last]
+    winner = places.winner + begins.view(np.uint32) * block["winner_strides"][last]
     nbytes = np.asarray(np.where(places.inside, reached, 0), np.uint32)
     source = block["batch_offset"] + picks.number * block["window_stride"] + places.batch
     first = np.asarray(np.where(nbytes > 0, low, 0), np.uint32)
     whole = find_extents(first, np.uint32(0), WIDEST_NBYTES)
     extents = whole._replace(stop=first + nbytes, stop_unit=(first + nbytes) // NBYTES)
-    return TensorRows(picks.number, claim, source, start, are_backwards(picks, last), extents)
+    return TensorRows(picks.number, winner, source, start, are_backwards(picks, last), extents)
 
 
 def index_nbytes_of(block: np.void) -> np.uint32:
@@ -63,16 +63,16 @@ def index_nbytes_of(block: np.void) -> np.uint32:
     return np.uint32(block["tensor_strides"][int(block["rank"]) - 1])
 
 
-def claims_rows(step: WindowDispatch) -> bool:
-    """Whether rows claim blocks and their ends, since windows overlap in parts of rows."""
-    return step.claims is not None and step.claims.in_parts
+def winners_rows(step: WindowDispatch) -> bool:
+    """Whether rows winner blocks and their ends, since windows overlap in parts of rows."""
+    return step.winners is not None and step.winners.in_parts
 
 
 def own_rows(block: np.void, step: WindowDispatch, tables: Tables, rows: TensorRows, owner: Words) -> Flags:
-    """Whether invocations write something of their rows, as far as claims on whole rows say."""
-    if claims_rows(step):
+    """Whether invocations write something of their rows, as far as winners on whole rows say."""
+    if winners_rows(step):
         return np.ones(owner.shape, bool)
-    return are_last(block, step, tables, rows.claim[owner], rows.window[owner])
+    return are_last(block, step, tables, rows.winner[owner], rows.window[owner])
 
 
 def units_of(step: WindowDispatch, pieces: Pieces, extents: Extents) -> tuple[Words, Words]:
@@ -96,8 +96,8 @@ def insert_rows(
     rows = find_tensor_rows(block, step, tables, pieces.row)
     owner, unit = units_of(step, pieces, rows.extents)
     kept = own_rows(block, step, tables, rows, owner)
-    if claims_rows(step):
-        kept = are_last(block, step, tables, block["block_claims"] + unit, rows.window[owner])
+    if winners_rows(step):
+        kept = are_last(block, step, tables, block["block_winners"] + unit, rows.window[owner])
     owner, unit = owner[kept], unit[kept]
     sources = RowSources(rows.source[owner], rows.backwards[owner], owner)
     position = unit * NBYTES - rows.start[owner]
@@ -123,13 +123,13 @@ def insert_words(
     mine = (byte >= start[:, None]) & (byte < stop[:, None])
     byte, owner = byte[mine], owner[mine]
     kept = own_rows(block, step, tables, rows, owner)
-    if claims_rows(step):
-        assert tables.claims is not None
+    if winners_rows(step):
+        assert tables.winners is not None
         window = rows.window[owner]
         index = (byte - rows.start[owner]) // index_nbytes_of(block)
-        of_block = tables.claims[block["block_claims"] + byte // NBYTES]
-        kept = are_last(block, step, tables, rows.claim[owner] + index, window)
-        kept &= of_block <= block["claim_base"] + window
+        of_block = tables.winners[block["block_winners"] + byte // NBYTES]
+        kept = are_last(block, step, tables, rows.winner[owner] + index, window)
+        kept &= of_block <= block["winner_base"] + window
     byte, owner = byte[kept], owner[kept]
     position = byte - rows.start[owner]
     group = np.uint32(step.channels * step.element_nbytes)
@@ -139,10 +139,10 @@ def insert_words(
     return Writes(1, byte, values, owner)
 
 
-def claim_rows(
+def last_writer_rows(
     block: np.void, step: WindowDispatch, _source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Mirrors `wgsl/claim_rows.wgsl`."""
+    """Mirrors `wgsl/last_writer_rows.wgsl`."""
     pieces = find_pieces(block, step.share, int(block["count"] * block["window_size"]))
     rows = find_tensor_rows(block, step, tables, pieces.row)
     extents, k = rows.extents, np.arange(step.share.each, dtype=np.uint32)
@@ -156,18 +156,18 @@ def claim_rows(
     byte = end[:, None] * NBYTES + np.arange(WIDEST_NBYTES, dtype=np.uint32)
     inside = (byte >= extents.start[by, None]) & (byte < extents.stop[by, None])
     index = (byte - rows.start[by, None]) // index_nbytes_of(block)
-    on_indices = (rows.claim[by, None] + index)[inside]
+    on_indices = (rows.winner[by, None] + index)[inside]
     by = np.broadcast_to(by[:, None], byte.shape)[inside]
 
-    place = np.concatenate([block["block_claims"] + unit[whole], on_indices])
+    place = np.concatenate([block["block_winners"] + unit[whole], on_indices])
     owner = np.concatenate([owner[whole], by])
-    return greatest_claims(target, place, block["claim_base"] + rows.window[owner], owner)
+    return greatest_winners(target, place, block["winner_base"] + rows.window[owner], owner)
 
 
-def greatest_claims(target: Observed, places: Words, claims: Words, invocations: Words) -> Writes:
-    """Of all claims on a place the greatest."""
-    order = np.lexsort((claims, places))
+def greatest_winners(target: Observed, places: Words, winners: Words, invocations: Words) -> Writes:
+    """Of all winners on a place the greatest."""
+    order = np.lexsort((winners, places))
     last = order[np.diff(places[order], append=places[order][-1:] + np.uint32(1)) != 0]
     place, by = places[last], invocations[last]
     before = target.elements(place, WORD_NBYTES, by).view(np.uint32)
-    return Writes(WORD_NBYTES, place, np.maximum(before, claims[last]), by)
+    return Writes(WORD_NBYTES, place, np.maximum(before, winners[last]), by)

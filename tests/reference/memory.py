@@ -56,7 +56,7 @@ class Observed:
 class Writes(NamedTuple):
     """What all invocations of a dispatch write, those that repeat work included."""
 
-    unit_nbytes: int  # that an invocation writes at once: a word, a block, or with atomics a narrow element
+    unit_nbytes: int  # that an invocation writes at once: a word, a block, or with atomics a sub-word element
     units: Words  # any shape: units before each, from the start of the binding
     values: Array  # of any type: the bytes of the units, in their order
     invocations: Words  # that write the units; of their shape

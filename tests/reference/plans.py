@@ -41,9 +41,9 @@ def run_plan(plan: Plan, source: Bytes, target: Bytes, offsets: NDArray[np.gener
         elif isinstance(step, WindowDispatch):
             known = step.windows.offsets if offsets is None else offsets
             assert known is not None
-            run_windows(step, read, written, known, memories.get(Memory.CLAIMS))
+            run_windows(step, read, written, known, memories.get(Memory.WINNERS))
         elif isinstance(step, IndexedDispatch):
-            run_indexed(step, read, written, offsets, memories.get(Memory.CLAIMS))
+            run_indexed(step, read, written, offsets, memories.get(Memory.WINNERS))
         else:
             assert isinstance(step, Dispatch)  # no test brings a texture
             run_dispatch(step, read, written)

@@ -18,16 +18,16 @@ class Tables(NamedTuple):
     """What kernels of windows bind beside source and target."""
 
     offsets: Offsets
-    claims: Words | None  # on the tensor's indices, where windows may overlap
+    winners: Words | None  # on the tensor's indices, where windows may overlap
 
 
-def are_last(block: np.void, step: WindowDispatch, tables: Tables, claim: Words, window: Words) -> Flags:
-    """Whether windows are the last ones that have the indices of claims."""
-    if step.claims is None:
-        return np.ones(claim.shape, bool)
-    assert tables.claims is not None
-    known = tables.claims[np.minimum(claim, np.uint32(len(tables.claims) - 1))]
-    return np.asarray(known == block["claim_base"] + window, bool)
+def are_last(block: np.void, step: WindowDispatch, tables: Tables, winner: Words, window: Words) -> Flags:
+    """Whether windows are the last ones that have the indices of winners."""
+    if step.winners is None:
+        return np.ones(winner.shape, bool)
+    assert tables.winners is not None
+    known = tables.winners[np.minimum(winner, np.uint32(len(tables.winners) - 1))]
+    return np.asarray(known == block["winner_base"] + window, bool)
 
 
 class Picks(NamedTuple):
@@ -74,7 +74,7 @@ class WindowPlaces(NamedTuple):
 
     tensor: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
     batch: Words  # likewise, from the first of their windows
-    claim: Words  # claims before those of their indices
+    winner: Words  # winners before those of their indices
     inside: Flags  # whether the tensor has them, among the indices that are in use
     rest: Words  # of the indices, in the other dimensions
 
@@ -85,7 +85,7 @@ def find_window_places(
     """The places of indices into windows, over their first dimensions."""
     rest = index
     tensor, batch = np.full_like(rest, block["tensor_offset"]), np.zeros_like(rest)
-    claim = np.full_like(rest, block["claim_offset"])
+    winner = np.full_like(rest, block["winner_offset"])
     inside = np.ones(rest.shape, bool)
     for d in range(dimensions):
         c = divide(rest, block["multipliers"][d], block["shifts"][d])
@@ -93,9 +93,9 @@ def find_window_places(
         index = find_indices(block, offsets, picks, d, c)
         tensor += index * block["tensor_strides"][d]
         batch += c * block["batch_strides"][d]
-        claim += index * block["claim_strides"][d]
+        winner += index * block["winner_strides"][d]
         inside &= index - block["begins"][d] < block["extents"][d]
-    return WindowPlaces(tensor, batch, claim, inside, rest)
+    return WindowPlaces(tensor, batch, winner, inside, rest)
 
 
 class Elements(NamedTuple):
@@ -105,7 +105,7 @@ class Elements(NamedTuple):
     window: Words  # windows before its own, of all that there are
     tensor: Words  # elements
     batch: Words  # elements
-    claim: Words  # claims before that of its index
+    winner: Words  # winners before that of its index
     inside: Flags  # whether the tensor has it, among the indices that are in use
 
     def of(self, kept: Flags) -> Elements:
@@ -121,7 +121,7 @@ def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Ele
     picks = find_picks(block, step, window)
     tensor = np.full_like(rest, block["tensor_offset"])
     batch = block["batch_offset"] + picks.number * block["window_stride"]
-    claim = np.full_like(rest, block["claim_offset"])
+    winner = np.full_like(rest, block["winner_offset"])
     inside = np.ones(len(rest), bool)
     for d in range(block["rank"]):
         c, rest = np.divmod(rest, block["inners"][d])
@@ -129,5 +129,5 @@ def find_elements(block: np.void, step: WindowDispatch, offsets: Offsets) -> Ele
         inside &= index - block["begins"][d] < block["extents"][d]
         tensor += index * block["tensor_strides"][d]
         batch += c * block["batch_strides"][d]
-        claim += index * block["claim_strides"][d]
-    return Elements(own, picks.number, tensor, batch, claim, inside)
+        winner += index * block["winner_strides"][d]
+    return Elements(own, picks.number, tensor, batch, winner, inside)

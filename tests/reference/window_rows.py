@@ -102,7 +102,7 @@ def window_rows(
     extents = find_extents(rows.start, block["row_bytes"], WIDEST_NBYTES)
     owner, unit = taken(step.share, pieces, extents.whole_unit, extents.stop_unit)
     values = row_blocks(block, step, source, rows.of(owner), unit * NBYTES - rows.start[owner])
-    if step.ragged:
+    if step.unaligned:
         edge_owner, edge = find_edges(step.share, pieces, extents, WIDEST_NBYTES, pieces.row > 0)
         own, number = rows.of(edge_owner), pieces.row[edge_owner] + np.uint32(1)
         ends = find_extents(own.start, block["row_bytes"], WIDEST_NBYTES)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from reference.elements import WORD_NBYTES, Copied, elements_of, write_elements
-from reference.inserting import claim_rows, greatest_claims, insert_rows, insert_words
+from reference.inserting import greatest_winners, insert_rows, insert_words, last_writer_rows
 from reference.memory import Bytes, Observed, Trace, Writes, bound, store
 from reference.pieces import divide, invocation_numbers
 from reference.window_places import Tables, are_last, find_elements, find_picks, find_window_places
@@ -25,10 +25,10 @@ def run_windows(
     source: Bytes,
     target: Bytes,
     offsets: NDArray[np.generic],
-    claims: Bytes | None = None,
+    winners: Bytes | None = None,
 ) -> None:
-    """One kernel on its two bindings, the offsets of all windows, and claims where there are some."""
-    writes = trace_windows(step, source, target, offsets, claims).writes
+    """One kernel on its two bindings, the offsets of all windows, and winners where there are some."""
+    writes = trace_windows(step, source, target, offsets, winners).writes
     store(step.kernel, bound(target, step.target_binding), writes)
 
 
@@ -37,14 +37,14 @@ def trace_windows(
     source: Bytes,
     target: Bytes,
     offsets: NDArray[np.generic],
-    claims: Bytes | None = None,
+    winners: Bytes | None = None,
 ) -> Trace:
     """Map the invocations of one kernel to what they load and store; nothing is written."""
     block = np.frombuffer(uniform_block(step), windows_dtype)[0]
     info = np.iinfo(offsets.dtype.name)
     fitting = np.clip(offsets, max(info.min, I32_MIN), min(info.max, I32_MAX)).astype(np.int32)
     read, kept = Observed(bound(source, step.source_binding)), Observed(bound(target, step.target_binding))
-    tables = Tables(fitting, None if claims is None else claims.view(np.uint32))
+    tables = Tables(fitting, None if winners is None else winners.view(np.uint32))
     writes = window_kernels[step.kernel](block, step, read, kept, tables)
     return Trace(writes, read.loads, kept.loads)
 
@@ -69,19 +69,19 @@ def insert_windows(
 ) -> Writes:
     """Mirrors `wgsl/insert_windows.wgsl`."""
     found = find_elements(block, step, tables.offsets)
-    found = found.of(found.inside & are_last(block, step, tables, found.claim, found.window))
+    found = found.of(found.inside & are_last(block, step, tables, found.winner, found.window))
     copied = Copied(found.batch, found.tensor, found.invocation)
     return write_elements(source, copied, step.element_nbytes, min(step.element_nbytes, WORD_NBYTES))
 
 
-def claim_windows(
+def last_writer_windows(
     block: np.void, step: WindowDispatch, _source: Observed, target: Observed, tables: Tables
 ) -> Writes:
-    """Mirrors `wgsl/claim_windows.wgsl`; of all claims on an index only the greatest is listed."""
+    """Mirrors `wgsl/last_writer_windows.wgsl`; of all winners on an index only the greatest is listed."""
     found = find_elements(block, step, tables.offsets)
     found = found.of(found.inside)
-    claims = np.asarray(block["claim_base"] + found.window)
-    return greatest_claims(target, found.claim, claims, found.invocation)
+    winners = np.asarray(block["winner_base"] + found.window)
+    return greatest_winners(target, found.winner, winners, found.invocation)
 
 
 def window_words(
@@ -120,6 +120,6 @@ window_kernels: dict[Kernel, Implementation] = {
     Kernel.INSERT_WINDOWS: insert_windows,
     Kernel.INSERT_ROWS: insert_rows,
     Kernel.INSERT_WORDS: insert_words,
-    Kernel.CLAIM_WINDOWS: claim_windows,
-    Kernel.CLAIM_ROWS: claim_rows,
+    Kernel.LAST_WRITER_WINDOWS: last_writer_windows,
+    Kernel.LAST_WRITER_ROWS: last_writer_rows,
 }

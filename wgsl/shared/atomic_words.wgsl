@@ -8,7 +8,7 @@ fn write_bits(word: u32, value: u32, mask: u32) {
     atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
 }
 
-fn write_narrow(target_element: u32, value: u32) {
+fn write_subword(target_element: u32, value: u32) {
     let bits = 8u * element_bytes;
     let shift = target_element % elements_per_word() * bits;
     let mask = extractBits(0xffffffffu, 0u, bits);

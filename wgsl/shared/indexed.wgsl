@@ -12,14 +12,14 @@ struct Indexed {
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
     target_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
-    claim_strides: array<vec4<u32>, 2>,  // claims, where an element may be written twice
+    winner_strides: array<vec4<u32>, 2>,  // winners, where an element may be written twice
     number_strides: array<vec4<u32>, 2>, // indices before one of them, likewise
     table_strides: array<vec4<u32>, 8>,  // indices; dimension d of table t is table_strides[2 * t + d / 4][d % 4]
     table_offsets: vec4<u32>,            // indices, from the start of the binding
     extents: vec4<u32>,                  // indices that a table's dimension has
     wraps: vec4<u32>,                    // added to negative indices: the extent, or 0 where they are out of range
     steps: vec4<u32>,                    // elements from one index to the next, modulo 2^32
-    claim_steps: vec4<u32>,              // claims from one index to the next
+    winner_steps: vec4<u32>,              // winners from one index to the next
     source_offset: u32,                  // elements, from the start of the binding, modulo 2^32
     target_offset: u32,                  // elements, from the start of the binding, modulo 2^32
     rank: u32,                           // dimensions in use, one at least
@@ -45,7 +45,7 @@ override masked: bool = false;       // whether the table is a mask, whose true 
 
 fn source_step_of(d: u32) -> u32 { return copy.source_strides[d / 4u][d % 4u]; }
 fn target_step_of(d: u32) -> u32 { return copy.target_strides[d / 4u][d % 4u]; }
-fn claim_step_of(d: u32) -> u32 { return copy.claim_strides[d / 4u][d % 4u]; }
+fn winner_step_of(d: u32) -> u32 { return copy.winner_strides[d / 4u][d % 4u]; }
 fn number_step_of(d: u32) -> u32 { return copy.number_strides[d / 4u][d % 4u]; }
 fn table_step_of(t: u32, d: u32) -> u32 { return copy.table_strides[2u * t + d / 4u][d % 4u]; }
 
@@ -82,7 +82,7 @@ fn find_in_table(t: u32, number: u32) -> Index {
 struct IndexedRow {
     source_element: u32, // elements, without what tables add, modulo 2^32
     target_element: u32, // elements, without what tables add, modulo 2^32
-    claim: u32,          // claims, without what tables add
+    winner: u32,          // winners, without what tables add
     number: u32,         // indices before its own
     numbers: vec4<u32>,  // of each table's index
 }
@@ -98,7 +98,7 @@ fn find_indexed_row(number: u32) -> IndexedRow {
         }
         row.source_element += c * source_step_of(d - 1u);
         row.target_element += c * target_step_of(d - 1u);
-        row.claim += c * claim_step_of(d - 1u);
+        row.winner += c * winner_step_of(d - 1u);
         row.number += c * number_step_of(d - 1u);
         for (var t = 0u; t < tables; t++) {
             row.numbers[t] += c * table_step_of(t, d - 1u);
@@ -110,7 +110,7 @@ fn find_indexed_row(number: u32) -> IndexedRow {
 // What the tables say of the c-th element of a row.
 struct Reached {
     elements: u32, // of the indexed side, further on, modulo 2^32
-    places: u32,   // claims, further on
+    places: u32,   // winners, further on
     inside: bool,  // whether all indices were in range
 }
 
@@ -119,7 +119,7 @@ fn find_reached(row: IndexedRow, c: u32) -> Reached {
     for (var t = 0u; t < tables; t++) {
         let index = find_in_table(t, row.numbers[t] + c * table_step_of(t, copy.rank - 1u));
         reached.elements += index.value * copy.steps[t];
-        reached.places += index.value * copy.claim_steps[t];
+        reached.places += index.value * copy.winner_steps[t];
         reached.inside = reached.inside && index.inside;
     }
     return reached;

@@ -8,7 +8,7 @@
 override down: bool = false;      // whether invocations go through a piece of all rows first; of contiguous pieces
 override contested: bool = false; // whether two indices may name one element
 
-@group(0) @binding(4) var<storage, read> winners: array<u32>; // of a scatter: the greatest claim on each place
+@group(0) @binding(4) var<storage, read> winners: array<u32>; // of a scatter: the last writer of each place
 
 struct IndexedPiece {
     row: IndexedRow, // that it is a part of
@@ -31,7 +31,7 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
 struct IndexedElement {
     source_element: u32, // elements, without what tables add, modulo 2^32
     target_element: u32, // elements, without what tables add, modulo 2^32
-    claim: u32,          // claims before that on its place
+    winner: u32,          // winners before that on its place
     number: u32,         // indices before its own
     further: u32,        // elements that tables add, modulo 2^32
     inside: bool,        // whether all indices were in range
@@ -48,17 +48,17 @@ fn find_indexed_element(piece: IndexedPiece, k: u32) -> IndexedElement {
     }
     return IndexedElement(piece.row.source_element + c * source_step_of(last),
                           piece.row.target_element + c * target_step_of(last),
-                          piece.row.claim + c * claim_step_of(last) + reached.places,
+                          piece.row.winner + c * winner_step_of(last) + reached.places,
                           piece.row.number + c * number_step_of(last),
                           reached.elements,
                           reached.inside,
                           contiguous || (!piece.left_over && c < size_of(last)));
 }
 
-// Whether an element is written at its index: none is at one that is out of range, or that a later one claims.
+// Whether an element is written at its index: none is at one that is out of range, or that a later one winners.
 fn is_written(element: IndexedElement) -> bool {
     if (contested && element.inside) {
-        return element.is_one && winners[element.claim] == element.number + 1u;
+        return element.is_one && winners[element.winner] == element.number + 1u;
     }
     return element.is_one && element.inside;
 }

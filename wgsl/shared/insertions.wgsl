@@ -2,14 +2,14 @@
 // where windows may overlap.
 
 override contested: bool = false; // whether windows may overlap
-override in_parts: bool = false;  // whether they may in parts of rows, so that rows claim as claim_rows says
+override in_parts: bool = false;  // whether they may in parts of rows, as last_writer_rows says
 
-@group(0) @binding(5) var<storage, read> winners: array<u32>; // the greatest claim on each index, or block
+@group(0) @binding(5) var<storage, read> winners: array<u32>; // the last writer of each index, or block
 
-// Whether a window is the last one that writes the index of a claim.
-fn wins(claim: u32, window: u32) -> bool {
+// Whether a window is the last one that writes the index of a winner.
+fn wins(winner: u32, window: u32) -> bool {
     if (contested) {
-        return winners[claim] == copy.claim_base + window;
+        return winners[winner] == copy.winner_base + window;
     }
     return true;
 }
@@ -17,7 +17,7 @@ fn wins(claim: u32, window: u32) -> bool {
 // Where a row of a window lies in the tensor.
 struct TensorRow {
     window: u32,     // windows before its own, of all that there are
-    claim: u32,      // claims before that of its first index, modulo 2^32
+    winner: u32,      // winners before that of its first index, modulo 2^32
     source: u32,     // bytes before its lowest one in the batch, from the start of the binding, modulo 2^32
     start: u32,      // bytes before its first one in the tensor, inside of it or not, modulo 2^32
     backwards: bool, // whether its indices go in reverse order
@@ -42,6 +42,6 @@ fn find_tensor_row(number: u32, unit_bytes: u32) -> TensorRow {
     let bytes = select(0u, bitcast<u32>(stop - before) * index_bytes, place.inside);
     let source = copy.batch_offset + pick.number * copy.window_stride + place.batch;
     let extent = find_extent(select(0u, low, bytes > 0u), bytes, unit_bytes);
-    let claim = place.claim + first * claim_stride_of(last);
-    return TensorRow(pick.number, claim, source, start, is_backwards(pick, last), extent);
+    let winner = place.winner + first * winner_stride_of(last);
+    return TensorRow(pick.number, winner, source, start, is_backwards(pick, last), extent);
 }

@@ -49,7 +49,7 @@ fn copy_edge_word(word: u32, piece: Piece, extent: Extent, place: Place, row: Ru
         if (inside || follows) {
             let start = select(place.source_element, next.source_element, follows);
             let c = element - select(extent.start, next.target_element, follows);
-            value = insertBits(value, read_narrow(start + source_ahead(row, c)), i * bits, bits);
+            value = insertBits(value, read_subword(start + source_ahead(row, c)), i * bits, bits);
         }
     }
     target_words[word] = value;

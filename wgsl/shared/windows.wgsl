@@ -22,14 +22,14 @@ struct Windows {
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
     batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
-    claim_strides: array<vec4<u32>, 2>,  // claims
+    winner_strides: array<vec4<u32>, 2>,  // winners
     masks: array<vec4<u32>, 16>,         // bytes of a block that belong to a channel, from the first one on
     fill: vec4<u32>,                     // what lies outside of the tensor, repeated
     tensor_offset: u32,                  // places, from the start of the binding, modulo 2^32
     batch_offset: u32,                   // places, from the start of the binding, modulo 2^32
     window_stride: u32,                  // places of the batch from one window to the next, modulo 2^32
-    claim_offset: u32,                   // claims, modulo 2^32
-    claim_base: u32,                     // a claim is the number of its window, and this
+    winner_offset: u32,                   // winners, modulo 2^32
+    winner_base: u32,                     // a winner is the number of its window, and this
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // windows
     first: u32,                          // number of the first window, where none are picked
@@ -46,7 +46,7 @@ struct Windows {
     elements: u32,                       // of all windows
     row_size: u32,                       // elements of a window's last two dimensions
     each: u32,                           // words of the output that an invocation puts together
-    block_claims: u32,                   // claims on indices, which those on blocks of the tensor follow
+    block_winners: u32,                   // winners on indices, which those on blocks of the tensor follow
     unused_0: u32,                       // fills the last 16 bytes
     unused_1: u32,                       // fills the last 16 bytes
 }
@@ -70,7 +70,7 @@ fn extent_of(d: u32) -> u32 { return copy.extents[d / 4u][d % 4u]; }
 fn inner_of(d: u32) -> u32 { return copy.inners[d / 4u][d % 4u]; }
 fn tensor_stride_of(d: u32) -> u32 { return copy.tensor_strides[d / 4u][d % 4u]; }
 fn batch_stride_of(d: u32) -> u32 { return copy.batch_strides[d / 4u][d % 4u]; }
-fn claim_stride_of(d: u32) -> u32 { return copy.claim_strides[d / 4u][d % 4u]; }
+fn winner_stride_of(d: u32) -> u32 { return copy.winner_strides[d / 4u][d % 4u]; }
 
 struct Pick {
     number: u32, // windows before it, of all that there are
@@ -123,7 +123,7 @@ struct Element {
     window: u32,  // windows before its own, of all that there are
     tensor: u32,  // elements, from the start of the binding
     batch: u32,   // elements, from the start of the binding
-    claim: u32,   // claims before that of its index
+    winner: u32,   // winners before that of its index
     inside: bool, // whether the tensor has it, among the indices that are in use
 }
 
@@ -131,7 +131,7 @@ fn find_element(invocation: u32) -> Element {
     let pick = find_pick(invocation / copy.window_size);
     var rest = invocation % copy.window_size;
     let batch = copy.batch_offset + pick.number * copy.window_stride;
-    var found = Element(pick.number, copy.tensor_offset, batch, copy.claim_offset, true);
+    var found = Element(pick.number, copy.tensor_offset, batch, copy.winner_offset, true);
     for (var d = 0u; d < copy.rank; d++) {
         let c = rest / inner_of(d);
         rest %= inner_of(d);
@@ -139,7 +139,7 @@ fn find_element(invocation: u32) -> Element {
         found.inside = found.inside && index - begin_of(d) < extent_of(d);
         found.tensor += index * tensor_stride_of(d);
         found.batch += c * batch_stride_of(d);
-        found.claim += index * claim_stride_of(d);
+        found.winner += index * winner_stride_of(d);
     }
     return found;
 }
@@ -148,21 +148,21 @@ fn find_element(invocation: u32) -> Element {
 struct WindowPlace {
     tensor: u32,  // places before it, modulo 2^32
     batch: u32,   // elements before it, from the first of its window
-    claim: u32,   // claims before that of its index
+    winner: u32,   // winners before that of its index
     inside: bool, // whether the tensor has it, among the indices that are in use
     rest: u32,    // of the index, in the dimensions of a row
 }
 
 // The place of an index into a window, over its first dimensions.
 fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
-    var place = WindowPlace(copy.tensor_offset, 0u, copy.claim_offset, true, index);
+    var place = WindowPlace(copy.tensor_offset, 0u, copy.winner_offset, true, index);
     for (var d = 0u; d < dimensions; d++) {
         let c = divide_by(place.rest, d);
         place.rest -= c * inner_of(d);
         let index = find_index(pick, d, c);
         place.tensor += index * tensor_stride_of(d);
         place.batch += c * batch_stride_of(d);
-        place.claim += index * claim_stride_of(d);
+        place.winner += index * winner_stride_of(d);
         place.inside = place.inside && index - begin_of(d) < extent_of(d);
     }
     return place;

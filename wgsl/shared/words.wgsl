@@ -7,7 +7,7 @@ fn elements_per_word() -> u32 {
     return max(4u / element_bytes, 1u);
 }
 
-fn read_narrow(source_element: u32) -> u32 {
+fn read_subword(source_element: u32) -> u32 {
     let per_word = elements_per_word();
     let bits = 8u * element_bytes;
     return extractBits(source_words[source_element / per_word], source_element % per_word * bits, bits);

@@ -37,11 +37,11 @@ ROW_NBYTES, WORD_NBYTES = 4096, 4
 TYPICAL_NBYTES = 2**20  # copied by the dispatch that says what the shader bandwidth of a cost model is
 
 MANY_COPIES, SMALL_NBYTES = 128, 256
-LEAST_S = 1e-9  # of any difference of two timings, so that noise makes nothing free
+MIN_S = 1e-9  # of any difference of two timings, so that noise makes nothing free
 
-# A comparison: at most MOST_S beyond the compilation of one pipeline, on a machine that others may use too.
-COMPARED_NBYTES, COMPARED_ROUNDS, PAUSE_S, MOST_S = 2**20, 5, 0.003, 0.03
-LEAST_ROUNDS = 2  # of fewer, the best one does not tell noise from the machine
+# A comparison: at most MAX_S beyond the compilation of one pipeline, on a machine that others may use too.
+COMPARED_NBYTES, COMPARED_ROUNDS, PAUSE_S, MAX_S = 2**20, 5, 0.003, 0.03
+MIN_ROUNDS = 2  # of fewer, the best one does not tell noise from the machine
 
 TUNED_ROUNDS = 24
 TUNED_NBYTES = {True: 2**23, False: 2**27}  # on software adapters, whose caches are small; on GPUs
@@ -96,15 +96,15 @@ def compare_constants(device: Device) -> dict[str, float]:
     """Measure the constants that are compared when a device is made.
 
     Empty where the limits of the device do not hold the copies, or where a busy machine leaves no time for
-    LEAST_ROUNDS or makes a difference of two timings vanish.
+    MIN_ROUNDS or makes a difference of two timings vanish.
     """
     limits = device.limits
     workgroups = rows_dispatch(COMPARED_NBYTES, limits).share.workgroups
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
         return {}
-    best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MOST_S)
+    best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MAX_S)
     differences = (("many copies", "one copy"), ("large dispatch", "small dispatch"))
-    if not best or any(best[longer] - best[shorter] <= LEAST_S for longer, shorter in differences):
+    if not best or any(best[longer] - best[shorter] <= MIN_S for longer, shorter in differences):
         return {}
     return {name: constants(best, COMPARED_NBYTES)[name] for name in COMPARED}
 
@@ -126,7 +126,7 @@ def measure(
 ) -> dict[str, float]:
     """Time copies of up to `nbytes` in rounds, and return the best seconds of each.
 
-    `most_s` may leave out the last rounds; nothing is returned where it leaves fewer than LEAST_ROUNDS.
+    `most_s` may leave out the last rounds; nothing is returned where it leaves fewer than MIN_ROUNDS.
     """
     refuse_in_capture("copies are timed")
     steps: dict[str, Step] = {
@@ -146,7 +146,7 @@ def measure(
         if number:
             spent_s = perf_counter() - begun
             if spent_s * (number + 1) / number + pause_s > most_s:
-                return best if number >= LEAST_ROUNDS else {}
+                return best if number >= MIN_ROUNDS else {}
             sleep(pause_s)
         for name, plan in plans.items():
             report(number / rounds, name)
@@ -172,7 +172,7 @@ def constants(best: Mapping[str, float], nbytes: int) -> dict[str, float]:
 
 def difference(longer_s: float, shorter_s: float) -> float:
     """Subtract two timings."""
-    return max(longer_s - shorter_s, LEAST_S)
+    return max(longer_s - shorter_s, MIN_S)
 
 
 def seconds(device: Device, plan: Plan, places: list[Place]) -> float:

@@ -26,7 +26,7 @@ VARIABLE = "WGSLICE_PROFILE"  # names a file to read instead of the cache folder
 SHIPPED = "shipped"
 
 FORMAT = "wgslice constants 1"
-MOST_CHARACTERS = 80  # of a file's name, before the hash
+MAX_CHARACTERS = 80  # of a file's name, before the hash
 
 said: set[Path] = set()  # files whose defect was printed in this process
 
@@ -53,7 +53,7 @@ class Machine:
     def file_stem(self) -> str:
         """The adapter's name and a hash of everything."""
         words = re.sub(r"[^a-z0-9]+", "-", f"{self.adapter} via {self.backend}".lower()).strip("-")
-        return f"{words[:MOST_CHARACTERS]}-{sha256(repr(self).encode()).hexdigest()[:12]}"
+        return f"{words[:MAX_CHARACTERS]}-{sha256(repr(self).encode()).hexdigest()[:12]}"
 
     def file_name(self, *, compared: bool) -> str:
         """The name of the file that keeps a comparison, or else all constants."""

@@ -23,7 +23,7 @@ NO_INDEX_ARRAY = "arrays used as indices must be of integer (or boolean) type"
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class DeviceIndices:
     """Indices that the host does not have: all that is known of them here, and compared, is their shape."""
 
     shape: tuple[int, ...]
@@ -31,7 +31,7 @@ class Elsewhere:
     clipped: bool = False  # whether negative ones are out of range, instead of counting from the end
 
 
-Indices: TypeAlias = NDArray[np.int64] | Elsewhere
+Indices: TypeAlias = NDArray[np.int64] | DeviceIndices
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class AdvancedSelection:
         given = iter(holders)
         indexed = tuple(
             replace(each, places=replace(each.places, holder=next(given)))
-            if isinstance(each.places, Elsewhere)
+            if isinstance(each.places, DeviceIndices)
             else each
             for each in self.indexed
         )
@@ -88,14 +88,14 @@ class AdvancedSelection:
 def any_index(sizes: tuple[int, ...], key: Any) -> Selection | AdvancedSelection:
     """All of NumPy's indexing of a tensor, in NumPy's words where it is refused."""
     items = [as_item(item) for item in (key if isinstance(key, tuple) else (key,))]
-    if any(isinstance(item, np.ndarray | Elsewhere) for item in items):
+    if any(isinstance(item, np.ndarray | DeviceIndices) for item in items):
         return advanced_index(sizes, items)
     return basic_index(sizes, tuple(items))
 
 
-def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | Elsewhere | None:
+def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | DeviceIndices | None:
     """An item of an index: what is an array, or can be one, as an array of int64 or bool."""
-    if item is None or item is Ellipsis or isinstance(item, slice | Elsewhere):
+    if item is None or item is Ellipsis or isinstance(item, slice | DeviceIndices):
         return item
     if not isinstance(item, bool):
         try:
@@ -122,7 +122,7 @@ def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSele
     indexed: list[Indexed] = []
     for item in expanded(items, consumed, len(sizes)):
         own = sizes[axis : axis + dimensions_of(item)]
-        if isinstance(item, np.ndarray | Elsewhere):
+        if isinstance(item, np.ndarray | DeviceIndices):
             indexed.append(Indexed(range(view_rank, view_rank + len(own)), axis, places_of(item, axis, own)))
             view += map(range, own)
             view_rank += len(own)
@@ -158,7 +158,7 @@ def dimensions_of(item: Any) -> int:
     return item.ndim if is_mask(item) else 1
 
 
-def places_of(item: NDArray[Any] | Elsewhere, axis: int, sizes: Sequence[int]) -> Indices:
+def places_of(item: NDArray[Any] | DeviceIndices, axis: int, sizes: Sequence[int]) -> Indices:
     """What an array says of dimensions from `axis` on, of some sizes: of a mask the places that it marks."""
     if not is_mask(item):
         return item
@@ -189,7 +189,7 @@ def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
     if len(indexed.axes) != 1:  # a mask's
         return indexed
     size = sizes[indexed.axis]
-    if isinstance(places, Elsewhere):
+    if isinstance(places, DeviceIndices):
         if size == 0:
             raise IndexError(f"axis {indexed.axis} has size 0: no index is within its bounds")
         return indexed
@@ -202,7 +202,9 @@ def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
 
 def position_of(items: Sequence[Any], whole: int) -> int:
     """Where the dimensions of the indices go: where arrays and integers stand if side by side, else first."""
-    advanced = [number for number, item in enumerate(items) if isinstance(item, int | np.ndarray | Elsewhere)]
+    advanced = [
+        number for number, item in enumerate(items) if isinstance(item, int | np.ndarray | DeviceIndices)
+    ]
     if advanced[-1] - advanced[0] >= len(advanced):
         return 0
     return sum(whole if item is Ellipsis else 1 for item in items[: advanced[0]])

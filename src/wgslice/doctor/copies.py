@@ -16,7 +16,7 @@ from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, vi
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Problem, Terms
+from wgslice.plans.problem import PlanContext, Problem
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
 from wgslice.plans.strategies import DISPATCHES
@@ -26,15 +26,15 @@ FOLDED = 2  # workgroups in one dimension of a grid, so that a second one is in 
 # Kernels that treat many cases alike, which differ for others: one of this many cases is tried.
 ONE_OF = {
     Kernel.SLICE1: 5,
-    **dict.fromkeys((Kernel.ROWS, Kernel.NARROW_ROWS, Kernel.NARROW_RUNS, Kernel.SHIFTED_GRID), 3),
+    **dict.fromkeys((Kernel.ROWS, Kernel.SUBWORD_ROWS, Kernel.SUBWORD_RUNS, Kernel.SHIFTED_GRID), 3),
 }
 
 # What writes whole blocks of rows only, and what writes the blocks that those rows begin and end inside of.
 WHOLE = {Kernel.SHIFTED_ROWS: 1, Kernel.SHIFTED_GRID: 1, Kernel.PIXELS: 2}  # dimensions that are a row
-ENDS = {Kernel.ROW_ENDS: 1, Kernel.NARROW_ENDS: 2}
+ENDS = {Kernel.ROW_ENDS: 1, Kernel.SUBWORD_ENDS: 2}
 
 SEED, COUNT = 1, 2000
-MOST_NBYTES = 2**13  # that a case writes
+MAX_NBYTES = 2**13  # that a case writes
 
 # What is drawn of; what stands there several times is drawn more often.
 WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: kernels treat sub-word ones in more ways
@@ -69,7 +69,7 @@ def cases() -> Iterator[Case]:
         width, outer, channels = draw.choice(WIDTHS), draw.choice(OUTER_SIZES), draw.choice(CHANNELS)
         alignment = draw.choice((1, WIDEST_NBYTES // width))
         row = draw.choice(ROWS_NBYTES) // width + draw.choice((-1, 0, 1))
-        row = max(min(row, MOST_NBYTES // (prod(outer) * channels * width)), 1)
+        row = max(min(row, MAX_NBYTES // (prod(outer) * channels * width)), 1)
         row += -row % alignment
         inner = draw.choice(((row,), (row,), (row, channels), (channels, row)))
         yield drawn_case(draw, width, (*outer, *inner), alignment)
@@ -113,13 +113,13 @@ def copy_trials(limits: Limits) -> Iterator[Trial]:
     """A trial of each kernel that a device may take for each case, also with its grid folded."""
     for number, case in enumerate(cases()):
         width, (source, target) = case.width_nbytes, coalesce(case.source, case.target)
-        problem = Problem(source, target, width, Terms(limits))
+        problem = Problem(source, target, width, PlanContext(limits))
         owners: dict[Kernel, str] = {}  # which of two kernels the same ends are tried with
         for strategy in DISPATCHES[width]:
             if strategy.applies(problem) is not None:
                 continue
             for most in (limits.workgroups, FOLDED):
-                folded = Problem(source, target, width, Terms(replace(limits, workgroups=most)))
+                folded = Problem(source, target, width, PlanContext(replace(limits, workgroups=most)))
                 folded.bindings = Span(0, side_nbytes(source, width)), Span(0, side_nbytes(target, width))
                 step, *ends = strategy.build(folded)
                 assert isinstance(step, Dispatch)

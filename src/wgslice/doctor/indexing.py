@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.indexing import plan_indexing
-from wgslice.plans.problem import Table, Terms
+from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import indexed_copy, masked_copy
 
@@ -72,7 +72,7 @@ class IndexCase:
         """As planners take it."""
         shape = self.indices.shape
         known = self.indices, self.indices[..., None]
-        elsewhere = Elsewhere(shape, None), Elsewhere((*shape, 1), None)
+        elsewhere = DeviceIndices(shape, None), DeviceIndices((*shape, 1), None)
         found = any_index(self.picture.sizes, self.key(*(elsewhere if self.index_dtype else known)))
         assert isinstance(found, AdvancedSelection)
         return found
@@ -108,7 +108,7 @@ class IndexCase:
         """The one of the kernel that takes it."""
         dtype = np.dtype(self.index_dtype or "int32")
         table = Table(Layout.packed(self.indices.shape), dtype.itemsize) if self.index_dtype else None
-        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
+        context = PlanContext(replace(limits, disabled=frozenset()), table=table)
         copy = indexed_copy(
             self.selection,
             self.picture,
@@ -119,7 +119,7 @@ class IndexCase:
         )
         assert copy is not None
         sides = (self.elements, self.picture) if self.writes else (self.picture, self.elements)
-        plan = plan_indexing(copy, lambda: None, *sides, self.width, terms)
+        plan = plan_indexing(copy, lambda: None, *sides, self.width, context)
         content = self.indices.astype(dtype).view(np.uint8).ravel() if self.index_dtype else None
         nbytes = side_nbytes(sides[0], self.width), side_nbytes(sides[1], self.width)
         assert isinstance(plan.steps[0], IndexedDispatch)
@@ -169,9 +169,9 @@ class MaskCase:
     def trials(self, limits: Limits) -> Iterator[Trial]:
         """The one of the kernel that takes it."""
         table = Table(Layout.packed(self.indices.shape), 1)
-        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
+        context = PlanContext(replace(limits, disabled=frozenset()), table=table)
         copy = masked_copy(self.indices.shape, self.picture, self.elements)
-        plan = plan_indexing(copy, None, self.elements, self.picture, self.width, terms)
+        plan = plan_indexing(copy, None, self.elements, self.picture, self.width, context)
         sides = side_nbytes(self.elements, self.width), side_nbytes(self.picture, self.width)
         yield Trial(plan, str(self), *sides, self.expected, self.indices.astype(np.uint8).ravel())
 

@@ -24,8 +24,8 @@ from wgslice.plans.profiles import Limits
 # Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread. A self-test of 91 takes
 # 4.5 to 5.2 s, with nothing kept by the driver 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores
 # of an Intel Xeon; Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.
-MOST_PIPELINES_IN_SOFTWARE = 5
-MOST_PIPELINES = 40
+MAX_PIPELINES_IN_SOFTWARE = 5
+MAX_PIPELINES = 40
 
 
 @dataclass(frozen=True)
@@ -139,16 +139,16 @@ def selftest(
         device = checked_device(device)
         refuse_in_capture("kernels are tried")
     start = perf_counter()
-    limits = replace(device.limits, distrusted=frozenset())
+    limits = replace(device.limits, disabled=frozenset())
     tests = tuple(run(device, limits, progress or (lambda _, __: None)))
     failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
-    device.update_limits(lambda current: replace(current, distrusted=failed))
+    device.update_limits(lambda current: replace(current, disabled=failed))
     return SelfTest(device.adapter, tests, perf_counter() - start)
 
 
 def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) -> list[KernelTest]:
     """Run the trials of each kernel: one thread waits for the driver, which compiles, another prepares."""
-    most = MOST_PIPELINES_IN_SOFTWARE if device.adapter.software else MOST_PIPELINES
+    most = MAX_PIPELINES_IN_SOFTWARE if device.adapter.software else MAX_PIPELINES
     devices: SimpleQueue[Device] = SimpleQueue()
     for each in devices_for(device):
         devices.put(each)

@@ -31,7 +31,7 @@ SEED = 1
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One dispatch of a kernel between bytes of its own; of one that claims, with that which reads claims."""
+    """One dispatch of a kernel between bytes of its own; a last-writer pass goes with its reader."""
 
     plan: Plan
     strides: str  # of source and target, for whoever looks for what went wrong

@@ -17,9 +17,9 @@ from wgslice.plans.choose import Step
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
-from wgslice.plans.problem import Table, Terms
+from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_plans import claims_scratch, extract_windows_planner, insert_windows_planner
+from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner, winners_scratch
 from wgslice.plans.windows import WindowDispatch
 
 COUNT, ROWS = 9, 3  # windows of a case, and rows of a window
@@ -36,8 +36,8 @@ ROWS_OF_PIXELS = (
 
 KERNELS_APART = [Kernel.INSERT_ROWS.value, Kernel.INSERT_WORDS.value]  # write blocks of rows, and the rest
 KERNELS_TOGETHER = (
-    [Kernel.CLAIM_WINDOWS.value, Kernel.INSERT_WINDOWS.value],
-    [Kernel.CLAIM_ROWS.value, *KERNELS_APART],
+    [Kernel.LAST_WRITER_WINDOWS.value, Kernel.INSERT_WINDOWS.value],
+    [Kernel.LAST_WRITER_ROWS.value, *KERNELS_APART],
 )
 
 
@@ -118,12 +118,12 @@ class WindowsCase:
 
     def plan(self, limits: Limits, table: Table | None) -> Plan:
         """A plan, which has all choices."""
-        terms = Terms(replace(limits, distrusted=frozenset()), table=table)
+        context = PlanContext(replace(limits, disabled=frozenset()), table=table)
         sizes = self.picture.sizes
         if self.inserts:
             windows = inserted_windows(self.offsets, self.batch.sizes, sizes, self.strides, "drop")
             insertion = insertion_of(windows, sizes, "last")
-            return insert_windows_planner(insertion)(self.batch, self.picture, self.width, terms)
+            return insert_windows_planner(insertion)(self.batch, self.picture, self.width, context)
         extents = ROWS, sizes[1] - ROOM, self.channels
         fill = bytes([FILL]) * WIDEST_NBYTES if self.outside else None
         offsets: NDArray[np.int64] | OnGpu = self.offsets
@@ -131,7 +131,7 @@ class WindowsCase:
             offsets = OnGpu(self.offsets.shape, np.dtype(self.offset_dtype))
         windows = extracted_windows(offsets, sizes, extents, self.strides, fill)
         windows = replace(windows, indices=self.from_end)
-        return extract_windows_planner(windows)(self.picture, self.batch, self.width, terms)
+        return extract_windows_planner(windows)(self.picture, self.batch, self.width, context)
 
     def trials(self, limits: Limits) -> Iterator[Trial]:
         """One for each kernel that takes these windows."""
@@ -145,7 +145,7 @@ class WindowsCase:
         nbytes = side_nbytes(plan.source, self.width), side_nbytes(plan.target, self.width)
         for choice in plan.choices:
             for part, steps in parts_of(choice.steps):
-                alone = replace(plan, steps=steps, scratch=claims_scratch(steps))
+                alone = replace(plan, steps=steps, scratch=winners_scratch(steps))
                 yield Trial(alone, str(self), *nbytes, partial(self.expected, part), content)
 
 

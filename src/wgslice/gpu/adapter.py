@@ -26,7 +26,7 @@ NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
 RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 
 # What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
-LEAST_LIMITS = {
+MIN_LIMITS = {
     "max-bind-groups": 1,
     "max-bindings-per-bind-group": 6,
     "max-buffer-size": STAGING_NBYTES,
@@ -120,7 +120,7 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
 
 def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
     """Refuse a device that the kernels cannot run on."""
-    for name, least in LEAST_LIMITS.items():
+    for name, least in MIN_LIMITS.items():
         if limits[name] < least:
             raise NoAdapterError(
                 f"the device on {adapter} has {name} = {limits[name]}: at least {least} are needed; "

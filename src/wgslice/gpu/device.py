@@ -35,7 +35,7 @@ from wgslice.gpu.native import (
     wait_done,
 )
 from wgslice.gpu.pipelines import Pipelines
-from wgslice.gpu.pool import LEAST_REUSED_NBYTES, BufferPool, most_reused_nbytes
+from wgslice.gpu.pool import MIN_REUSED_NBYTES, BufferPool, max_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
 from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile, shipped_for
 
@@ -84,7 +84,7 @@ class Device:
         )
         self.limits_lock = Lock()
         self.staging: list[Buffer] = []  # unmapped buffers that readback goes through, kept to be used again
-        self.pool = BufferPool(most_reused_nbytes())
+        self.pool = BufferPool(max_reused_nbytes())
         self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
@@ -239,7 +239,7 @@ class Device:
         by then: the queue orders submissions and uploads before those of the next tensor.
         """
         size = buffer_nbytes(nbytes)
-        if not LEAST_REUSED_NBYTES <= size <= self.pool.most_nbytes or active.capture is not None:
+        if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes or active.capture is not None:
             return hidden(self.create_buffer(nbytes))
         self.check_not_lost()
         buffer = self.pool.take(size)

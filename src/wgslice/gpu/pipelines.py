@@ -25,14 +25,14 @@ from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import INSERTING, OF_WINDOWS, TABLES, Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import MOST_PIPELINES, MOST_UNIFORM_BUFFERS
+from wgslice.plans.profiles import MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
-# Numbers of bindings; windows have the last three, gathers and scatters INDICES and WINNERS instead.
-UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, CLAIMS = range(6)
-INDICES, WINNERS = 3, 4
+# Numbers of bindings; windows have the last three, gathers and scatters INDICES and INDEX_WINNERS instead.
+UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, WINDOW_WINNERS = range(6)
+INDICES, INDEX_WINNERS = 3, 4
 READ = "read-only-storage"
 
 Constants: TypeAlias = tuple[tuple[str, int], ...]
@@ -79,8 +79,8 @@ class Pipelines:
         self.module = lru_cache(maxsize=len(Kernel))(
             lambda kernel: wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
         )
-        self.pipeline = lru_cache(maxsize=MOST_PIPELINES)(self._make_pipeline)
-        self.uniform_buffer = lru_cache(maxsize=MOST_UNIFORM_BUFFERS)(
+        self.pipeline = lru_cache(maxsize=MAX_PIPELINES)(self._make_pipeline)
+        self.uniform_buffer = lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(
             partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
         )
         self.tables: WeakKeyDictionary[object, dict[bytes, Buffer]] = WeakKeyDictionary()
@@ -148,8 +148,8 @@ class Pipelines:
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
             known[PICKS] = self._table(step.windows, chosen)
-        if step.kernel in INSERTING and step.claims is not None:
-            brought[CLAIMS] = step.claims.memory, step.claims.span
+        if step.kernel in INSERTING and step.winners is not None:
+            brought[WINDOW_WINNERS] = step.winners.memory, step.winners.span
 
     def _add_indices(
         self, step: IndexedDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
@@ -160,8 +160,8 @@ class Pipelines:
         else:
             assert step.copy.host is not None
             known[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
-        if step.winners is not None:
-            brought[WINNERS] = Memory.CLAIMS, step.winners
+        if step.winners_span is not None:
+            brought[INDEX_WINNERS] = Memory.WINNERS, step.winners_span
 
     def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
         """Values of windows or indices, once for all plans; maybe the only ones that their owner has."""

@@ -11,16 +11,16 @@ from threading import Lock
 
 from wgslice.gpu.protocols import Buffer
 
-LEAST_REUSED_NBYTES = 2**20  # smaller buffers come from memory that wgpu has: a new one is as quick
+MIN_REUSED_NBYTES = 2**20  # smaller buffers come from memory that wgpu has: a new one is as quick
 VARIABLE = "WGSLICE_REUSED_MIB"
-MOST_REUSED_MIB = 512
+MAX_REUSED_MIB = 512
 
 
 class BufferPool:
     """Unused buffers up to a number of bytes; the one that was given back longest ago is freed first."""
 
-    def __init__(self, most_nbytes: int) -> None:
-        self.most_nbytes = most_nbytes
+    def __init__(self, max_nbytes: int) -> None:
+        self.max_nbytes = max_nbytes
         self.nbytes = 0
         self.buffers: list[Buffer] = []  # the one that was given back longest ago first
         self.lock = Lock()
@@ -31,12 +31,12 @@ class BufferPool:
         Called where the last reference is dropped, which the garbage collector may do in any thread and
         inside of these methods: where another call holds the lock, the buffer is freed.
         """
-        if buffer.size > self.most_nbytes or not self.lock.acquire(blocking=False):
+        if buffer.size > self.max_nbytes or not self.lock.acquire(blocking=False):
             return
         try:
             self.buffers.append(buffer)
             self.nbytes += buffer.size
-            while self.nbytes > self.most_nbytes:
+            while self.nbytes > self.max_nbytes:
                 self.nbytes -= self.buffers.pop(0).size
         finally:
             self.lock.release()
@@ -57,9 +57,9 @@ class BufferPool:
         return bool(freed)
 
 
-def most_reused_nbytes() -> int:
+def max_reused_nbytes() -> int:
     """How many bytes a device keeps, by the environment variable WGSLICE_REUSED_MIB."""
-    given = os.environ.get(VARIABLE, str(MOST_REUSED_MIB))
+    given = os.environ.get(VARIABLE, str(MAX_REUSED_MIB))
     if not given.isdecimal():
         raise ValueError(f"{VARIABLE} = {given!r}: must be a number of MiB; 0 keeps no buffer for reuse")
     return int(given) << 20

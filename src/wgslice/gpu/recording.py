@@ -16,8 +16,8 @@ from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.problem import Table, Terms, rebase
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.problem import PlanContext, Table, rebase
+from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
@@ -219,7 +219,7 @@ def place(
     if offsets is None and planning is planned:
         plan, base, target_base = planned_between(planner, limits, source.itemsize, read is written, *sides)
         return plan, [Place(read, base), Place(written, target_base)]
-    layouts, terms, bases = problem_between(limits, source.itemsize, read is written, *sides)
+    layouts, context, bases = problem_between(limits, source.itemsize, read is written, *sides)
     places = [Place(read, bases[0]), Place(written, bases[1])]
     if offsets is not None:
         held = rebase(offsets.layout, offsets.itemsize, limits)
@@ -231,8 +231,8 @@ def place(
             held.capacity_nbytes(offsets.buffer.size - offsets.offset_nbytes),
             offsets.buffer is target.buffer,
         )
-        terms = terms._replace(table=table)
-    return planning(planner, *layouts, source.itemsize, terms), places
+        context = context._replace(table=table)
+    return planning(planner, *layouts, source.itemsize, context), places
 
 
 def problem_between(
@@ -241,10 +241,10 @@ def problem_between(
     shared: bool,
     source: Side,
     target: Side,
-) -> tuple[tuple[Layout, Layout], Terms, tuple[int, int]]:
+) -> tuple[tuple[Layout, Layout], PlanContext, tuple[int, int]]:
     """What is planned for two layouts in buffers, and the bases it counts from."""
     read, written = (rebase(side.layout, itemsize, limits) for side in (source, target))
-    terms = Terms(
+    context = PlanContext(
         limits,
         bool(source.usage & BufferUsage.COPY_SRC),
         bool(target.usage & BufferUsage.COPY_DST),
@@ -253,16 +253,16 @@ def problem_between(
         shared,
     )
     bases = source.offset_nbytes + read.base, target.offset_nbytes + written.base
-    return (read.layout, written.layout), terms, bases
+    return (read.layout, written.layout), context, bases
 
 
 def plan_between(
     planner: Planner, limits: Limits, itemsize: int, shared: bool, source: Side, target: Side
 ) -> tuple[Plan, int, int]:
     """The plan that equal copies at other places share, and the bases it counts from at these."""
-    layouts, terms, bases = problem_between(limits, itemsize, shared, source, target)
+    layouts, context, bases = problem_between(limits, itemsize, shared, source, target)
     planning: Planning = planned
-    return planning(planner, *layouts, itemsize, terms), *bases
+    return planning(planner, *layouts, itemsize, context), *bases
 
 
-planned_between: Callable[..., tuple[Plan, int, int]] = lru_cache(maxsize=MOST_PLANS)(plan_between)
+planned_between: Callable[..., tuple[Plan, int, int]] = lru_cache(maxsize=MAX_PLANS)(plan_between)

@@ -13,7 +13,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.native import begin_mapping, translated_errors, wait_for_mapping
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
 from wgslice.layout import whole_words
-from wgslice.plans.profiles import MOST_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
+from wgslice.plans.profiles import MAX_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
@@ -86,7 +86,7 @@ def take_staging(device: Device) -> Buffer:
 
 def keep_staging(device: Device, buffer: Buffer) -> None:
     """Keep an unmapped buffer for the next one to take, unless there are enough."""
-    if len(device.staging) < MOST_STAGING:
+    if len(device.staging) < MAX_STAGING:
         device.staging.append(buffer)
 
 

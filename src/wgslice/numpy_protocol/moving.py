@@ -28,7 +28,7 @@ from wgslice.layout_rules import (
 )
 from wgslice.numpy_protocol import copies as rules
 from wgslice.numpy_protocol.copies import Copies, check_readable
-from wgslice.plans.indexed import MOST_TABLES
+from wgslice.plans.indexed import MAX_TABLES
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
@@ -183,7 +183,7 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
 # their edges, nine copies, on lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms by a gather and by copies:
 # float32 32 x 32 0.14 and 0.61, 128 x 128 0.25 and 0.59, 256 x 256 0.70 and 0.78, 512 x 512 2.2 and 1.0;
 # uint8 256 x 256 1.1 and 0.76.
-MOST_GATHERED = 2**15
+MAX_GATHERED = 2**15
 FEW_PIECES = 3
 
 
@@ -191,11 +191,11 @@ def in_segments(x: Tensor, segmented: Sequence[Sequence[Segment]]) -> Tensor:
     """The segments of each dimension, in a packed tensor: few elements by indices, others piece by piece."""
     changed = [axis for axis, size in enumerate(x.shape) if segmented[axis] != whole(size)]
     pieces = prod(map(len, segmented))
-    if pieces > FEW_PIECES and changed[-1] - changed[0] < MOST_TABLES:
+    if pieces > FEW_PIECES and changed[-1] - changed[0] < MAX_TABLES:
         first = changed[0]
         indices = [indices_of(tuple(segments)) for segments in segmented[first : changed[-1] + 1]]
         others = prod(x.shape[:first]) * prod(x.shape[changed[-1] + 1 :])
-        if 0 < others * prod(map(len, indices)) <= MOST_GATHERED:
+        if 0 < others * prod(map(len, indices)) <= MAX_GATHERED:
             check_readable(x.device, x, "x")
             return x[(*[slice(None)] * first, *np.ix_(*indices))]
     with Copies({"x": x}) as copies:

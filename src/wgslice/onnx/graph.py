@@ -16,7 +16,7 @@ from onnx import TensorProto, defs, helper, numpy_helper
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.onnx.rules import RULES
-from wgslice.plans.profiles import MOST_HOST_NBYTES
+from wgslice.plans.profiles import MAX_HOST_NBYTES
 
 COMPUTING = frozenset(
     {
@@ -83,7 +83,7 @@ def fits_host(operator: str, inputs: Sequence[NDArray[Any] | None]) -> bool:
     if operator in MULTIPLYING:
         factors = given[MULTIPLYING[operator]]
         nbytes = given[0].nbytes * prod(max(int(factor), 1) for factor in factors.flat)
-    return nbytes <= MOST_HOST_NBYTES and all(array.dtype.isbuiltin == 1 for array in given)
+    return nbytes <= MAX_HOST_NBYTES and all(array.dtype.isbuiltin == 1 for array in given)
 
 
 def origins_given(graph: onnx.GraphProto) -> Origins:

@@ -35,7 +35,7 @@ from wgslice.tensors.tensor import Tensor
 T = TypeVar("T")
 R = TypeVar("R")
 Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence of them, or an optional that is absent
-MOST_CONSTANTS = 16
+MAX_CONSTANTS = 16
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Workspace:
         key = element.dtype, element.tobytes()
         kept = self.constants.get(key)
         if kept is None or kept.size < count:
-            if len(self.constants) >= MOST_CONSTANTS:
+            if len(self.constants) >= MAX_CONSTANTS:
                 self.constants.clear()
             kept = Value.of(asarray(np.full(count, element), device=self.device))
             self.constants[key] = kept

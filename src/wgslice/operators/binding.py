@@ -17,7 +17,7 @@ from wgslice.gpu.handles import check_buffer_type, check_fits
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
 from wgslice.layout import Layout, whole_words
-from wgslice.plans.profiles import MOST_PLACES
+from wgslice.plans.profiles import MAX_PLACES
 from wgslice.tensors.placed import check_destination, check_tensor, check_writeable
 from wgslice.tensors.tensor import Tensor, allocate
 
@@ -116,7 +116,7 @@ class BindingSlot:
         self.itemsize = desc.dtype.itemsize
         self.stop = desc.layout.stop
         self.alignment_nbytes = device.limits.binding_alignment_nbytes
-        self._used_from = lru_cache(maxsize=MOST_PLACES)(used.shifted)  # by the start, in elements
+        self._used_from = lru_cache(maxsize=MAX_PLACES)(used.shifted)  # by the start, in elements
         if desc.nbytes > device.largest_buffer_nbytes:
             raise ValueError(
                 f"{side} sizes {desc.sizes} with strides {desc.strides} need {desc.nbytes} bytes: a buffer "

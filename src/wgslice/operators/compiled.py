@@ -19,12 +19,12 @@ from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
 from wgslice.plans.copy import plan_anew
 from wgslice.plans.plan import Plan, Planner
-from wgslice.plans.problem import Table, Terms, rebase
-from wgslice.plans.profiles import MOST_PLACES, SMALL_NBYTES, Limits
+from wgslice.plans.problem import PlanContext, Table, rebase
+from wgslice.plans.profiles import MAX_PLACES, SMALL_NBYTES, Limits
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-Problem: TypeAlias = tuple[Planner, Layout, Layout, int, Terms]  # what `plan_anew` takes
+Problem: TypeAlias = tuple[Planner, Layout, Layout, int, PlanContext]  # what `plan_anew` takes
 
 
 class CompiledOperator:
@@ -66,7 +66,7 @@ class CompiledOperator:
         self.offsets = offsets
         self._planner = planner
         self._planner_on_zeros = planner_on_zeros  # where that differs
-        self._other_plans = lru_cache(maxsize=MOST_PLACES)(plan_anew)
+        self._other_plans = lru_cache(maxsize=MAX_PLACES)(plan_anew)
         with named(name):
             self._source = BindingSlot(device, "input", input, source)
             self._target = BindingSlot(device, "output", output, output.layout)
@@ -252,15 +252,15 @@ class CompiledOperator:
         if self.offsets is not None:
             width = self.offsets.dtype.itemsize
             table = Table(rebase(self.offsets.layout, width, limits).layout, width)
-        problem = self._planner, source, target, itemsize, Terms(limits, table=table)
+        problem = self._planner, source, target, itemsize, PlanContext(limits, table=table)
         return problem, plan_anew(*problem)
 
     def _current(self) -> tuple[Problem, Plan]:
         """The aligned problem and its plan, anew where the self-test has disabled or enabled kernels."""
-        aligned, distrusted = self._aligned, self.device.limits.distrusted
+        aligned, disabled = self._aligned, self.device.limits.disabled
         limits = aligned[0][-1].limits
-        if limits.distrusted != distrusted:
-            aligned = self._aligned = self._plan_aligned(replace(limits, distrusted=distrusted))
+        if limits.disabled != disabled:
+            aligned = self._aligned = self._plan_aligned(replace(limits, disabled=disabled))
         return aligned
 
     @property

@@ -18,7 +18,7 @@ from wgslice.operators.compiled_textures import TextureDescriptor
 from wgslice.plans.plan import Plan, duration
 from wgslice.tensors.tensor import Tensor
 
-MOST_PRINTED = 8
+MAX_PRINTED = 8
 NOT_A_VIEW = (
     "the tensor is no view but all of its buffer, as results of copies and uploads are; explain(f, *args) "
     "explains the call that made it"
@@ -86,9 +86,9 @@ def printed(step: Step) -> str:
 
 def shortened(items: Iterable[str], count: int, noun: str) -> Iterator[str]:
     """The first of some printed items, indented, and how many more there are."""
-    yield from (indent(item, "  ") for item in islice(items, MOST_PRINTED))
-    if count > MOST_PRINTED:
-        yield f"  and {counted(count - MOST_PRINTED, f'more {noun}')}"
+    yield from (indent(item, "  ") for item in islice(items, MAX_PRINTED))
+    if count > MAX_PRINTED:
+        yield f"  and {counted(count - MAX_PRINTED, f'more {noun}')}"
 
 
 def counted(count: int, noun: str) -> str:

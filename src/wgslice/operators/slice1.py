@@ -14,7 +14,7 @@ from wgslice.layout import Layout
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.plans.copy import SliceGradPlanner, plan_copy
-from wgslice.plans.profiles import MOST_PLANS
+from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
@@ -263,7 +263,7 @@ def slice(
         return cut(x, x.layout.select(window.ranges(window.most_output_sizes)), out)
 
 
-@lru_cache(maxsize=MOST_PLANS)
+@lru_cache(maxsize=MAX_PLANS)
 def windowed(
     layout: Layout,
     offsets: tuple[int, ...],

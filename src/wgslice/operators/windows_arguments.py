@@ -48,7 +48,7 @@ class Prepared(NamedTuple):
 
 # Calls that are kept with their plans and tables, if each of their arrays has so few values. Preparing 16
 # windows takes 0.5 ms, and what else such a call takes on the host 0.1 (two cores of an AMD EPYC).
-MOST_PREPARED, MOST_PREPARED_PLANS = 16, 4
+MAX_PREPARED, MAX_PREPARED_PLANS = 16, 4
 
 
 def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable[..., Prepared]:
@@ -58,9 +58,9 @@ def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable
     """
 
     def anew(*arguments: Any) -> Prepared:
-        return Prepared(*prepare(*arguments), lru_cache(maxsize=MOST_PREPARED_PLANS)(plan_anew))
+        return Prepared(*prepare(*arguments), lru_cache(maxsize=MAX_PREPARED_PLANS)(plan_anew))
 
-    cached = lru_cache(maxsize=MOST_PREPARED)(lambda *keys: anew(*map(value_of, keys)))
+    cached = lru_cache(maxsize=MAX_PREPARED)(lambda *keys: anew(*map(value_of, keys)))
 
     def prepared(*arguments: Any) -> Prepared:
         keys = [each if isinstance(each, OnGpu) else key_of(each) for each in arguments]

@@ -41,8 +41,8 @@ WORTHWHILE = 0.95
 # Kernels that most copies of a process take anyway, by whether an invocation takes a piece of memory, as on
 # CPUs. Any other may have to be compiled for a copy, and is taken where that pays over so many runs.
 COMMON = {
-    True: {Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.NARROW_ROWS},
-    False: {Kernel.WORD_GRID, Kernel.PAIR_GRID, Kernel.WIDE_GRID, Kernel.NARROW_ROWS},
+    True: {Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS},
+    False: {Kernel.WORD_GRID, Kernel.PAIR_GRID, Kernel.WIDE_GRID, Kernel.SUBWORD_ROWS},
 }
 RUNS_OF_A_PIPELINE = 1000
 

@@ -13,13 +13,13 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, where
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
-from wgslice.plans.problem import Problem, Table, Terms, widen
-from wgslice.plans.profiles import MOST_PLANS, PATTERN_NBYTES, Limits, untrusted
+from wgslice.plans.problem import PlanContext, Problem, Table, widen
+from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 from wgslice.plans.strategies import COPIES
 
 
-def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
     """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
 
     `target` must not overlap itself.
@@ -30,10 +30,10 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, terms: Terms) -> Pl
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
-    choice = choose(Problem(source, target, width_nbytes, terms), COPIES[width_nbytes])
+    choice = choose(Problem(source, target, width_nbytes, context), COPIES[width_nbytes])
     if choice is None:
-        raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", terms.limits))
-    costs = terms.limits.profile.costs
+        raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", context.limits))
+    costs = context.limits.profile.costs
     return Plan(
         nbytes, itemsize, width_nbytes, source, target, in_order(choice.steps), costs=costs, choice=choice
     )
@@ -71,12 +71,12 @@ class SliceGradPlanner(NamedTuple):
     taken: tuple[range, ...]  # of the target
     zeroed: bool
 
-    def __call__(self, source: Layout, target: Layout, itemsize: int, terms: Terms, /) -> Plan:
+    def __call__(self, source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         """The plan for elements of `itemsize` bytes."""
-        inside = plan_copy(source, target.select(self.taken), itemsize, terms)
+        inside = plan_copy(source, target.select(self.taken), itemsize, context)
         if self.zeroed:
             return inside
-        choice = choose(Gradient(inside, self.taken, target, itemsize, terms), GRADIENTS)
+        choice = choose(Gradient(inside, self.taken, target, itemsize, context), GRADIENTS)
         assert choice is not None  # zeros can be written anywhere
         choice = choice._replace(rejected=inside.choice.rejected if inside.choice else ())
         return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
@@ -90,12 +90,12 @@ class Gradient:
     taken: tuple[range, ...]
     target: Layout
     itemsize: int
-    terms: Terms
+    context: PlanContext
 
     @property
     def limits(self) -> Limits:
         """The device's."""
-        return self.terms.limits
+        return self.context.limits
 
     def seconds(self, *before: Step) -> float:
         """Estimated seconds of the copy and the steps before it."""
@@ -109,14 +109,14 @@ class Gradient:
         gapless = merged.rank == 0 or merged.strides == (1,)
         in_words = gapless and start % 4 == nbytes % 4 == 0
         outsides = any(True for _ in complement(self.target, self.taken))
-        return (Clear(start, nbytes),) if in_words and outsides and self.terms.copy_to else ()
+        return (Clear(start, nbytes),) if in_words and outsides and self.context.copy_to else ()
 
 
 def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
     """The copy, and zeros wherever nothing else is written; no steps where a clear takes less time."""
     costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
     most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
-    of_pattern = gradient.terms._replace(copy_from=True, source_room_nbytes=inf)
+    of_pattern = gradient.context._replace(copy_from=True, source_room_nbytes=inf)
     steps = list(gradient.inside.steps)
     seconds = 0.0
     for outside in complement(gradient.target, gradient.taken):
@@ -158,55 +158,57 @@ def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
             yield Layout.of((*firsts.sizes, step - 1), (*firsts.strides, stride), firsts.offset + stride)
 
 
-def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
     """A planner's plan, after the copies that it needs beforehand.
 
     No command may read a buffer that it writes, so what is read of the output's buffer is copied aside.
     Kernels read offsets of windows in one piece, from where a binding can begin.
     """
-    if not (terms.shared and target.size):
-        return plan_packed(planner, source, target, itemsize, terms)
+    if not (context.shared and target.size):
+        return plan_packed(planner, source, target, itemsize, context)
     firsts = zip(source.sizes, source.strides, strict=True)
     once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
     reason = "input and output lie in one buffer"
-    room = terms._replace(copy_to=True, target_room_nbytes=inf, table=None)
-    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.ASIDE, reason)
+    room = context._replace(copy_to=True, target_room_nbytes=inf, table=None)
+    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.STAGING, reason)
     repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
-    terms = terms._replace(copy_from=True, source_room_nbytes=inf, shared=False)
-    moved = plan_packed(planner, repeated, target, itemsize, terms)
+    context = context._replace(copy_from=True, source_room_nbytes=inf, shared=False)
+    moved = plan_packed(planner, repeated, target, itemsize, context)
     return replace(
         moved,
-        steps=(*reading, *reading_from(Memory.ASIDE, moved.steps)),
-        scratch=((Memory.ASIDE, once.size * itemsize), *moved.scratch),
+        steps=(*reading, *reading_from(Memory.STAGING, moved.steps)),
+        scratch=((Memory.STAGING, once.size * itemsize), *moved.scratch),
         before=(*reading, *moved.before),
         staged=True,
     )
 
 
-def plan_packed(planner: Planner, source: Layout, target: Layout, itemsize: int, terms: Terms) -> Plan:
+def plan_packed(
+    planner: Planner, source: Layout, target: Layout, itemsize: int, context: PlanContext
+) -> Plan:
     """A planner's plan, after the copy that packs the offsets of windows where they cannot be bound."""
-    table = terms.table
+    table = context.table
     if table is None or table.is_bindable or target.size == 0:
-        return planner(source, target, itemsize, terms)
+        return planner(source, target, itemsize, context)
     packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
-    room = Terms(terms.limits, table.copy_from, True, table.room_nbytes)
+    room = PlanContext(context.limits, table.copy_from, True, table.room_nbytes)
     reason = "kernels read offsets in one piece, from a binding of their own"
     packing = staging_copy(table.layout, table.itemsize, room, Memory.OFFSETS, packed.memory, reason)
-    plan = planner(source, target, itemsize, terms._replace(table=packed))
+    plan = planner(source, target, itemsize, context._replace(table=packed))
     scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)
     return replace(plan, steps=(*packing, *plan.steps), scratch=scratch, before=packing)
 
 
 # The one cache of plans, by the problem: equal copies at other places share one. Windows' planners, which are
 # made for a call and hold much, go without: the cache would keep them.
-planned = lru_cache(maxsize=MOST_PLANS)(plan_anew)
+planned = lru_cache(maxsize=MAX_PLANS)(plan_anew)
 
 
 def staging_copy(
-    layout: Layout, itemsize: int, terms: Terms, reads: Memory, writes: Memory, reason: str
+    layout: Layout, itemsize: int, context: PlanContext, reads: Memory, writes: Memory, reason: str
 ) -> tuple[Step, ...]:
     """The steps that pack a layout of one memory into another, and why."""
-    steps = plan_copy(layout, Layout.packed(layout.sizes), itemsize, terms).steps
+    steps = plan_copy(layout, Layout.packed(layout.sizes), itemsize, context).steps
     return tuple(
         replace(step, reads=reads, writes=writes, reason=f"{step.reason}; {reason}")
         for step in steps

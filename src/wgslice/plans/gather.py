@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, MAX_RANK
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices
 from wgslice.layout import Layout, coalesce
 from wgslice.layout_rules import reshaped
 from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
-from wgslice.plans.tables import MOST_SPARSE, Dimension, dimensions_of
+from wgslice.plans.tables import MAX_SPARSE, Dimension, dimensions_of
 from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import DROPPED, Windows
 
-LEAST_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
+MIN_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well
 
 
 class WindowCopy(NamedTuple):
@@ -69,7 +69,9 @@ class IndexedWindows:
         What is out of range then reads the nearest element, and writes nothing.
         """
         fill = None if self.reads else DROPPED
-        clipped = any(isinstance(each.places, Elsewhere) and each.places.clipped for each in self.dimensions)
+        clipped = any(
+            isinstance(each.places, DeviceIndices) and each.places.clipped for each in self.dimensions
+        )
         windows = self._windows(len(numbers), None, offset_nbytes, signed, fill)
         return replace(windows, indices=not clipped)
 
@@ -93,7 +95,7 @@ class IndexedWindows:
 
     def pieces(self, limits: Limits, offset_nbytes: int) -> Iterator[range]:
         """The numbers of the windows, as many at a time as a binding says places of."""
-        most = limits.binding_nbytes // max(self.rank * offset_nbytes, LEAST_TABLE_NBYTES)
+        most = limits.binding_nbytes // max(self.rank * offset_nbytes, MIN_TABLE_NBYTES)
         for first in range(0, self.count, most):
             yield range(first, min(first + most, self.count))
 
@@ -132,8 +134,8 @@ def indexed_windows(
         return None
     dimensions = [found for each in selection.indexed for found in dimensions_of(view, each)]
     base = 0
-    if any(isinstance(dimension.places, Elsewhere) for dimension in dimensions):
-        dimensions = [each for each in dimensions if each.size > 1 or isinstance(each.places, Elsewhere)]
+    if any(isinstance(dimension.places, DeviceIndices) for dimension in dimensions):
+        dimensions = [each for each in dimensions if each.size > 1 or isinstance(each.places, DeviceIndices)]
     else:
         dimensions, base = folded(dimensions)
     kept = Layout.of(
@@ -192,7 +194,7 @@ def last_of(windows: Windows, dimensions: Sequence[Dimension]) -> NDArray[np.uin
     assert windows.offsets is not None
     numbers: NDArray[np.uint32] = windows.numbers
     places, size = windows.offsets[:, 0], dimensions[0].size
-    if len(dimensions) > 1 or size > MOST_SPARSE * windows.count:
+    if len(dimensions) > 1 or size > MAX_SPARSE * windows.count:
         return last_of_equal(windows.offsets.astype(np.int64), numbers)
     if (places[1:] > places[:-1]).all():  # a mask's
         return numbers

@@ -17,9 +17,9 @@ from wgslice.plans.problem import Table, in_units
 from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, Span, way
 
-MOST_TABLES = 4  # that kernels take
-SHORT_RUN, MOST_FLATTENED = 16, 8  # elements, and times that each index must then serve
-CLAIM_NBYTES = 4
+MAX_TABLES = 4  # that kernels take
+SHORT_RUN, MAX_FLATTENED = 16, 8  # elements, and times that each index must then serve
+WINNER_NBYTES = 4
 INDEX_NBYTES = 4  # of an index that the host knows
 
 
@@ -31,24 +31,24 @@ class Index(NamedTuple):
     extent: int  # of the dimension: indices that are in range
     wrap: int  # added to negative indices
     step: int  # elements of the indexed side from one index to the next
-    claim_step: int = 0  # claims from one index to the next, where there are some
+    winner_step: int = 0  # winners from one index to the next, where there are some
 
     def reach(self, sizes: Sequence[int]) -> int:
         """Indices from the first one that a copy of some sizes reads to the last one."""
         return sum((size - 1) * stride for size, stride in zip(sizes, self.strides, strict=True))
 
 
-class Claims(NamedTuple):
+class Winners(NamedTuple):
     """Which index is the last that names a place, where several may: how a copy steps through the places."""
 
-    strides: tuple[int, ...]  # claims along each dimension of the copy, without what tables add
+    strides: tuple[int, ...]  # winners along each dimension of the copy, without what tables add
     numbers: tuple[int, ...]  # indices before one of them, along each dimension
     places: int
 
     @property
     def span(self) -> Span:
         """The binding that holds them."""
-        return Span(0, self.places * CLAIM_NBYTES)
+        return Span(0, self.places * WINNER_NBYTES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class IndexedCopy:
     reads: bool  # whether the indexed side is copied from, not to
     host: Host | None = None  # None where the GPU has the tables, all in one
     signed: bool = False  # whether indices that the GPU has may be negative
-    claims: Claims | None = None
+    winners: Winners | None = None
     masked: bool = False  # whether the one table is a mask: what is true is written, and moves nothing
 
     @property
@@ -109,11 +109,11 @@ class IndexedCopy:
         """The same copy over as few dimensions as say the same, one at least.
 
         Neighbours i, i + 1 are merged if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both
-        sides, in all tables and in the claims.
+        sides, in all tables and in the winners.
         """
-        claims = self.claims
+        winners = self.winners
         columns = [self.indexed.strides, self.other.strides, *(table.strides for table in self.tables)]
-        columns += [claims.strides, claims.numbers] if claims else []
+        columns += [winners.strides, winners.numbers] if winners else []
         rows: list[list[int]] = []
         for size, *strides in zip(self.sizes, *columns, strict=True):
             if size == 1:
@@ -127,14 +127,15 @@ class IndexedCopy:
             indexed=Layout.of(sizes, indexed, self.indexed.offset),
             other=Layout.of(sizes, other, self.other.offset),
             tables=tuple(table._replace(strides=rest.pop(0)) for table in self.tables),
-            claims=claims._replace(strides=rest[0], numbers=rest[1]) if claims else None,
+            winners=winners._replace(strides=rest[0], numbers=rest[1]) if winners else None,
         )
 
     def claiming(self) -> IndexedCopy:
         """The same indices, each once, without what lies beside each other at them."""
-        assert self.claims is not None
+        assert self.winners is not None
         items = [
-            range(size if number else 1) for size, number in zip(self.sizes, self.claims.numbers, strict=True)
+            range(size if number else 1)
+            for size, number in zip(self.sizes, self.winners.numbers, strict=True)
         ]
         copy = replace(self, indexed=self.indexed.select(items), other=self.other.select(items))
         return copy.coalesced()
@@ -149,7 +150,7 @@ class IndexedCopy:
             return self
         (table,) = self.tables
         merges = self.other.strides[-2] == short * self.other.strides[-1]
-        few = MOST_FLATTENED * host.values.size * short <= self.other.size
+        few = MAX_FLATTENED * host.values.size * short <= self.other.size
         if not (self.by_rows and table.strides[-2] and self.indexed.strides[-2] == 0 and merges and few):
             return self
         along = self.indexed.strides[-1]
@@ -208,14 +209,18 @@ class IndexedDispatch(OnGrid):
         return super().memories | ({self.table.memory} if self.table else set())
 
     @property
-    def claims(self) -> Claims | None:
+    def winners(self) -> Winners | None:
         """Where the last of several indices that name one place is found."""
-        return self.copy.claims
+        return self.copy.winners
 
     @property
-    def winners(self) -> Span | None:
-        """The claims that it reads, where several indices may name one place."""
-        return self.copy.claims.span if self.copy.claims and self.kernel is not Kernel.CLAIM_INDICES else None
+    def winners_span(self) -> Span | None:
+        """The winners that it reads, where several indices may name one place."""
+        return (
+            self.copy.winners.span
+            if self.copy.winners and self.kernel is not Kernel.LAST_WRITER_INDICES
+            else None
+        )
 
     @property
     def index_nbytes(self) -> int:

@@ -20,20 +20,20 @@ from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, fold, words_spanned
 from wgslice.plans.plan import Plan, Planner, in_order
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.tables import indexed_copy, masked_copy
-from wgslice.plans.window_plans import WINDOWS, claims_scratch
-from wgslice.plans.window_problem import MOST_INVOCATIONS, WindowProblem
+from wgslice.plans.window_plans import WINDOWS, winners_scratch
+from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
-WRITING = {Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.CLAIM_INDICES}
-MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_NARROW}
+WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
+MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 CACHE_LINE_NBYTES = 64
-LEAST_WINDOW_NBYTES = 64  # of what lies beside each other at an index, from which on it may go as a window
+MIN_WINDOW_NBYTES = 64  # of what lies beside each other at an index, from which on it may go as a window
 
 
 def copy_at_once(
@@ -63,7 +63,7 @@ def copy_at_once(
     else:
         index_nbytes = index_dtype.itemsize if index_dtype else INDEX_NBYTES
         kernels = READING if reads else WRITING
-        if kernels & limits.distrusted or not is_held(copy, (view, other), itemsize, index_nbytes, limits):
+        if kernels & limits.disabled or not is_held(copy, (view, other), itemsize, index_nbytes, limits):
             return None
         origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
         windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
@@ -79,7 +79,7 @@ def masked_copy_at_once(
     None where kernels that take indices do not hold it, or failed the self-test.
     """
     copy = masked_copy(mask_sizes, target, source)
-    if MASKING & limits.distrusted or not is_held(copy, (source, target), itemsize, MASK_NBYTES, limits):
+    if MASKING & limits.disabled or not is_held(copy, (source, target), itemsize, MASK_NBYTES, limits):
         return None
     return WindowCopy(partial(plan_indexing, copy, None), source, target)
 
@@ -87,23 +87,21 @@ def masked_copy_at_once(
 def goes_as_windows(copy: IndexedCopy, view: Layout, other: Layout, itemsize: int) -> bool:
     """Whether long rows of elements of 1 and 2 bytes begin anywhere, which blocks of windows take."""
     wide, width_nbytes = copy.widened(itemsize, (view.offset, other.offset))
-    return (
-        wide.by_rows and width_nbytes < WORD_NBYTES and wide.sizes[-1] * width_nbytes >= LEAST_WINDOW_NBYTES
-    )
+    return wide.by_rows and width_nbytes < WORD_NBYTES and wide.sizes[-1] * width_nbytes >= MIN_WINDOW_NBYTES
 
 
 def is_held(
     copy: IndexedCopy, sides: Sequence[Layout], itemsize: int, index_nbytes: int, limits: Limits
 ) -> bool:
-    """Whether bindings hold both sides, indices and claims, wherever they begin, and a grid the elements."""
+    """Whether bindings hold both sides, indices and winners, wherever they begin, and a grid the elements."""
     most = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
     bound = [(side.stop - side.lowest) * itemsize for side in sides]
-    bound += [copy.claims.span.nbytes] if copy.claims else []
+    bound += [copy.winners.span.nbytes] if copy.winners else []
     if copy.host is None:
         bound += [(1 + table.reach(copy.sizes)) * index_nbytes for table in copy.tables]
     else:
         bound.append(copy.host.values.nbytes)
-    invocations = min(MOST_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)
+    invocations = min(MAX_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)
     return max(bound) <= most and prod(copy.sizes) <= invocations
 
 
@@ -113,7 +111,7 @@ def plan_indexing(
     source: Layout,
     target: Layout,
     itemsize: int,
-    terms: Terms,
+    context: PlanContext,
 ) -> Plan:
     """Gather what indices take of a view, or scatter to it, in the way that is estimated to be quickest.
 
@@ -122,11 +120,11 @@ def plan_indexing(
     size = (target if copy.reads else source).size
     if size > U32_MAX:
         raise ValueError(f"{size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
-    problem = Indexing(copy, windows, source, target, itemsize, terms)
+    problem = Indexing(copy, windows, source, target, itemsize, context)
     choice = choose(problem, INDEXING)
     if choice is None:
         what = "gather" if copy.reads else "scatter"
-        raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", terms.limits))
+        raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
     return Plan(
         size * itemsize,
         itemsize,
@@ -134,8 +132,8 @@ def plan_indexing(
         source,
         target,
         in_order(choice.steps),
-        claims_scratch(choice.steps),
-        costs=terms.limits.profile.costs,
+        winners_scratch(choice.steps),
+        costs=context.limits.profile.costs,
         choice=choice,
     )
 
@@ -149,12 +147,12 @@ class Indexing:
     source: Layout  # of a gather the view that is indexed
     target: Layout  # of a scatter the view that is indexed
     itemsize: int
-    terms: Terms
+    context: PlanContext
 
     @property
     def limits(self) -> Limits:
         """The device's."""
-        return self.terms.limits
+        return self.context.limits
 
     @property
     def nbytes(self) -> int:
@@ -177,7 +175,7 @@ class Indexing:
         """The same as windows; None where runs are short, or one table does not say all."""
         copy, width_nbytes = self.wide
         run_nbytes = copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
-        if self.windows is None or run_nbytes < LEAST_WINDOW_NBYTES:
+        if self.windows is None or run_nbytes < MIN_WINDOW_NBYTES:
             return None
         found = self.windows()
         if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
@@ -189,7 +187,7 @@ class Indexing:
         batch = found.elements_of(numbers).shifted(other.offset)
         inserts = not self.copy.reads
         given = found.insertion(windows).numbers if inserts else windows.numbers
-        return WindowProblem(windows, tensor, batch, self.itemsize, self.terms, inserts, given)
+        return WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, given)
 
 
 def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
@@ -198,15 +196,15 @@ def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
         return Kernel.MASKED_WORDS
     if copy.reads:
         return Kernel.GATHER_WORDS if width_nbytes < WORD_NBYTES else Kernel.GATHER
-    return Kernel.SCATTER_NARROW if width_nbytes < WORD_NBYTES else Kernel.SCATTER
+    return Kernel.SCATTER_SUBWORD if width_nbytes < WORD_NBYTES else Kernel.SCATTER
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
     """Why a kernel does not copy."""
     if kernel_of(*problem.wide) is not kernel:
         return OTHER
-    needed = {kernel, *([Kernel.CLAIM_INDICES] if problem.copy.claims else [])}
-    return FAILED if needed & problem.limits.distrusted else None
+    needed = {kernel, *([Kernel.LAST_WRITER_INDICES] if problem.copy.winners else [])}
+    return FAILED if needed & problem.limits.disabled else None
 
 
 def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
@@ -217,7 +215,7 @@ def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
 
 
 def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
-    """The dispatch of a kernel, after the claims of its indices where several may name one place."""
+    """The dispatch of a kernel, after the winners of its indices where several may name one place."""
     copy, width_nbytes = problem.wide
     spans = [span_of(side, problem.itemsize, problem.limits) for side in (problem.source, problem.target)]
     indexed, other = (
@@ -227,13 +225,13 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
     table = "a mask" if copy.masked else "an index"
     how = f"{table} for each {'row' if copy.by_rows else 'element'}"
     copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
-    if copy.claims is None:
+    if copy.winners is None:
         return [copying]
     claiming = copy.claiming()
     reason = "several indices may name one place, of which the last one stays"
-    claims = [Span(0, WORD_NBYTES), copy.claims.span]
-    first = dispatch_of(problem, Kernel.CLAIM_INDICES, claiming, WORD_NBYTES, claims, reason)
-    return [replace(first, writes=Memory.CLAIMS), copying]
+    winners = [Span(0, WORD_NBYTES), copy.winners.span]
+    first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, claiming, WORD_NBYTES, winners, reason)
+    return [replace(first, writes=Memory.WINNERS), copying]
 
 
 def dispatch_of(
@@ -249,7 +247,7 @@ def dispatch_of(
         kernel=kernel,
         copy=copy,
         width_nbytes=width_nbytes,
-        table=problem.terms.table,
+        table=problem.context.table,
         down=kernel in (Kernel.GATHER, Kernel.SCATTER) and goes_down(copy, width_nbytes, problem.limits),
         source_binding=spans[0],
         target_binding=spans[1],
@@ -287,7 +285,7 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
         pieces = -(-size // each)
         invocations = rows * pieces
     # bits that two invocations flip at once are as before
-    contiguous = profile.contiguous and kernel is not Kernel.SCATTER_NARROW
+    contiguous = profile.contiguous and kernel is not Kernel.SCATTER_SUBWORD
     grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
     return Share(rows, False, pieces, each, contiguous, profile.workgroup_size, grid)
 
@@ -319,6 +317,6 @@ def by_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
 
 INDEXING: tuple[Strategy[Indexing], ...] = (
     *map(by_kernel, (Kernel.GATHER, Kernel.GATHER_WORDS)),
-    *map(by_kernel, (Kernel.SCATTER, Kernel.SCATTER_NARROW, Kernel.MASKED_WORDS)),
+    *map(by_kernel, (Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS)),
     *map(by_windows, WINDOWS),
 )

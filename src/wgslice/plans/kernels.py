@@ -20,10 +20,10 @@ class Kernel(Enum):
     WIDE_GRID = "wide_grid"
     SHIFTED_GRID = "shifted_grid"
     ROW_ENDS = "row_ends"
-    NARROW_ROWS = "narrow_rows"
-    NARROW_ENDS = "narrow_ends"
-    NARROW_RUNS = "narrow_runs"
-    NARROW_STEPS = "narrow_steps"
+    SUBWORD_ROWS = "subword_rows"
+    SUBWORD_ENDS = "subword_ends"
+    SUBWORD_RUNS = "subword_runs"
+    SUBWORD_STEPS = "subword_steps"
     PIXELS = "pixels"
     TILES = "tiles"
     WIDE_TILES = "wide_tiles"
@@ -33,13 +33,13 @@ class Kernel(Enum):
     INSERT_WINDOWS = "insert_windows"
     INSERT_ROWS = "insert_rows"
     INSERT_WORDS = "insert_words"
-    CLAIM_WINDOWS = "claim_windows"
-    CLAIM_ROWS = "claim_rows"
+    LAST_WRITER_WINDOWS = "last_writer_windows"
+    LAST_WRITER_ROWS = "last_writer_rows"
     GATHER = "gather"
     GATHER_WORDS = "gather_words"
     SCATTER = "scatter"
-    SCATTER_NARROW = "scatter_narrow"
-    CLAIM_INDICES = "claim_indices"
+    SCATTER_SUBWORD = "scatter_subword"
+    LAST_WRITER_INDICES = "last_writer_indices"
     MASKED_WORDS = "masked_words"
 
     __hash__ = object.__hash__  # of singletons; Enum's own is a call of Python, at each look into a table
@@ -48,20 +48,25 @@ class Kernel(Enum):
 # Kernels that split a row of the last dimension, or of two, over invocations; one must exist.
 SPLITTING_ROWS = {
     *(Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SHIFTED_ROWS),
-    *(Kernel.ROW_ENDS, Kernel.NARROW_ROWS, Kernel.NARROW_ENDS),
+    *(Kernel.ROW_ENDS, Kernel.SUBWORD_ROWS, Kernel.SUBWORD_ENDS),
 }
 
 # Kernels of many windows: those that extract, those that insert, and those that say which window does.
 EXTRACTING = {Kernel.EXTRACT_WINDOWS, Kernel.WINDOW_ROWS, Kernel.WINDOW_WORDS}
 INSERTING = {Kernel.INSERT_WINDOWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS}
-CLAIMING = {Kernel.CLAIM_WINDOWS, Kernel.CLAIM_ROWS}
-OF_WINDOWS = EXTRACTING | INSERTING | CLAIMING
+LAST_WRITERS = {Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS}
+OF_WINDOWS = EXTRACTING | INSERTING | LAST_WRITERS
 
 # Kernels of elements at indices.
-SCATTERING = {Kernel.SCATTER, Kernel.SCATTER_NARROW}
-OF_INDICES = {Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES, Kernel.MASKED_WORDS} | SCATTERING
+SCATTERING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
+OF_INDICES = {
+    Kernel.GATHER,
+    Kernel.GATHER_WORDS,
+    Kernel.LAST_WRITER_INDICES,
+    Kernel.MASKED_WORDS,
+} | SCATTERING
 
-# Read-only buffers that a kernel binds beside source and target, if any: offsets or indices, picks, claims.
+# Read-only buffers that a kernel binds beside source and target, if any: offsets or indices, picks, winners.
 TABLES = {
     **dict.fromkeys(OF_INDICES, 1),
     **dict.fromkeys(OF_WINDOWS | SCATTERING, 2),
@@ -71,9 +76,9 @@ TABLES = {
 # Bytes of what an invocation takes at a time, if more than an element; then the last target stride must be 1.
 UNITS_NBYTES = {
     **dict.fromkeys((Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS), WIDEST_NBYTES),
-    **dict.fromkeys((Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.CLAIM_ROWS), WIDEST_NBYTES),
-    **dict.fromkeys((Kernel.NARROW_ROWS, Kernel.NARROW_ENDS), WORD_NBYTES),
-    **dict.fromkeys((Kernel.NARROW_RUNS, Kernel.NARROW_STEPS), WORD_NBYTES),
-    **dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.CLAIM_WINDOWS), WORD_NBYTES),
-    **dict.fromkeys((Kernel.GATHER_WORDS, Kernel.CLAIM_INDICES, Kernel.MASKED_WORDS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.LAST_WRITER_ROWS), WIDEST_NBYTES),
+    **dict.fromkeys((Kernel.SUBWORD_ROWS, Kernel.SUBWORD_ENDS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.SUBWORD_RUNS, Kernel.SUBWORD_STEPS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.WINDOW_WORDS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_WINDOWS), WORD_NBYTES),
+    **dict.fromkeys((Kernel.GATHER_WORDS, Kernel.LAST_WRITER_INDICES, Kernel.MASKED_WORDS), WORD_NBYTES),
 }

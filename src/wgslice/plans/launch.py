@@ -12,7 +12,7 @@ from wgslice.plans.kernels import SPLITTING_ROWS, UNITS_NBYTES, WIDEST_NBYTES, W
 from wgslice.plans.pixels import as_pixels, as_steps, pixel_axis, pixels_of
 from wgslice.plans.profiles import (
     LINE_NBYTES,
-    MOST_PLANS,
+    MAX_PLANS,
     SECTOR_NBYTES,
     TILE_NBYTES,
     WAVE_LANES,
@@ -28,7 +28,7 @@ def run_nbytes(target: Layout, width_nbytes: int) -> int:
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
-    """How many words lie between the first and the last byte of a target of narrow elements."""
+    """How many words lie between the first and the last byte of a target of sub-word elements."""
     lanes = 4 // width_nbytes
     return (target.stop - 1) // lanes - target.lowest // lanes + 1
 
@@ -95,7 +95,7 @@ def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile)
     )
 
 
-@lru_cache(maxsize=MOST_PLANS)
+@lru_cache(maxsize=MAX_PLANS)
 def find_grid(
     outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
 ) -> Grid:
@@ -137,13 +137,13 @@ def arranged(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, profile: Profile
 ) -> tuple[Layout, Layout]:
     """The same copy, index by index in another order."""
-    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.NARROW_STEPS
+    in_units = UNITS_NBYTES.get(kernel, width_nbytes) > width_nbytes and kernel is not Kernel.SUBWORD_STEPS
     apart = in_units and target.strides[-1:] != (1,)
     if (kernel in SPLITTING_ROWS and target.rank == 0) or apart:
         source, target = (layout.select([*map(range, layout.sizes), None]) for layout in (source, target))
-    if kernel in (Kernel.PIXELS, Kernel.NARROW_ENDS):
+    if kernel in (Kernel.PIXELS, Kernel.SUBWORD_ENDS):
         source, target = as_pixels(source, target)
-    if kernel is Kernel.NARROW_STEPS:
+    if kernel is Kernel.SUBWORD_STEPS:
         return as_steps(source, target, width_nbytes)
     axis = tile_axis(source, target) if kernel in (Kernel.TILES, Kernel.WIDE_TILES) else None
     if kernel in GRIDS:
@@ -162,7 +162,7 @@ def arranged(
 
 
 # Of a row, and the units that each takes: two blocks, and the words of two.
-END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.NARROW_ENDS: (8, 1)}
+END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.SUBWORD_ENDS: (8, 1)}
 
 
 @dataclass(frozen=True)
@@ -186,14 +186,14 @@ def deal(
     """Deal a copy to the invocations of a kernel; `paired` says whether a row is the last two dimensions."""
     profile = limits.profile
     if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
-        return deal_tiles(kernel, source, target, width_nbytes, limits)
+        return launch_tiles(kernel, source, target, width_nbytes, limits)
     if kernel is Kernel.PIXELS:
         axis = pixel_axis(source)
         outer, pixels = list(target.sizes[:axis]), target.sizes[axis:]
         each = pixels_of(source, target, width_nbytes).group_blocks
         pieces = -(-(prod(pixels) * width_nbytes // WIDEST_NBYTES) // each)
         paired = True
-    elif kernel is Kernel.NARROW_STEPS:
+    elif kernel is Kernel.SUBWORD_STEPS:
         *outer, runs, run = target.sizes
         extent = ((runs - 1) * target.strides[-2] + run) * width_nbytes
         words = (extent + 2 * WORD_NBYTES - 2) // WORD_NBYTES  # wherever the row begins
@@ -203,17 +203,17 @@ def deal(
         *outer, size = target.sizes
         if paired:
             size *= outer.pop()
-        pieces, each = END_PIECES.get(kernel) or deal_row(kernel, size, width_nbytes, profile)
+        pieces, each = END_PIECES.get(kernel) or launch_row(kernel, size, width_nbytes, profile)
     else:
         count, each = target.size, 1
-        if kernel is Kernel.NARROW_RUNS:
+        if kernel is Kernel.SUBWORD_RUNS:
             count, each = words_spanned(target, width_nbytes), profile.run_words
         return share_of(limits, count, 1, each, -(-count // each))
     rows = prod(outer)
     return share_of(limits, rows, pieces, each, rows * pieces, paired=paired)
 
 
-def deal_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
+def launch_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> Share:
     """Tiles of the planes of the last two dimensions, one a workgroup."""
     if kernel in GRIDS:
         grid = grid_of(kernel, target, width_nbytes, limits.profile)
@@ -240,12 +240,12 @@ def share_of(
     return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
 
 
-def deal_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
+def launch_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
     """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
     unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     lanes = unit_nbytes // width_nbytes
     least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
-    words_each = profile.narrow_words_each if kernel is Kernel.NARROW_ROWS else profile.words_each
+    words_each = profile.subword_words_each if kernel is Kernel.SUBWORD_ROWS else profile.words_each
     choices = [words * 4 // unit_nbytes for words in words_each]
     if unit_nbytes == WIDEST_NBYTES:
         choices = [profile.blocks_each]

@@ -16,7 +16,7 @@ from wgslice.plans.windows import Windows
 Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
 Integers: TypeAlias = NDArray[np.int64]
 
-MOST_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
+MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.
     for pair in meeting(windows.offsets[numbers].astype(np.int64), windows.extents, windows.steps):
         found.append(np.sort(pair, axis=0))
         count += len(found[-1][0])
-        if count > MOST_PAIRS:
+        if count > MAX_PAIRS:
             return None
     earlier, later = np.concatenate(found, axis=1) if found else np.zeros((2, 0), np.int64)
     order = np.argsort(later, kind="stable")

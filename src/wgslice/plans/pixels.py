@@ -11,15 +11,15 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.profiles import PIXEL_BLOCKS
 
 
-def is_ragged(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
+def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
     """Whether some row, of so many of the last dimensions, begins or ends inside a block."""
     places = target.offset, prod(target.sizes[-dimensions:]), *target.strides[:-dimensions]
     return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 
 
-MOST_CHANNELS = 4  # of a pixel
-LEAST_ROW_NBYTES = 64  # that hold the largest group of blocks
-MOST_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
+MAX_CHANNELS = 4  # of a pixel
+MIN_ROW_NBYTES = 64  # that hold the largest group of blocks
+MAX_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Pixels:
     parts: int  # stretches of the source that hold a group
     part_blocks: int  # that hold what is read of a part
     apart: bool  # whether each channel has a plane of its own in the target
-    ragged: bool  # whether some row begins or ends inside a block
+    unaligned: bool  # whether some row begins or ends inside a block
 
 
 def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
@@ -43,12 +43,12 @@ def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
     Channels that have planes of their own in the target are a dimension whose elements lie nearer to each
     other in the source than pixels do.
     """
-    if target.rank == 0 or target.sizes[-1] <= MOST_CHANNELS:
+    if target.rank == 0 or target.sizes[-1] <= MAX_CHANNELS:
         return source, target
     inside = [
         axis
         for axis, (size, stride) in enumerate(zip(source.sizes[:-1], source.strides[:-1], strict=True))
-        if 1 < size <= MOST_CHANNELS and 0 < abs(stride) < abs(source.strides[-1]) <= MOST_CHANNELS
+        if 1 < size <= MAX_CHANNELS and 0 < abs(stride) < abs(source.strides[-1]) <= MAX_CHANNELS
     ]
     if inside:
         order = [*(axis for axis in range(target.rank) if axis != inside[0]), inside[0]]
@@ -71,18 +71,18 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     """The last two dimensions as pixels and channels, or three, the one between them their repeats."""
     channels, repeats, axis = target.sizes[-1], repeats_of(source), pixel_axis(source)
     pixel_step, channel_step = source.strides[axis], source.strides[-1]
-    apart, planes = has_planes(target), abs(channel_step) >= MOST_CHANNELS
+    apart, planes = has_planes(target), abs(channel_step) >= MAX_CHANNELS
     group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
-    ragged = is_ragged(target, width_nbytes, dimensions=target.rank - axis)
+    unaligned = is_unaligned(target, width_nbytes, dimensions=target.rank - axis)
     lanes = WIDEST_NBYTES // width_nbytes  # elements a block
-    pixels = -(-group_blocks * lanes // (channels * repeats)) + (ragged and channels > 1)
+    pixels = -(-group_blocks * lanes // (channels * repeats)) + (unaligned and channels > 1)
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
     part_blocks = -(-reach // lanes)
     if planes:
         channel_step = part_blocks * lanes
     parts = channels if planes else 1
     return Pixels(
-        channels, repeats, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, ragged
+        channels, repeats, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, unaligned
     )
 
 
@@ -99,28 +99,28 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
     """
     nested = target.is_nested
     source, target = as_pixels(source, target)
-    if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MOST_CHANNELS:
+    if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MAX_CHANNELS:
         return False
     repeats, axis = repeats_of(source), pixel_axis(source)
     count, channels = target.sizes[axis], target.sizes[-1]
-    steps = [3] if channels == 1 else range(1, MOST_CHANNELS + 1)
+    steps = [3] if channels == 1 else range(1, MAX_CHANNELS + 1)
     if abs(source.strides[axis]) not in steps:
         return False
     pixels = pixels_of(source, target, width_nbytes)
-    if pixels.parts * pixels.part_blocks > MOST_BLOCKS:
+    if pixels.parts * pixels.part_blocks > MAX_BLOCKS:
         return False
     row_nbytes = count * repeats * width_nbytes
     if has_planes(target):
         places = target.offset, count, target.strides[-1], *target.strides[:-2]
         whole = all(place * width_nbytes % WIDEST_NBYTES == 0 for place in places)
-        return whole and repeats == 1 and row_nbytes >= LEAST_ROW_NBYTES
+        return whole and repeats == 1 and row_nbytes >= MIN_ROW_NBYTES
     if repeats > 1:
         group_nbytes, each_nbytes = pixels.group_blocks * WIDEST_NBYTES, repeats * channels * width_nbytes
         beside = target.strides[axis : axis + 2] == (repeats * channels, channels)
-        if pixels.ragged or pixels.parts > 1 or group_nbytes % each_nbytes or not beside:
+        if pixels.unaligned or pixels.parts > 1 or group_nbytes % each_nbytes or not beside:
             return False
     beside = target.strides[-2] == channels and target.strides[-1] == (channels > 1)
-    return nested and beside and row_nbytes * channels >= LEAST_ROW_NBYTES
+    return nested and beside and row_nbytes * channels >= MIN_ROW_NBYTES
 
 
 # what is written at a step
@@ -128,17 +128,17 @@ def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
 
 # Runs at a larger step are rows of their own, so that no words between them are touched; longer runs are rows
 # for other kernels.
-FAR_STEP_NBYTES = MOST_RUN_NBYTES = 16
+FAR_STEP_NBYTES = MAX_RUN_NBYTES = 16
 
 
 def are_steps(source: Layout, target: Layout, width_nbytes: int) -> bool:
     """Whether elements are written at a step, alone or in short runs of neighbours on both sides."""
     if target.rank == 0 or target.strides[-1] > 1:
         return target.rank > 0
-    if target.rank < 2 or target.sizes[-1] * width_nbytes > MOST_RUN_NBYTES:
+    if target.rank < 2 or target.sizes[-1] * width_nbytes > MAX_RUN_NBYTES:
         return False
     near = target.strides[-2] * width_nbytes <= FAR_STEP_NBYTES
-    return source.strides[-1] == 1 or (near and target.sizes[-1] <= MOST_CHANNELS)
+    return source.strides[-1] == 1 or (near and target.sizes[-1] <= MAX_CHANNELS)
 
 
 def as_steps(source: Layout, target: Layout, width_nbytes: int) -> tuple[Layout, Layout]:
@@ -194,7 +194,7 @@ def stepped_parts(source: Layout, target: Layout, width_nbytes: int) -> list[tup
     outer = target.rank - row_dimensions(target, width_nbytes)
     apart = target.rank - 1 if target.strides[-1] == 1 != source.strides[-1] else outer
     larger = target.strides[apart - 1] * width_nbytes if 0 < apart < target.rank else inf
-    if larger <= FAR_STEP_NBYTES and target.sizes[apart] <= MOST_CHANNELS:
+    if larger <= FAR_STEP_NBYTES and target.sizes[apart] <= MAX_CHANNELS:
         found = []
         for number in whole[apart]:
             keys: list[int | range] = [*whole[:apart], number, *whole[apart + 1 :]]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
-from wgslice.plans.problem import Terms
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy
 
@@ -91,7 +91,7 @@ class Plan:
         if self.choice is None or self.costs is None:
             return ()
         before_s = seconds_of(self.before, self.costs)
-        origin = Memory.ASIDE if self.staged else Memory.INPUT
+        origin = Memory.STAGING if self.staged else Memory.INPUT
         return tuple(
             each._replace(
                 steps=(*self.before, *reading_from(origin, in_order(each.steps))),
@@ -156,7 +156,7 @@ class Plan:
 class Planner(Protocol):
     """A function that plans what is to be done with a source and a target, counted from their bases."""
 
-    def __call__(self, source: Layout, target: Layout, itemsize: int, terms: Terms, /) -> Plan:
+    def __call__(self, source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         """The plan for elements of `itemsize` bytes."""
 
 

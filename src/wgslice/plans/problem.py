@@ -11,7 +11,7 @@ from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout, coalesce, whole_words
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.launch import run_nbytes, tile_axis
-from wgslice.plans.profiles import MOST_PLANS, STEPS, Limits, pattern
+from wgslice.plans.profiles import MAX_PLANS, STEPS, Limits, pattern
 from wgslice.plans.steps import Memory, Span
 
 # No binding is larger, so that 32-bit counts of elements, words and invocations never wrap around.
@@ -24,7 +24,7 @@ class Table(NamedTuple):
     layout: Layout  # of integers, from the base of their memory
     itemsize: int  # bytes an offset
     copy_from: bool = True  # whether its buffer's usages allow to copy from it
-    room_nbytes: float = inf  # as `Terms` says of input and output
+    room_nbytes: float = inf  # as `PlanContext` says of input and output
     in_output: bool = False  # whether it lies in the output's buffer
     memory: Memory = Memory.OFFSETS
 
@@ -39,7 +39,7 @@ class Table(NamedTuple):
         return Span(0, whole_words(self.layout.size * self.itemsize))
 
 
-class Terms(NamedTuple):
+class PlanContext(NamedTuple):
     """What a plan can rely on: the device, and what is known of the buffers on both sides."""
 
     limits: Limits
@@ -64,13 +64,13 @@ class Rebased(NamedTuple):
     stop_nbytes: int  # from there to the end of the last element
 
     def capacity_nbytes(self, buffer_nbytes: int) -> float:
-        """Bytes from the base on in a buffer, as `Terms` says them."""
+        """Bytes from the base on in a buffer, as `PlanContext` says them."""
         room_nbytes = buffer_nbytes - self.base
         whole_nbytes = -(-self.stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
         return inf if whole_nbytes <= room_nbytes else room_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
-@lru_cache(maxsize=MOST_PLANS)
+@lru_cache(maxsize=MAX_PLANS)
 def rebase(layout: Layout, itemsize: int, limits: Limits) -> Rebased:
     """Split a layout into an aligned base in bytes and the layout from there.
 
@@ -138,9 +138,9 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
     longer = [size for size in target.sizes if size > 1]
     if len(longer) > MAX_RANK:
         return target.sizes.index(min(longer))
-    most_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
+    max_nbytes = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) // WIDEST_NBYTES * WIDEST_NBYTES
     for side in (source, target):
-        if side.stop * width_nbytes > most_nbytes < span_of(side, width_nbytes, limits).nbytes:
+        if side.stop * width_nbytes > max_nbytes < span_of(side, width_nbytes, limits).nbytes:
             reaches = [abs(reach) for reach in side.reaches]
             return reaches.index(max(reaches))
     if -(-target.size // limits.profile.workgroup_size) > limits.workgroups**2:
@@ -149,13 +149,13 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 
 
 def cut_end(
-    source: Layout, target: Layout, width_nbytes: int, terms: Terms
+    source: Layout, target: Layout, width_nbytes: int, context: PlanContext
 ) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
     """What has room for whole vectors on a side that lacks it for all, and the rest; None if that is all.
 
     The cut takes indices off the dimension of which it takes the smallest share: mostly the last row.
     """
-    rooms = terms.source_room_nbytes, terms.target_room_nbytes
+    rooms = context.source_room_nbytes, context.target_room_nbytes
     side, room_nbytes = next(
         (layout, int(room))
         for layout, room in zip((source, target), rooms, strict=True)
@@ -185,7 +185,7 @@ def cut_end(
 # 25.0: 512 8.1 and 4.7, 768 6.0 and 4.8, 1280 6.8 and 5.3, 3072 6.4 and 4.8, 8192 10.1 and 5.5; 4160 5.1 and
 # 5.1, 4224 5.8 and 5.8.
 STRIP_NBYTES = 256
-LEAST_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
+MIN_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
 COMPETING_NBYTES = 256
 
 
@@ -206,17 +206,17 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
-LEAST_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
+MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
 NO_ROOM = "a buffer ends inside a vector of 16 bytes"
 
 
 class Problem:
     """A coalesced copy of elements of `width_nbytes`; its rows are what the last dimension holds."""
 
-    def __init__(self, source: Layout, target: Layout, width_nbytes: int, terms: Terms) -> None:
+    def __init__(self, source: Layout, target: Layout, width_nbytes: int, context: PlanContext) -> None:
         self.source, self.target = source, target
-        self.width_nbytes, self.terms, self.limits = width_nbytes, terms, terms.limits
-        self.costs = terms.limits.profile.costs
+        self.width_nbytes, self.context, self.limits = width_nbytes, context, context.limits
+        self.costs = context.limits.profile.costs
         self.rank = len(target.sizes)
         self.nbytes = target.size * width_nbytes
         self.row_nbytes = run_nbytes(target, width_nbytes)
@@ -226,14 +226,14 @@ class Problem:
         self.in_runs = self.read_step == self.write_step == 1  # whether rows are contiguous on both sides
         self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
-        self.is_held = axis_to_halve(source, target, width_nbytes, terms.limits) is None
-        sides = (source, terms.source_room_nbytes), (target, terms.target_room_nbytes)
+        self.is_held = axis_to_halve(source, target, width_nbytes, context.limits) is None
+        sides = (source, context.source_room_nbytes), (target, context.target_room_nbytes)
         has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
         self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
-        return Problem(source, target, self.width_nbytes, self.terms)
+        return Problem(source, target, self.width_nbytes, self.context)
 
     @property
     def parts(self) -> list[tuple[Layout, Layout]]:
@@ -272,7 +272,7 @@ class Problem:
         rest = len(row) % each
         columns = [row[: len(row) - rest]]
         if rest:
-            columns.append(row[-max(rest, LEAST_STRIP_NBYTES // self.width_nbytes) :])
+            columns.append(row[-max(rest, MIN_STRIP_NBYTES // self.width_nbytes) :])
         strips = []
         for part in columns:
             read, written = (side.select([*outer, part]) for side in (self.source, self.target))
@@ -283,8 +283,8 @@ class Problem:
 
     def against_buffer_copies(self) -> str:
         """Why buffer copies do not do it."""
-        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.terms.copy_from)
-        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.terms.copy_to)
+        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.context.copy_from)
+        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.context.copy_to)
         if not self.in_runs:
             reasons.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
@@ -293,7 +293,7 @@ class Problem:
 
     def short(self) -> str:
         """That rows are too short to hold a block of 16 bytes wherever they begin."""
-        return f"rows of {counted(self.row_nbytes)}, at least {LEAST_SHIFTED_NBYTES} are needed"
+        return f"rows of {counted(self.row_nbytes)}, at least {MIN_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""

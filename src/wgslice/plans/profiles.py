@@ -19,7 +19,7 @@ CACHE_LINE_NBYTES = 64
 # Kernels whose speed does not depend on how neighbours of the target lie in the source.
 ALIKE = {
     *(Kernel.SLICE1, Kernel.TILES, Kernel.WIDE_TILES, Kernel.PIXELS),
-    *(Kernel.ROW_ENDS, Kernel.NARROW_ENDS, Kernel.NARROW_STEPS),
+    *(Kernel.ROW_ENDS, Kernel.SUBWORD_ENDS, Kernel.SUBWORD_STEPS),
 }
 
 # Kernels for which that is the step between elements.
@@ -78,7 +78,12 @@ def copy_class(kernel: Kernel, width_nbytes: int, paired: bool, lies: str, step:
 
 
 def windows_class(
-    kernel: Kernel, element_nbytes: int, *, ragged: bool = False, ends: bool = False, mirrored: bool = False
+    kernel: Kernel,
+    element_nbytes: int,
+    *,
+    unaligned: bool = False,
+    ends: bool = False,
+    mirrored: bool = False,
 ) -> CostClass:
     """The cost class of a kernel on windows of elements of a width, in these, in words or blocks.
 
@@ -86,7 +91,7 @@ def windows_class(
     """
     by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
     width_nbytes = element_nbytes if by_words else UNITS_NBYTES.get(kernel, element_nbytes)
-    traits = ("ragged",) * ragged + ("ends",) * ends + ("mirrored",) * mirrored
+    traits = ("unaligned",) * unaligned + ("ends",) * ends + ("mirrored",) * mirrored
     return CostClass(kernel, width_nbytes, traits)
 
 
@@ -113,7 +118,7 @@ def pattern(source: Layout, width_nbytes: int) -> str:
 @cache
 def shipped(name: str) -> Costs:
     """The figures of a file."""
-    content = json.loads((files("wgslice.plans") / "figures" / f"{name}.json").read_text("utf-8"))
+    content = json.loads((files("wgslice.plans") / "cost_models" / f"{name}.json").read_text("utf-8"))
     figures = content["costs"]
     works = {CostClass.parsed(name): Work(**costs) for name, costs in figures.pop("works").items()}
     return Costs(f"shipped figures of {content['about']}", **figures, works=works)
@@ -143,7 +148,7 @@ class Profile:
     name: str
     workgroup_size: int  # invocations a workgroup
     words_each: tuple[int, ...]  # that an invocation may take of a row; each choice is a pipeline to compile
-    narrow_words_each: tuple[int, ...]  # where words are put together of elements of 1 and 2 bytes
+    subword_words_each: tuple[int, ...]  # where words are put together of elements of 1 and 2 bytes
     blocks_each: int  # of 16 bytes
     run_words: int  # that an invocation takes of short runs
     contiguous: bool  # whether an invocation takes a piece of memory, or neighbours take neighbours
@@ -190,7 +195,7 @@ CPU = Profile(
     "cpu",
     workgroup_size=64,
     words_each=(4, 16),
-    narrow_words_each=(4, 32),
+    subword_words_each=(4, 32),
     blocks_each=8,
     run_words=32,
     contiguous=True,
@@ -206,7 +211,7 @@ GPU = Profile(
     "gpu",
     workgroup_size=64,
     words_each=(4,),
-    narrow_words_each=(4,),
+    subword_words_each=(4,),
     blocks_each=1,
     run_words=4,
     contiguous=False,
@@ -225,7 +230,7 @@ class Limits:
     binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
     workgroups: int  # most workgroups in one dimension of a dispatch
     profile: Profile = GPU
-    distrusted: frozenset[Kernel] = frozenset()  # kernels that failed their tests on the device
+    disabled: frozenset[Kernel] = frozenset()  # kernels that failed their tests on the device
 
     def __hash__(self) -> int:
         return self.binding_nbytes  # looked up at every copy; a process has few of these
@@ -237,7 +242,7 @@ UNKNOWN = "nothing is known of what it costs"
 
 def untrusted(what: str, limits: Limits) -> str:
     """Why there is no kernel left for something."""
-    failed = ", ".join(sorted(kernel.value for kernel in limits.distrusted))
+    failed = ", ".join(sorted(kernel.value for kernel in limits.disabled))
     return (
         f"no kernel is left for {what}: {failed} failed the self-test of this device; use another adapter, "
         "and report what `wgslice doctor` prints"
@@ -282,7 +287,7 @@ PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}
 # through 2 buffers of 2 MiB, 2.0 of 4 MiB, 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of
 # that.
 STAGING_NBYTES = 2**23
-MOST_STAGING = 2
+MAX_STAGING = 2
 
 # Bytes written to the queue at a time, which is what an upload takes of memory beside its source and its
 # target. 64 MiB on lavapipe took, in multiples of a warm memcpy, 1.0 in chunks of 2 MiB, 0.9 of 4, 0.8 of
@@ -292,10 +297,10 @@ UPLOAD_CHUNK_NBYTES = 2**22
 # Entries of caches; a full one gives up the entry that was used longest ago. A plan takes 3 KB of memory
 # and 0.5 ms to make, a pipeline 70 to 120 ms (lavapipe), a uniform buffer 5 us and the least that a driver
 # allocates.
-MOST_PLANS = 4096  # of each planner, in 12 MB
-MOST_PLACES = 64  # of a compiled operator: binding alignments and tight buffers
-MOST_PIPELINES = 512  # of a device, beside those that plans hold
-MOST_UNIFORM_BUFFERS = 1024  # likewise
+MAX_PLANS = 4096  # of each planner, in 12 MB
+MAX_PLACES = 64  # of a compiled operator: binding alignments and tight buffers
+MAX_PIPELINES = 512  # of a device, beside those that plans hold
+MAX_UNIFORM_BUFFERS = 1024  # likewise
 
 # A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
 # needed: to make one takes 5 to 9 us, to touch fresh memory 1.1 us a KiB (77 ms for 64 MiB on lavapipe).
@@ -305,4 +310,4 @@ SMALL_NBYTES = 2**16  # and padding of a new output that nobody needs to be aske
 # an AMD EPYC, ConstantOfShape, Expand, Unsqueeze and Concat of two such before a copy, us on the host and on
 # the adapter: of 1 KiB 536 and 704, of 64 KiB 572 and 825, of 256 KiB 677 and 1190, of 1 MiB 3938 and 2997.
 # What more would take to upload to another GPU is not measured.
-MOST_HOST_NBYTES = 2**16
+MAX_HOST_NBYTES = 2**16

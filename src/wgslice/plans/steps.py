@@ -22,9 +22,9 @@ class Memory(IntEnum):
     OUTPUT = 1
     OFFSETS = 2  # of windows, where the GPU has them
     ZEROS = 3  # PATTERN_NBYTES of them
-    ASIDE = 4  # made for a recording: what is read of the output's buffer
+    STAGING = 4  # made for a recording: what is read of the output's buffer
     PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
-    CLAIMS = 6  # made for a recording, of zeros: which of windows that overlap has the last word
+    WINNERS = 6  # made for a recording, of zeros: which of windows that overlap has the last word
     TEXTURE = 7  # a region of a texture, which a recording brings beside the buffers
 
     @property
@@ -32,7 +32,7 @@ class Memory(IntEnum):
         """As it is printed."""
         return {
             Memory.ZEROS: "zeros",
-            Memory.ASIDE: "the copy aside",
+            Memory.STAGING: "the copy aside",
             Memory.PACKED_OFFSETS: "packed offsets",
         }.get(self, f"the {self.name.lower()}")
 
@@ -204,7 +204,7 @@ def dispatch_of(
         or UNITS_NBYTES.get(kernel, width_nbytes) == WIDEST_NBYTES > width_nbytes
     ):
         bindings = bindings[0].in_whole(WIDEST_NBYTES), bindings[1].in_whole(WIDEST_NBYTES)
-    share = deal(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.NARROW_ENDS)
+    share = deal(kernel, source, target, width_nbytes, limits, paired or kernel is Kernel.SUBWORD_ENDS)
     return Dispatch(
         width_nbytes,
         source,

@@ -23,22 +23,22 @@ from wgslice.plans.choose import (
 )
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
-from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_ragged, pixels_of, stepped_parts
+from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
-from wgslice.plans.problem import LEAST_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
+from wgslice.plans.problem import MIN_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
 Copying: TypeAlias = Strategy[Problem]
 
 
-LEAST_NARROW_NBYTES = 7  # a row that holds a word wherever it begins
+MIN_SUBWORD_NBYTES = 7  # a row that holds a word wherever it begins
 VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 
 # Kernels that leave the heads and tails of rows to another dispatch, and the least share of a row's bytes
 # that they take: of 31 bytes, a block of 16.
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
-LEAST_OF_BLOCKS = 0.5
+MIN_OF_BLOCKS = 0.5
 INTERLEAVING = "rows of the output interleave"
 SHARING = "rows of the output have bytes of the same words"
 
@@ -50,7 +50,7 @@ def against_buffer_copy(problem: Problem, *, packed: bool) -> Reason | None:
     """Why not one buffer copy of everything, or else one for each row."""
     if (problem.source.is_packed and problem.target.is_packed) != packed:
         return OTHER
-    if problem.width_nbytes >= WORD_NBYTES and problem.in_runs and problem.terms.buffer_copies:
+    if problem.width_nbytes >= WORD_NBYTES and problem.in_runs and problem.context.buffer_copies:
         return None
     return problem.against_buffer_copies
 
@@ -93,7 +93,7 @@ def shifted(problem: Problem) -> Reason | None:
         return problem.apart
     if not problem.target.is_nested:
         return INTERLEAVING
-    return problem.short if problem.row_nbytes < LEAST_SHIFTED_NBYTES else problem.tight
+    return problem.short if problem.row_nbytes < MIN_SHIFTED_NBYTES else problem.tight
 
 
 def vectors(problem: Problem) -> Reason | None:
@@ -103,24 +103,24 @@ def vectors(problem: Problem) -> Reason | None:
     return problem.uneven if problem.in_runs else OTHER
 
 
-def narrow_rows(problem: Problem) -> Reason | None:
+def subword_rows(problem: Problem) -> Reason | None:
     """Words are put together of elements of a row."""
     if not problem.target.is_nested:
         return INTERLEAVING
     if problem.write_step != 1:
         return problem.apart
-    return None if problem.row_nbytes >= LEAST_NARROW_NBYTES and problem.rank else OTHER
+    return None if problem.row_nbytes >= MIN_SUBWORD_NBYTES and problem.rank else OTHER
 
 
-def narrow_pairs(problem: Problem) -> Reason | None:
+def subword_pairs(problem: Problem) -> Reason | None:
     """Words are put together of elements of two dimensions that are packed."""
     target = problem.target
     if problem.rank < 2 or target.strides[-2:] != (target.sizes[-1], 1) or not target.is_nested:
         return OTHER
-    return None if problem.row_nbytes * target.sizes[-2] >= LEAST_NARROW_NBYTES else OTHER
+    return None if problem.row_nbytes * target.sizes[-2] >= MIN_SUBWORD_NBYTES else OTHER
 
 
-def narrow_steps(problem: Problem) -> Reason | None:
+def subword_steps(problem: Problem) -> Reason | None:
     """Words are put together of elements at a step, or of runs of them, by what owns the words."""
     if problem.rank > MAX_RANK - 2 or not are_steps(problem.source, problem.target, problem.width_nbytes):
         return OTHER
@@ -129,7 +129,7 @@ def narrow_steps(problem: Problem) -> Reason | None:
     return None if stepped_parts(problem.source, problem.target, problem.width_nbytes) else SHARING
 
 
-def narrow_runs(problem: Problem) -> Reason | None:
+def subword_runs(problem: Problem) -> Reason | None:
     """Words are put together of elements, wherever they lie."""
     if not problem.target.is_nested:
         return INTERLEAVING
@@ -139,10 +139,10 @@ def narrow_runs(problem: Problem) -> Reason | None:
 def ends_of(kernel: Kernel, problem: Problem) -> Kernel | None:
     """The kernel for heads and tails of unaligned rows, where another leaves them out."""
     source, target, width_nbytes = problem.source, problem.target, problem.width_nbytes
-    if kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS) and is_ragged(target, width_nbytes):
+    if kernel in (Kernel.SHIFTED_GRID, Kernel.SHIFTED_ROWS) and is_unaligned(target, width_nbytes):
         return Kernel.ROW_ENDS
-    if kernel is Kernel.PIXELS and pixels_of(*as_pixels(source, target), width_nbytes).ragged:
-        return Kernel.NARROW_ENDS
+    if kernel is Kernel.PIXELS and pixels_of(*as_pixels(source, target), width_nbytes).unaligned:
+        return Kernel.SUBWORD_ENDS
     return None
 
 
@@ -169,8 +169,8 @@ def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) 
     if not problem.is_held or (problem.rank == 0 and kernel in UNIT_GRIDS):
         return OTHER
     reason = applies(problem)
-    distrusted = problem.limits.distrusted
-    if reason is None and distrusted and {kernel, ends_of(kernel, problem)} & distrusted:
+    disabled = problem.limits.disabled
+    if reason is None and disabled and {kernel, ends_of(kernel, problem)} & disabled:
         return FAILED
     return reason
 
@@ -181,7 +181,7 @@ def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
     work = profile.costs.works.get(class_of(kernel, paired, problem))
     if work is None:
         return inf
-    share = LEAST_OF_BLOCKS if kernel in LEAVING_ENDS else 1
+    share = MIN_OF_BLOCKS if kernel in LEAVING_ENDS else 1
     least_s = profile.costs.dispatch_s + share * problem.nbytes / work.bytes_per_s
     return least_s + compiling_seconds(kernel, profile)
 
@@ -189,7 +189,7 @@ def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
 def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> Sequence[Dispatch]:
     """The dispatches of a kernel, and one for heads and tails of unaligned rows where it leaves them out."""
     parts, width_nbytes = [problem.from_bindings], problem.width_nbytes
-    if kernel is Kernel.NARROW_STEPS:
+    if kernel is Kernel.SUBWORD_STEPS:
         parts = stepped_parts(*problem.from_bindings, width_nbytes)
     units = "vectors of 16 bytes" if width_nbytes == WIDEST_NBYTES else "whole words"
     atomics = ", by atomics" if width_nbytes < WORD_NBYTES else ""
@@ -250,7 +250,7 @@ def cut_seconds(problem: Problem) -> float:
 
 def cut(problem: Problem) -> Sequence[Step]:
     """What its buffer has room for in whole vectors, and the end that was cut off."""
-    found = cut_end(problem.source, problem.target, problem.width_nbytes, problem.terms)
+    found = cut_end(problem.source, problem.target, problem.width_nbytes, problem.context)
     if found is None:
         return []
     bulk, end = (problem.of(*coalesce(*part)) for part in found)
@@ -275,10 +275,10 @@ def chosen_steps(
     return found
 
 
-TOGETHER = "narrow elements, put together word by word"
+TOGETHER = "sub-word elements, put together word by word"
 PERMUTED = "a permuted source, through workgroup memory"
-RUNS = "narrow elements in short runs, put together word by word"
-STEPPED = "narrow elements at a step in the output, put into its words"
+RUNS = "sub-word elements in short runs, put together word by word"
+STEPPED = "sub-word elements at a step in the output, put into its words"
 BLOCKS = "steps of {step}, in blocks of 16 bytes from any byte"
 WIDTHS = (1, 2, 4, 8, 16)
 BY_BUFFER_COPIES: tuple[Copying, ...] = (
@@ -299,11 +299,11 @@ BY_KERNEL = (
     by_kernel((4, 8), Kernel.ROWS, anything, "{units}, row by row"),
     in_strips((4, 8), Kernel.ROWS, anything, "{units}"),
     by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True),
-    by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
-    by_kernel((1, 2), Kernel.NARROW_ROWS, narrow_rows, f"{TOGETHER}, row by row"),
-    in_strips((1, 2), Kernel.NARROW_ROWS, narrow_rows, TOGETHER),
-    by_kernel((1, 2), Kernel.NARROW_STEPS, narrow_steps, STEPPED),
-    by_kernel((1, 2), Kernel.NARROW_RUNS, narrow_runs, RUNS),
+    by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
+    by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, row by row"),
+    in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, TOGETHER),
+    by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, STEPPED),
+    by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, RUNS),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),
 )
 PART_AND_END: Copying = Strategy("a part and its end", where(without_room), cut_seconds, cut)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX, MAX_RANK
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, Indexed, Indices
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, Indexed, Indices
 from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
-from wgslice.plans.indexed import MOST_TABLES, Claims, Host, Index, IndexedCopy
+from wgslice.plans.indexed import MAX_TABLES, Host, Index, IndexedCopy, Winners
 
-MOST_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last
+MAX_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last
 
 
 class Dimension(NamedTuple):
@@ -68,12 +68,12 @@ def indexed_copy(
     dimensions = [found for each in selection.indexed for found in dimensions_of(view, each)]
     if any(dimension.size > I32_MAX for dimension in dimensions):
         return None
-    known = [each for each in dimensions if not isinstance(each.places, Elsewhere)]
+    known = [each for each in dimensions if not isinstance(each.places, DeviceIndices)]
     base, steady, groups = split_known(known, rank, reads=reads)
-    elsewhere = [each for each in dimensions if isinstance(each.places, Elsewhere)]
-    if (groups and elsewhere) or max(len(groups), len(elsewhere)) > MOST_TABLES:
+    elsewhere = [each for each in dimensions if isinstance(each.places, DeviceIndices)]
+    if (groups and elsewhere) or max(len(groups), len(elsewhere)) > MAX_TABLES:
         return None
-    host, claims = None, None
+    host, winners = None, None
     tables: list[Index] = []
     if groups:
         tables, values, lowest = folded_tables(groups, shape, unique=not (reads or disjoint))
@@ -82,7 +82,7 @@ def indexed_copy(
             return None
         host = Host(values)
     for each in elsewhere:
-        assert isinstance(each.places, Elsewhere)
+        assert isinstance(each.places, DeviceIndices)
         own = each.places.shape
         strides = strides_over(own, range(rank - len(own), rank), rank)
         tables.append(Index(strides, 0, each.size, 0 if each.places.clipped else each.size, each.stride))
@@ -90,11 +90,11 @@ def indexed_copy(
         sum(each.step * each.dimension.stride for each in steady if each.axis == axis) for axis in range(rank)
     ]
     if elsewhere and not (reads or disjoint) and prod(shape) > 1:
-        tables, claims = claimed(tables, sorted({each.axis for each in steady}), shape)
+        tables, winners = claimed(tables, sorted({each.axis for each in steady}), shape)
     nothing = [0] * len(selection.kept_sizes)
-    if claims:
-        along, numbers = (selection.arranged(each, nothing) for each in (claims.strides, claims.numbers))
-        claims = claims._replace(strides=along, numbers=numbers)
+    if winners:
+        along, numbers = (selection.arranged(each, nothing) for each in (winners.strides, winners.numbers))
+        winners = winners._replace(strides=along, numbers=numbers)
     moved = selection.arranged(steps, [view.strides[axis] for axis in selection.kept_axes])
     copy = IndexedCopy(
         Layout.of(selection.shape, moved, base),
@@ -103,7 +103,7 @@ def indexed_copy(
         reads,
         host,
         signed,
-        claims,
+        winners,
     ).coalesced()
     return copy if len(copy.sizes) <= MAX_RANK else None
 
@@ -214,7 +214,7 @@ def last_of_equal(places: NDArray[np.int64]) -> NDArray[np.int64]:
     if (places[1:] > places[:-1]).all():  # a mask's
         return places
     numbers, size = np.arange(places.size), int(places.max()) + 1
-    if size <= MOST_SPARSE * places.size:
+    if size <= MAX_SPARSE * places.size:
         last = np.empty(size, np.int64)
         last[places] = numbers  # NumPy's later one wins
         stays = last[places] == numbers
@@ -225,15 +225,17 @@ def last_of_equal(places: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(stays, places, -1)
 
 
-def claimed(tables: Sequence[Index], axes: Sequence[int], shape: Sequence[int]) -> tuple[list[Index], Claims]:
+def claimed(
+    tables: Sequence[Index], axes: Sequence[int], shape: Sequence[int]
+) -> tuple[list[Index], Winners]:
     """Tables that claim places, which are those of their dimensions and of `axes`, along which views move."""
     rank = len(shape)
     places = Layout.packed([*(table.extent for table in tables), *(shape[axis] for axis in axes)])
     steps, strides = places.strides[: len(tables)], [0] * rank
     for axis, stride in zip(axes, places.strides[len(tables) :], strict=True):
         strides[axis] = stride
-    claims = Claims(tuple(strides), Layout.packed(shape).strides, places.size)
-    return [table._replace(claim_step=step) for table, step in zip(tables, steps, strict=True)], claims
+    winners = Winners(tuple(strides), Layout.packed(shape).strides, places.size)
+    return [table._replace(winner_step=step) for table, step in zip(tables, steps, strict=True)], winners
 
 
 def strides_over(sizes: Sequence[int], axes: Iterable[int], rank: int) -> tuple[int, ...]:

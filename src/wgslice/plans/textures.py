@@ -13,7 +13,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.dtypes import DType
 from wgslice.layout import Layout
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import MOST_PLANS, Limits
+from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import Memory, TextureCopy
 
 ROW_NBYTES = 256  # WebGPU: rows in a buffer begin at multiples of so many bytes from the first one
@@ -61,7 +61,7 @@ class Texels(NamedTuple):
         return self.nbytes if self.is_color else 4
 
 
-@lru_cache(maxsize=MOST_PLANS)
+@lru_cache(maxsize=MAX_PLANS)
 def texels_of(format: str, aspect: Aspect, *, writes: bool) -> Texels:
     """What a copy reads or writes of a format, or a ValueError where WebGPU has no such copy."""
     if format in COLORS:
@@ -151,7 +151,7 @@ def texture_copy(layout: Layout, texels: Texels, memory: Memory, *, writes: bool
     )
 
 
-@lru_cache(maxsize=MOST_PLANS)
+@lru_cache(maxsize=MAX_PLANS)
 def plan_texture_copy(layout: Layout, texels: Texels, limits: Limits, *, writes: bool) -> Plan | None:
     """The plan of the copy between a texture and a buffer; None where its elements lie otherwise."""
     step = texture_copy(layout, texels, Memory.INPUT if writes else Memory.OUTPUT, writes=writes)

@@ -16,20 +16,20 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
-from wgslice.plans.problem import NO_ROOM, Terms
+from wgslice.plans.problem import NO_ROOM, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
-from wgslice.plans.strategies import LEAST_OF_BLOCKS
+from wgslice.plans.strategies import MIN_OF_BLOCKS
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import (
     block_seconds,
     class_of,
-    deal_blocks,
     each_window,
     elements,
     extracted_blocks,
     inserted_blocks,
     inserted_words,
+    launch_blocks,
     segments_of,
     source_groups,
 )
@@ -38,7 +38,7 @@ from wgslice.plans.windows import WindowDispatch, Windows
 Copying: TypeAlias = Strategy[WindowProblem]
 
 PICK_NBYTES = 8  # of a window's number and directions
-MOST_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
+MAX_CHANNELS = 15  # masks of the uniform block, less the one that is never needed
 
 
 def extract_windows_planner(windows: Windows) -> Planner:
@@ -52,7 +52,7 @@ def insert_windows_planner(insertion: Insertion) -> Planner:
 
 
 def plan_windows(
-    asked: Insertion, inserts: bool, source: Layout, target: Layout, itemsize: int, terms: Terms
+    asked: Insertion, inserts: bool, source: Layout, target: Layout, itemsize: int, context: PlanContext
 ) -> Plan:
     """Copy windows by the strategy that is estimated to take the least time."""
     tensor, batch = (target, source) if inserts else (source, target)
@@ -62,26 +62,28 @@ def plan_windows(
     if batch.size == 0 or (inserts and not (tensor.size and asked.numbers.size)):
         return Plan(nbytes, itemsize, itemsize, source, target, ())
     table_nbytes = windows.count * max(len(windows.extents) * windows.offset_nbytes, PICK_NBYTES)
-    if table_nbytes > terms.limits.binding_nbytes:
+    if table_nbytes > context.limits.binding_nbytes:
         raise ValueError(
             f"{windows.count} windows: what says where they are takes {table_nbytes} bytes, a binding at "
-            f"most {terms.limits.binding_nbytes}; {'insert' if inserts else 'extract'} fewer at a time"
+            f"most {context.limits.binding_nbytes}; {'insert' if inserts else 'extract'} fewer at a time"
         )
-    problem = WindowProblem(windows, tensor, batch, itemsize, terms, inserts, asked.numbers, asked.contested)
+    problem = WindowProblem(
+        windows, tensor, batch, itemsize, context, inserts, asked.numbers, asked.contested
+    )
     choice = choose(problem, WINDOWS)
     if choice is None:
-        raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", terms.limits))
-    scratch, costs = claims_scratch(choice.steps), terms.limits.profile.costs
+        raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", context.limits))
+    scratch, costs = winners_scratch(choice.steps), context.limits.profile.costs
     steps = in_order(choice.steps)
     return Plan(nbytes, itemsize, itemsize, source, target, steps, scratch, costs=costs, choice=choice)
 
 
-def claims_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """The buffer of claims that some steps need, if they do, and its bytes."""
-    claims = [
-        step.claims for step in steps if isinstance(step, WindowDispatch | IndexedDispatch) and step.claims
+def winners_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
+    """The buffer of winners that some steps need, if they do, and its bytes."""
+    winners = [
+        step.winners for step in steps if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners
     ]
-    return ((Memory.CLAIMS, max(each.span.nbytes for each in claims)),) if claims else ()
+    return ((Memory.WINNERS, max(each.span.nbytes for each in winners)),) if winners else ()
 
 
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
@@ -112,31 +114,35 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return problem.against_rows
     if row.nbytes < WIDEST_NBYTES:
         return f"rows of {row.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
-    if problem.ragged and problem.limits.profile.contiguous and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
+    if (
+        problem.unaligned
+        and problem.limits.profile.contiguous
+        and row.nbytes < (least := 2 * WIDEST_NBYTES - 1)
+    ):
         return f"rows of {row.nbytes} bytes, some from inside a vector of 16, which takes {least}"
-    if row.channels > MOST_CHANNELS:
-        return f"{row.channels} elements that keep their order in a mirrored row, at most {MOST_CHANNELS}"
+    if row.channels > MAX_CHANNELS:
+        return f"{row.channels} elements that keep their order in a mirrored row, at most {MAX_CHANNELS}"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
         return NO_ROOM
-    if problem.in_parts and (against := against_claimed_blocks(problem)):
+    if problem.in_parts and (against := against_winner_blocks(problem)):
         return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
         return None if ends in problem.costs.works else UNKNOWN
-    if problem.tensor.stop * problem.itemsize > problem.terms.source_room_nbytes:
+    if problem.tensor.stop * problem.itemsize > problem.context.source_room_nbytes:
         return NO_ROOM
     return against_groups(problem)
 
 
-def against_claimed_blocks(problem: WindowProblem) -> Reason | None:
+def against_winner_blocks(problem: WindowProblem) -> Reason | None:
     """Why rows do not claim blocks of the target."""
-    if Kernel.CLAIM_ROWS in problem.limits.distrusted:
+    if Kernel.LAST_WRITER_ROWS in problem.limits.disabled:
         return FAILED
-    if windows_class(Kernel.CLAIM_ROWS, WIDEST_NBYTES) not in problem.costs.works:
+    if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.works:
         return UNKNOWN
-    claims = [band.claims for band in problem.bands_of_blocks]
-    fits = all(each is None or each.span.nbytes <= problem.most_nbytes for each in claims)
-    return None if fits else "no binding holds the claims on blocks and on indices"
+    winners = [band.winners for band in problem.bands_of_blocks]
+    fits = all(each is None or each.span.nbytes <= problem.max_nbytes for each in winners)
+    return None if fits else "no binding holds the winners on blocks and on indices"
 
 
 def against_groups(problem: WindowProblem) -> Reason | None:
@@ -144,7 +150,7 @@ def against_groups(problem: WindowProblem) -> Reason | None:
     invocations = problem.row.count * problem.row.words_spanned
     for numbers in problem.held(problem.whole, problem.numbers, invocations):
         groups = source_groups(problem, numbers)
-        if problem.ragged and (groups is None or len(groups) > 1):
+        if problem.unaligned and (groups is None or len(groups) > 1):
             return "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
         if groups is None:
             return "no binding holds what a window reads"
@@ -171,7 +177,7 @@ def extracted_seconds(problem: WindowProblem) -> float:
     work = costs.works.get(class_of(Kernel.WINDOW_ROWS, problem))
     if work is None:
         return inf
-    pieces, each = deal_blocks(problem, Kernel.WINDOW_ROWS)
+    pieces, each = launch_blocks(problem, Kernel.WINDOW_ROWS)
     invocations = -(-problem.stop * row.count * pieces // size) * size
     block_s = block_seconds(problem, work)
     return costs.dispatch_s + invocations * (work.invocation_s + each * block_s)
@@ -185,7 +191,7 @@ def against_inserted_words(problem: WindowProblem) -> Reason | None:
 
 
 def are_words(problem: WindowProblem) -> bool:
-    """Whether narrow elements lie packed in the batch, and a binding holds them, another one the tensor."""
+    """Whether sub-word elements lie packed in the batch, and a binding holds them, another one the tensor."""
     narrow = problem.itemsize < WORD_NBYTES and problem.batch.is_packed
     return narrow and len(segments_of(problem)) == 1 == len(list(problem.parts(problem.whole)))
 
@@ -209,8 +215,8 @@ def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: Win
     """Why a kernel does not take windows."""
     if (kernel in EXTRACTING) == problem.inserts:
         return OTHER
-    failed = FAILED if kernel in problem.limits.distrusted else None
-    return (problem.contested and problem.against_claims) or applies(problem) or failed
+    failed = FAILED if kernel in problem.limits.disabled else None
+    return (problem.contested and problem.against_winners) or applies(problem) or failed
 
 
 def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
@@ -231,7 +237,7 @@ def are_long(problem: WindowProblem) -> bool:
     extents = map(min, windows.extents, problem.tensor.sizes)
     sides = problem.tensor.select([range(extent) for extent in extents]), problem.one
     longest_nbytes = max((side.stop - side.lowest) * problem.itemsize for side in sides)
-    return longest_nbytes > problem.most_nbytes
+    return longest_nbytes > problem.max_nbytes
 
 
 WITHOUT_BLOCKS: tuple[Copying, ...] = (
@@ -246,7 +252,7 @@ KERNELS: tuple[Copying, ...] = (
         Kernel.INSERT_ROWS,
         against_blocks,
         partial(blocks, inserted_blocks),
-        partial(least_seconds, Kernel.INSERT_ROWS, LEAST_OF_BLOCKS),
+        partial(least_seconds, Kernel.INSERT_ROWS, MIN_OF_BLOCKS),
     ),
     *WITHOUT_BLOCKS,
 )

@@ -17,13 +17,13 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason
 from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import layers_of
-from wgslice.plans.problem import LARGEST_BINDING_NBYTES, Terms, span_of
+from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import FAILED, Costs, Limits
 from wgslice.plans.steps import BufferCopies, Places, Span
-from wgslice.plans.windows import Claims, Numbers, Windows
+from wgslice.plans.windows import Numbers, Windows, Winners
 
 ROW_STEPS = 2, 4  # of elements that make a block
-MOST_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
+MAX_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a grid is rounded up
 
 
 @dataclass(frozen=True)
@@ -46,30 +46,30 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A part of a tensor that a binding holds, and its claims, with the windows that reach it."""
+    """A part of a tensor that a binding holds, and its winners, with the windows that reach it."""
 
     ranges: tuple[range, ...]  # of the tensor's indices
     numbers: Numbers
     contested: bool  # whether windows may overlap
-    differ: tuple[bool, ...]  # dimensions in which claims differ from index to index
-    base: int  # of claims
+    differ: tuple[bool, ...]  # dimensions in which winners differ from index to index
+    base: int  # of winners
     blocks: int = 0  # of the binding that rows claim, where windows may overlap in parts of rows
 
     @cached_property
-    def claim_strides(self) -> list[int]:
-        """Claims from one index to the next, 0 along dimensions in which they are the same."""
-        packed = [*accumulate(claim_sizes(self.ranges, self.differ)[:0:-1], mul, initial=1)][::-1]
+    def winner_strides(self) -> list[int]:
+        """Winners from one index to the next, 0 along dimensions in which they are the same."""
+        packed = [*accumulate(winner_sizes(self.ranges, self.differ)[:0:-1], mul, initial=1)][::-1]
         return [stride if differ else 0 for stride, differ in zip(packed, self.differ, strict=True)]
 
     @property
-    def claims(self) -> Claims | None:
+    def winners(self) -> Winners | None:
         """Where they lie, if windows may overlap."""
         if not self.contested:
             return None
         firsts = (taken.start for taken in self.ranges)
-        ahead = sum(start * stride for start, stride in zip(firsts, self.claim_strides, strict=True))
-        on_indices = prod(claim_sizes(self.ranges, self.differ))
-        return Claims(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
+        ahead = sum(start * stride for start, stride in zip(firsts, self.winner_strides, strict=True))
+        on_indices = prod(winner_sizes(self.ranges, self.differ))
+        return Winners(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class WindowProblem:
     tensor: Layout
     batch: Layout
     itemsize: int
-    terms: Terms
+    context: PlanContext
     inserts: bool  # whether the batch is the input, and the tensor the output
     numbers: Numbers  # of the windows to copy
     contested: bool = False  # whether they may overlap, so that the later one stays
@@ -88,7 +88,7 @@ class WindowProblem:
     @property
     def limits(self) -> Limits:
         """The device's."""
-        return self.terms.limits
+        return self.context.limits
 
     @property
     def costs(self) -> Costs:
@@ -102,15 +102,15 @@ class WindowProblem:
         return most // WIDEST_NBYTES * WIDEST_NBYTES
 
     @property
-    def most_nbytes(self) -> int:
+    def max_nbytes(self) -> int:
         """What the largest binding holds wherever it begins, though a binding's start is aligned."""
         return self.binding_nbytes - self.limits.binding_alignment_nbytes
 
     @property
-    def most_invocations(self) -> int:
+    def max_invocations(self) -> int:
         """As many as a grid has, and can be counted."""
         limits = self.limits
-        return min(limits.workgroups**2 * limits.profile.workgroup_size, MOST_INVOCATIONS)
+        return min(limits.workgroups**2 * limits.profile.workgroup_size, MAX_INVOCATIONS)
 
     @property
     def whole(self) -> list[range]:
@@ -129,7 +129,7 @@ class WindowProblem:
 
     @cached_property
     def bands(self) -> list[Band]:
-        """The tensor, cut until bindings hold each part and its claims where windows are inserted."""
+        """The tensor, cut until bindings hold each part and its winners where windows are inserted."""
         windows, sizes = self.windows, self.tensor.sizes
         differ = tuple(
             self.contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes)
@@ -137,7 +137,7 @@ class WindowProblem:
         if not self.inserts:
             return [Band(tuple(map(range, sizes)), self.numbers, False, differ, 0)]
         found: list[Band] = []
-        base = 1  # above the zeros that claims begin as
+        base = 1  # above the zeros that winners begin as
         for ranges in halved(self._reached(), partial(self._excess, differ)):
             touching, _ = self.reaching(self.numbers, ranges)
             if touching.any():
@@ -188,12 +188,12 @@ class WindowProblem:
         ]
 
     def _excess(self, differ: Sequence[bool], ranges: list[range]) -> Sequence[int] | None:
-        """How far indices of the tensor reach if no binding holds them; their claims if none holds these."""
+        """How far indices of the tensor reach if no binding holds them; their winners if none holds these."""
         part = self.tensor.select(ranges)
-        claims = claim_sizes(ranges, differ)
-        if (part.stop - part.lowest) * self.itemsize > self.most_nbytes:
+        winners = winner_sizes(ranges, differ)
+        if (part.stop - part.lowest) * self.itemsize > self.max_nbytes:
             return part.reaches
-        return claims if prod(claims) * WORD_NBYTES > self.most_nbytes else None
+        return winners if prod(winners) * WORD_NBYTES > self.max_nbytes else None
 
     def parts(self, ranges: list[range]) -> Iterator[list[range]]:
         """Halve a window until a binding holds what it has of the batch, and a grid its elements."""
@@ -202,9 +202,9 @@ class WindowProblem:
     def _part_excess(self, ranges: list[range]) -> Sequence[int] | None:
         """How far a part of a window reaches if no binding holds it; its sizes if no grid does."""
         one = self.batch.select([0, *ranges])
-        if (one.stop - one.lowest) * self.itemsize > self.most_nbytes:
+        if (one.stop - one.lowest) * self.itemsize > self.max_nbytes:
             return one.reaches
-        return one.sizes if one.size > self.most_invocations else None
+        return one.sizes if one.size > self.max_invocations else None
 
     def held(self, part: list[range], numbers: Numbers, invocations: int) -> Iterator[Numbers]:
         """Windows as many at a time as a binding of the batch holds of a part of each, and a grid.
@@ -212,9 +212,9 @@ class WindowProblem:
         `invocations` is how many a window takes.
         """
         one = self.batch.select([0, *part])
-        room_nbytes = self.most_nbytes - (one.stop - one.lowest) * self.itemsize
+        room_nbytes = self.max_nbytes - (one.stop - one.lowest) * self.itemsize
         further = room_nbytes // max(abs(self.batch.strides[0]) * self.itemsize, 1)
-        most = max(self.most_invocations // invocations, 1)
+        most = max(self.max_invocations // invocations, 1)
         start = 0
         while start < len(numbers):
             stop = int(np.searchsorted(numbers, int(numbers[start]) + further, side="right"))
@@ -249,7 +249,7 @@ class WindowProblem:
         return whole and beside and not windows.goes_backwards(axis) and not long
 
     @cached_property
-    def ragged(self) -> bool:
+    def unaligned(self) -> bool:
         """Whether some row begins or ends inside a block of the output, if the tensor has all of it."""
         row, windows, tensor = self.row, self.windows, self.tensor
         if not self.inserts:
@@ -270,8 +270,8 @@ class WindowProblem:
     @cached_property
     def stop(self) -> int:
         """The first window that ends behind the last whole block of the batch's buffer."""
-        terms, batch, count = self.terms, self.batch, self.windows.count
-        room_nbytes = terms.source_room_nbytes if self.inserts else terms.target_room_nbytes
+        context, batch, count = self.context, self.batch, self.windows.count
+        room_nbytes = context.source_room_nbytes if self.inserts else context.target_room_nbytes
         missing_nbytes = batch.stop * self.itemsize - room_nbytes
         if missing_nbytes <= 0:
             return count
@@ -292,12 +292,12 @@ class WindowProblem:
         return ("output", "input") if self.inserts else ("input", "output")
 
     @cached_property
-    def against_claims(self) -> Reason | None:
+    def against_winners(self) -> Reason | None:
         """Why windows that may overlap cannot claim what they write; refused where nothing else does it."""
         if not self.contested:
             return None
         if len(self.bands) * self.windows.count <= U32_MAX:
-            return FAILED if Kernel.CLAIM_WINDOWS in self.limits.distrusted else None
+            return FAILED if Kernel.LAST_WRITER_WINDOWS in self.limits.disabled else None
         if self.disjoint is not None:
             return "windows cannot be counted in 32 bits"
         raise ValueError(
@@ -329,14 +329,14 @@ class WindowProblem:
         row = self.row
         if self.against_line:
             return self.against_line
-        if (self.one.stop - self.one.lowest) * self.itemsize > self.most_nbytes:
+        if (self.one.stop - self.one.lowest) * self.itemsize > self.max_nbytes:
             return "no binding holds a window"
-        if row.count * row.words_spanned > self.most_invocations:
+        if row.count * row.words_spanned > self.max_invocations:
             return "no grid holds a window"
         for axis, size in enumerate(self.tensor.sizes):
             if axis > row.axis and any(len(band.ranges[axis]) < size for band in self.bands):
                 return "no binding holds what an index of a row has of the output"
-        return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.distrusted else None
+        return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.disabled else None
 
     @cached_property
     def copies(self) -> BufferCopies | str:
@@ -345,7 +345,7 @@ class WindowProblem:
         row, numbers = self.row, self.numbers
         if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
             return OTHER
-        if not self.terms.buffer_copies:
+        if not self.context.buffer_copies:
             return "a buffer has no usage COPY_SRC or COPY_DST"
         if row.nbytes % WORD_NBYTES:
             return f"rows of {row.nbytes} bytes, not multiples of {WORD_NBYTES}"
@@ -367,8 +367,8 @@ class WindowProblem:
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)
 
 
-def claim_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:
-    """Claims on indices along each dimension, 1 along those in which they are the same."""
+def winner_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:
+    """Winners on indices along each dimension, 1 along those in which they are the same."""
     return [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""The dispatches that copy windows: blocks and words of rows, elements, and claims where they may overlap."""
+"""The dispatches that copy windows, by blocks, words and elements, and their last-writer pass."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from wgslice.layout import Layout
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.kernels import CLAIMING, WIDEST_NBYTES, WORD_NBYTES, Kernel
-from wgslice.plans.launch import deal_row, share_of, words_spanned
+from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
+from wgslice.plans.launch import launch_row, share_of, words_spanned
 from wgslice.plans.problem import span_of
 from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, Work, windows_class
 from wgslice.plans.steps import Memory, Span
@@ -22,17 +22,19 @@ from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
 # Kernels whose invocations do not take neighbours, since a word that is written twice at once would be lost.
-APART = Kernel.INSERT_WORDS, Kernel.CLAIM_ROWS
+APART = Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS
 END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
-BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.CLAIM_ROWS
+BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS
 
 
 def class_of(kernel: Kernel, problem: WindowProblem) -> CostClass:
     """The cost class of a kernel on windows; those that insert leave ends of rows to another dispatch."""
     if kernel not in BY_ROWS:
         return windows_class(kernel, problem.itemsize)
-    ragged = problem.ragged and kernel is Kernel.WINDOW_ROWS
-    return windows_class(kernel, problem.row.element_nbytes, ragged=ragged, mirrored=problem.row.mirrored)
+    unaligned = problem.unaligned and kernel is Kernel.WINDOW_ROWS
+    return windows_class(
+        kernel, problem.row.element_nbytes, unaligned=unaligned, mirrored=problem.row.mirrored
+    )
 
 
 def dispatch(
@@ -69,21 +71,21 @@ def dispatch(
     in_order = len(numbers) == int(numbers[-1]) - int(numbers[0]) + 1
     if row:
         others |= {"row_nbytes": row.nbytes, "channels": row.channels, "mirrored": row.mirrored}
-    if kernel in CLAIMING:
-        others["writes"] = Memory.CLAIMS
+    if kernel in LAST_WRITERS:
+        others["writes"] = Memory.WINNERS
     return WindowDispatch(
         kernel=kernel,
         windows=windows,
         picks=None if in_order and windows.same_flips is not None else numbers,
         first=int(numbers[0]),
-        table=problem.terms.table,
+        table=problem.context.table,
         dimensions=dimensions_of(problem, kernel, band, part, row),
         element_nbytes=row.element_nbytes if row else itemsize,
         tensor_offset=(tensor.offset * itemsize - of_tensor.offset_nbytes) // unit_nbytes,
         batch_offset=(begin * itemsize - of_batch.offset_nbytes) // unit_nbytes,
         window_stride=batch.strides[0] * itemsize // unit_nbytes,
         window_size=window_size,
-        claims=band.claims,
+        winners=band.winners,
         source_binding=of_batch if problem.inserts else of_tensor,
         target_binding=of_tensor if problem.inserts else of_batch,
         share=share,
@@ -106,7 +108,7 @@ def dimensions_of(
                 tensor_stride = batch_stride = row.unit
             tensor_stride, batch_stride = tensor_stride * itemsize, batch_stride * itemsize
         # Whatever index it is that stands for all, where windows claim a dimension once.
-        once = kernel is Kernel.CLAIM_WINDOWS and not band.differ[axis]
+        once = kernel is Kernel.LAST_WRITER_WINDOWS and not band.differ[axis]
         found.append(
             Dimension(
                 size=len(part[axis]),
@@ -120,7 +122,7 @@ def dimensions_of(
                 batch_stride=batch_stride,
                 first=part[axis].start,
                 begin=0 if once else band.ranges[axis].start,
-                claim_stride=band.claim_strides[axis],
+                winner_stride=band.winner_strides[axis],
                 wrap=size if windows.indices else 0,
             )
         )
@@ -137,19 +139,19 @@ def block_seconds(problem: WindowProblem, work: Work) -> float:
     return problem.row.channels * problem.windows.steps[problem.row.axis] * WIDEST_NBYTES / work.bytes_per_s
 
 
-def deal_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
-    """Invocations a row of a kernel, and the blocks that each takes; ragged rows begin or end inside of some.
+def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
+    """Invocations per row of a kernel, and blocks per invocation; unaligned rows begin or end inside a block.
 
     As many as take the least time; no more than every row has, where an invocation takes neighbours.
     """
     row, profile = problem.row, problem.limits.profile
     if not profile.contiguous:
-        return deal_row(kernel, row.nbytes, 1, profile)
+        return launch_row(kernel, row.nbytes, 1, profile)
     work = profile.costs.works[class_of(kernel, problem)]
     block_s = block_seconds(problem, work)
     most = row.nbytes // WIDEST_NBYTES
     least = most  # whole blocks of a row, wherever it begins
-    if problem.ragged:
+    if problem.unaligned:
         least = (row.nbytes - WIDEST_NBYTES + 1) // WIDEST_NBYTES
     choices = [each for each in BLOCKS_EACH if each <= max(min(least, profile.window_blocks), 1)]
     each = min(choices, key=lambda each: -(-most // each) * (work.invocation_s + each * block_s))
@@ -165,12 +167,12 @@ def batch_binding(problem: WindowProblem, numbers: Numbers, part: Sequence[range
 def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Blocks of rows of the windows that the output has room for."""
     row, part, kernel = problem.row, problem.whole, Kernel.WINDOW_ROWS
-    pieces, each = deal_blocks(problem, kernel)
+    pieces, each = launch_blocks(problem, kernel)
     step = problem.windows.steps[row.axis]
     orders = "neighbours" if step == 1 else f"elements {step} apart"
     orders += ", forwards and backwards" * row.mirrored
     reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
-    dealt: dict[str, Any] = {"pieces": pieces, "each": each, "ragged": problem.ragged}
+    dealt: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
         for some, source in source_groups(problem, numbers) or ():
@@ -182,7 +184,7 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     """Windows that a binding of the source holds, with it; None where one is too large for any."""
     limits, windows = problem.limits, problem.windows
     whole = span_of(problem.tensor, problem.itemsize, limits)
-    if whole.nbytes <= problem.most_nbytes:
+    if whole.nbytes <= problem.max_nbytes:
         return [(numbers, whole)]
     if windows.offsets is None:
         return None
@@ -192,7 +194,7 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     furthest = np.clip(offsets + windows.extents - 1, 0, most) * tensor.strides
     lows = (tensor.offset + np.minimum(nearest, furthest).sum(axis=1)) * problem.itemsize
     highs = (tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)) * problem.itemsize
-    if (highs - lows).max() > problem.most_nbytes:
+    if (highs - lows).max() > problem.max_nbytes:
         return None
     order = np.argsort(lows, kind="stable")
     groups = []
@@ -213,14 +215,14 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     Ends come last, since they replace parts of blocks that earlier windows have all of.
     """
     row, part = problem.row, problem.whole
-    pieces, each = deal_blocks(problem, Kernel.INSERT_ROWS)
+    pieces, each = launch_blocks(problem, Kernel.INSERT_ROWS)
     orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
     reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
     of_ends = "where rows begin or end inside a block, word by word"
     whole: dict[str, Any] = {"pieces": pieces, "each": each}
     at_ends: dict[str, Any] = {"pieces": END_PIECES, "each": BLOCK_WORDS, "ends": True}
     for band in problem.bands_of_blocks:
-        yield from claims(problem, band)
+        yield from winners(problem, band)
         target = problem.binding(band)
         blocks = Span(target.offset_nbytes, target.nbytes // WIDEST_NBYTES * WIDEST_NBYTES)
         _, leaving = problem.reaching(band.numbers, band.ranges)
@@ -234,7 +236,7 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
                     sides = blocks, source.in_whole(WIDEST_NBYTES)
                     whole["clipped"] = leave or band.contested
                     yield dispatch(problem, Kernel.INSERT_ROWS, band, some, sides, reason, **whole)
-                if problem.ragged or leave:
+                if problem.unaligned or leave:
                     sides = target, source
                     ends.append(dispatch(problem, Kernel.INSERT_WORDS, band, some, sides, of_ends, **at_ends))
         yield from ends
@@ -246,7 +248,7 @@ def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
     each = min(row.words_spanned, BLOCK_WORDS) if problem.limits.profile.contiguous else 1
     pieces = -(-row.words_spanned // each)
     for band in problem.bands:
-        yield from claims(problem, band)
+        yield from winners(problem, band)
         for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
             sides = problem.binding(band), batch_binding(problem, numbers, problem.whole)
             yield dispatch(problem, kernel, band, numbers, sides, reason, pieces=pieces, each=each)
@@ -260,11 +262,11 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
     in_words = kernel is Kernel.WINDOW_WORDS
     reason = "windows, element by element" + ", put together word by word" * in_words
     for band in problem.bands:
-        yield from claims(problem, band)
+        yield from winners(problem, band)
         bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
         for part in problem.parts(problem.whole):
             for numbers in problem.held(part, band.numbers, prod(map(len, part))):
-                dealt: dict[str, Any] = deal_words(problem, numbers) if in_words else {}
+                dealt: dict[str, Any] = launch_words(problem, numbers) if in_words else {}
                 of_batch = batch_binding(problem, numbers, part)
                 for binding in bindings:
                     segment = 0 if problem.inserts else binding.nbytes // problem.itemsize
@@ -277,7 +279,7 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
 def segments_of(problem: WindowProblem) -> list[Span]:
     """What bindings hold of the tensor, one after the other."""
     alignment = problem.limits.binding_alignment_nbytes
-    segment_nbytes = problem.most_nbytes // alignment * alignment  # where a binding may begin again
+    segment_nbytes = problem.max_nbytes // alignment * alignment  # where a binding may begin again
     whole = Span(0, WORD_NBYTES)
     if problem.tensor.size:
         whole = span_of(problem.tensor, problem.itemsize, problem.limits)
@@ -288,7 +290,7 @@ def segments_of(problem: WindowProblem) -> list[Span]:
     ]
 
 
-def deal_words(problem: WindowProblem, numbers: Numbers) -> dict[str, int]:
+def launch_words(problem: WindowProblem, numbers: Numbers) -> dict[str, int]:
     """Words of the output that an invocation of `window_words` takes, and how many invocations there are."""
     each = words_each(prod(problem.windows.sizes[-2:]) * problem.itemsize, problem.limits.profile)
     target = problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *problem.whole])
@@ -297,33 +299,33 @@ def deal_words(problem: WindowProblem, numbers: Numbers) -> dict[str, int]:
 
 def words_each(row_nbytes: int, profile: Profile) -> int:
     """Words an invocation: equal parts of a row, or whole rows, so that neighbours change rows together."""
-    most_nbytes = profile.window_words * WORD_NBYTES
-    parts_of_row, rows = -(-row_nbytes // most_nbytes), max(most_nbytes // row_nbytes, 1)
+    max_nbytes = profile.window_words * WORD_NBYTES
+    parts_of_row, rows = -(-row_nbytes // max_nbytes), max(max_nbytes // row_nbytes, 1)
     return -(-row_nbytes * rows // (parts_of_row * WORD_NBYTES))
 
 
-def claims(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Each window claims its indices, once along dimensions that all have; nothing of disjoint windows."""
-    if band.claims is None:
+def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
+    """Each window winners its indices, once along dimensions that all have; nothing of disjoint windows."""
+    if band.winners is None:
         return
-    if band.claims.in_parts:
-        yield from claims_of_rows(problem, band)
+    if band.winners.in_parts:
+        yield from winners_of_rows(problem, band)
         return
     sizes = problem.windows.sizes
     claimed = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
-    bindings = band.claims.span, Span(0, WORD_NBYTES)
+    bindings = band.winners.span, Span(0, WORD_NBYTES)
     reason = "windows that may overlap claim their indices, so that the later one wins"
     for part in problem.parts(claimed):
         size = prod(map(len, part))
-        most = max(problem.most_invocations // size, 1)
+        most = max(problem.max_invocations // size, 1)
         for start in range(0, len(band.numbers), most):
             numbers = band.numbers[start : start + most]
-            yield dispatch(problem, Kernel.CLAIM_WINDOWS, band, numbers, bindings, reason, part=part)
+            yield dispatch(problem, Kernel.LAST_WRITER_WINDOWS, band, numbers, bindings, reason, part=part)
 
 
-def claims_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Each row claims the blocks that it has all of, and its indices in those at its ends."""
-    assert band.claims is not None
+def winners_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
+    """Each row winners the blocks that it has all of, and its indices in those at its ends."""
+    assert band.winners is not None
     row, profile = problem.row, problem.limits.profile
     touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
     pieces = -(-touched // profile.blocks_each)
@@ -331,8 +333,10 @@ def claims_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatc
     reason = "rows that may overlap claim their blocks and their ends, so that the later one wins"
     bindings = problem.binding(band), Span(0, WORD_NBYTES)
     for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
-        step = dispatch(problem, Kernel.CLAIM_ROWS, band, numbers, bindings, reason, pieces=pieces, each=each)
-        yield replace(step, target_binding=band.claims.span, channels=1, mirrored=False)
+        step = dispatch(
+            problem, Kernel.LAST_WRITER_ROWS, band, numbers, bindings, reason, pieces=pieces, each=each
+        )
+        yield replace(step, target_binding=band.winners.span, channels=1, mirrored=False)
 
 
 # windows one by one
@@ -349,4 +353,4 @@ def each_window(problem: WindowProblem) -> Iterator[Step]:
             start, stride = (begin + last, -step) if flips >> axis & 1 else (begin, step)
             indices.append(range(start, start + size * stride, stride))
         target: Layout = problem.batch.select([number, *problem.whole])
-        yield from plan_copy(problem.tensor.select(indices), target, problem.itemsize, problem.terms).steps
+        yield from plan_copy(problem.tensor.select(indices), target, problem.itemsize, problem.context).steps

@@ -94,23 +94,23 @@ class Dimension:
     batch_stride: int = 0  # likewise; not of rows that are extracted
     first: int = 0  # indices of a window before those, where it is dealt in parts
     begin: int = 0  # indices of the tensor before those that are in use
-    claim_stride: int = 0  # claims, where windows may overlap
+    winner_stride: int = 0  # winners, where windows may overlap
     wrap: int = 0  # added to negative offsets
 
 
-class Claims(NamedTuple):
+class Winners(NamedTuple):
     """Which window has the last word on each index of a tensor."""
 
     span: Span
-    offset: int  # claims before that of the tensor's first index
+    offset: int  # winners before that of the tensor's first index
     base: int  # a claim is the number of its window, and this
-    block_claims: int  # claims on indices, which those on blocks follow
-    memory: Memory = Memory.CLAIMS
+    block_winners: int  # winners on indices, which those on blocks follow
+    memory: Memory = Memory.WINNERS
 
     @property
     def in_parts(self) -> bool:
         """Whether rows claim blocks, and indices in others, since windows may overlap in parts of rows."""
-        return self.span.nbytes > self.block_claims * WORD_NBYTES
+        return self.span.nbytes > self.block_winners * WORD_NBYTES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,12 +130,12 @@ class WindowDispatch(OnGrid):
     batch_offset: int  # likewise
     window_stride: int  # likewise, from one window to the next
     window_size: int  # elements or rows of a window
-    claims: Claims | None  # that decide between windows, where these may overlap
+    winners: Winners | None  # that decide between windows, where these may overlap
     segment: int = 0  # elements of the source that are bound; windows read the others in another dispatch
     row_nbytes: int = 0  # of kernels that take rows
     channels: int = 1  # elements an index of a row that keep their order in mirrored rows
     mirrored: bool = False  # whether some row goes backwards
-    ragged: bool = False  # whether some row begins or ends inside a block
+    unaligned: bool = False  # whether some row begins or ends inside a block
     clipped: bool = False  # whether some row is not written, or not all of it
     ends: bool = False  # whether whole blocks of rows are written already
 
@@ -147,13 +147,13 @@ class WindowDispatch(OnGrid):
     @property
     def memories(self) -> set[Memory]:
         """What it binds."""
-        tables = {table.memory for table in (self.table, self.claims) if table}
+        tables = {table.memory for table in (self.table, self.winners) if table}
         return super().memories | tables
 
     @property
     def work(self) -> CostClass:
         """Its cost class."""
-        traits = {"ragged": self.ragged, "ends": self.ends, "mirrored": self.mirrored}
+        traits = {"unaligned": self.unaligned, "ends": self.ends, "mirrored": self.mirrored}
         return windows_class(self.kernel, self.element_nbytes, **traits)
 
     @property

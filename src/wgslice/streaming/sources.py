@@ -22,7 +22,7 @@ from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_
 from wgslice.tensors.placed import check_no_sequence
 
 PAGE_NBYTES = 4096  # of most systems; where it is more, some pages are read for nothing
-MOST_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
+MAX_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
 
 
 class Block(NamedTuple):
@@ -169,7 +169,7 @@ def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
     elif hasattr(memory, "madvise"):
         if offsets.size > 1:
             memory.madvise(mmap.MADV_RANDOM)  # each page is read by itself, unless it is asked for
-        if offsets.size <= MOST_RUNS:
+        if offsets.size <= MAX_RUNS:
             for offset in (start + offsets).tolist():
                 page = offset // mmap.PAGESIZE * mmap.PAGESIZE
                 memory.madvise(mmap.MADV_WILLNEED, page, offset + nbytes - page)

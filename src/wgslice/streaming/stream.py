@@ -84,8 +84,8 @@ class Ring:
             for turn in self._turns(reading):
                 block = self.take()
                 if isinstance(self.out, Tensor):
-                    landing = [range(part.start, part.stop) for part in turn.piece.target]
-                    target = viewed(self.out, self.out.layout.select(landing)).bound_layout
+                    batcher = [range(part.start, part.stop) for part in turn.piece.target]
+                    target = viewed(self.out, self.out.layout.select(batcher)).bound_layout
                     self.copy(self.upload(block, turn), target)
                     tell(target.layout.size)
                 elif turn.is_plain:

@@ -20,14 +20,14 @@ from wgslice.arguments import integer
 from wgslice.dialects.basic import Selection
 
 PREFIXES = ("", "K", "M", "G", "T")  # of bytes, by their exponents
-LEAST_NBYTES = 2**10  # some elements of every width
+MIN_NBYTES = 2**10  # some elements of every width
 
 # What a piece takes of the limit, in its own bytes: what is read, what decodes it, what the queue keeps of an
 # upload until it is submitted, and the buffer that it lies in, each with an eighth of what lies in between.
 COPIES_READ = 5
 # And a tile: its buffer, the staging buffer, and an array for targets that could keep what they are given.
 COPIES_WRITTEN = 3
-MOST_SLOTS = 3  # one is read, one is copied on the GPU, one is written
+MAX_SLOTS = 3  # one is read, one is copied on the GPU, one is written
 
 # Bytes of a piece, where there is no reason for others. A contiguous window of a warm memory map to another,
 # lavapipe of Mesa 22.3 on 2 cores of an AMD EPYC: see `bench/results/README.md`.
@@ -53,7 +53,7 @@ def limit_nbytes(limit: SupportsIndex | str) -> int:
         nbytes = int(Fraction(found[1]) * base**exponent)
     else:
         nbytes = integer("limit", limit)
-    if nbytes < LEAST_NBYTES:
+    if nbytes < MIN_NBYTES:
         raise ValueError(f"limit = {limit!r}: must be at least 1 KiB; 256 MiB is the default")
     return nbytes
 
@@ -62,7 +62,7 @@ def shares(limit: int, largest_buffer_nbytes: int) -> Shares:
     """How large pieces and tiles may be, by a limit in bytes and the device's largest buffer."""
     together = COPIES_READ + COPIES_WRITTEN
     largest = min(limit // together, largest_buffer_nbytes * 8 // 9 // 16 * 16)
-    return Shares(max(min(largest // MOST_SLOTS, PIECE_NBYTES), min(largest, 16)), largest)
+    return Shares(max(min(largest // MAX_SLOTS, PIECE_NBYTES), min(largest, 16)), largest)
 
 
 def block_nbytes(piece_nbytes: int) -> int:
@@ -73,7 +73,7 @@ def block_nbytes(piece_nbytes: int) -> int:
 def slots(limit: int, piece_nbytes: int, tile_nbytes: int) -> int:
     """How many pieces and tiles of these sizes may be under way at once."""
     each = COPIES_READ * piece_nbytes + COPIES_WRITTEN * tile_nbytes
-    return max(1, min(MOST_SLOTS, limit // max(each, 1)))
+    return max(1, min(MAX_SLOTS, limit // max(each, 1)))
 
 
 def described_nbytes(nbytes: int) -> str:

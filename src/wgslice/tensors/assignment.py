@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import MOST_CACHED_VALUES
+from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.dtypes import check_same_dtype
@@ -21,7 +21,7 @@ from wgslice.layout_rules import broadcast, without_leading_ones
 from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.indexing import masked_copy_at_once
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.tensors.indexing import MOST_SELECTIONS, gather, kept_plan, on_device, packed, scatter, selected
+from wgslice.tensors.indexing import MAX_SELECTIONS, gather, kept_plan, on_device, packed, scatter, selected
 from wgslice.tensors.placed import (
     Placed,
     as_assigned,
@@ -61,7 +61,7 @@ def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
         return None
     if isinstance(mask, Placed):
         return mask
-    many = mask.size > MOST_CACHED_VALUES and np.count_nonzero(mask) * INDEX_NBYTES >= mask.size
+    many = mask.size > MAX_CACHED_VALUES and np.count_nonzero(mask) * INDEX_NBYTES >= mask.size
     return mask if many else None
 
 
@@ -116,7 +116,7 @@ def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[
     scatter(x, marked, taken)
 
 
-kept_masked_copy = lru_cache(maxsize=MOST_SELECTIONS)(masked_copy_at_once)
+kept_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 
 
 def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.arguments import MOST_CACHED_VALUES, key_of, value_of
-from wgslice.dialects.advanced import AdvancedSelection, Elsewhere, any_index
+from wgslice.arguments import MAX_CACHED_VALUES, key_of, value_of
+from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
@@ -46,8 +46,10 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
     held = [indices_held(x, item) if isinstance(item, Placed) else item for item in items]
     if os.environ.get(CHECK_VARIABLE) == "1":
         any_index(x.shape, tuple(np.asarray(item) if isinstance(item, Placed) else item for item in items))
-    holders = [item.holder for item in held if isinstance(item, Elsewhere)]
-    keys = tuple(replace(item, holder=None) if isinstance(item, Elsewhere) else key_of(item) for item in held)
+    holders = [item.holder for item in held if isinstance(item, DeviceIndices)]
+    keys = tuple(
+        replace(item, holder=None) if isinstance(item, DeviceIndices) else key_of(item) for item in held
+    )
     if NotImplemented in keys:
         return any_index(x.shape, tuple(held))
     selection = selection_by_value(x.shape, keys)
@@ -55,21 +57,21 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
 
 
 # Selections by few indices of the host, whose tables plans hold, or by any of the GPU; with copies and plans.
-MOST_SELECTIONS = 64
+MAX_SELECTIONS = 64
 
 
-@lru_cache(maxsize=MOST_SELECTIONS)
+@lru_cache(maxsize=MAX_SELECTIONS)
 def selection_by_value(sizes: tuple[int, ...], keys: tuple[Any, ...]) -> Selection | AdvancedSelection:
     """What NumPy's indexing selects, by the keys of an index."""
     return any_index(sizes, tuple(map(value_of, keys)))
 
 
-kept_copy = lru_cache(maxsize=MOST_SELECTIONS)(copy_at_once)
-kept_plan = lru_cache(maxsize=MOST_SELECTIONS)(plan_anew)
+kept_copy = lru_cache(maxsize=MAX_SELECTIONS)(copy_at_once)
+kept_plan = lru_cache(maxsize=MAX_SELECTIONS)(plan_anew)
 
 
 def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
-    """A tensor as an item of an index into another; `clipped` as `Elsewhere` says."""
+    """A tensor as an item of an index into another; `clipped` as `DeviceIndices` says."""
     if item.dtype.kind == "b":
         return np.asarray(item)
     if item.dtype.kind not in "iu" or item.dtype.itemsize > 8:
@@ -79,7 +81,7 @@ def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
     with named("indices"):
         check_usable(x.device, item.memory)
         check_alive(x.device, item.memory)
-    return Elsewhere(item.shape, item, clipped)
+    return DeviceIndices(item.shape, item, clipped)
 
 
 def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
@@ -104,7 +106,7 @@ def moved_at_once(
     dtype = holders[0].dtype if holders else None
     sides = x.layout, other.layout, x.itemsize, x.device.limits
     few = selection.unheld or all(
-        isinstance(each.places, np.ndarray) and each.places.size <= MOST_CACHED_VALUES
+        isinstance(each.places, np.ndarray) and each.places.size <= MAX_CACHED_VALUES
         for each in selection.indexed
     )
     copying, planning = (kept_copy, kept_plan) if few else (copy_at_once, plan_anew)
@@ -120,7 +122,7 @@ def moved_at_once(
 
 def held_together(selection: AdvancedSelection) -> list[Placed] | None:
     """The tensors that indices are, if one binding of one dtype has them all; else None."""
-    holders = [each.places.holder for each in selection.indexed if isinstance(each.places, Elsewhere)]
+    holders = [each.places.holder for each in selection.indexed if isinstance(each.places, DeviceIndices)]
     bound = {
         (holder.dtype, holder.layout.offset, holder.layout.size, holder.layout.is_packed)
         for holder in holders
@@ -158,8 +160,8 @@ def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, targ
 
 def dtype_of_indices(found: IndexedWindows) -> DType | None:
     """The dtype in which the GPU reads indices: the tensors' one, if it counts all; None without tensors."""
-    tensors = [each.places for each in found.dimensions if isinstance(each.places, Elsewhere)]
-    known = [each for each in found.dimensions if not isinstance(each.places, Elsewhere)]
+    tensors = [each.places for each in found.dimensions if isinstance(each.places, DeviceIndices)]
+    known = [each for each in found.dimensions if not isinstance(each.places, DeviceIndices)]
     if not tensors:
         return None
     dtype: DType = tensors[0].holder.dtype
@@ -192,7 +194,7 @@ def table_of(
 
 def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
     """Places along a dimension on the GPU, in a dtype."""
-    if not isinstance(places, Elsewhere):
+    if not isinstance(places, DeviceIndices):
         return uploaded(device, places.astype(dtype))
     indices: Placed = places.holder
     return indices.bound_layout if indices.dtype == dtype else as_int64(indices).bound_layout
@@ -213,7 +215,7 @@ def as_int64(indices: Placed) -> Placed:
     low = range(dtype.itemsize - 1)
     given, made = bytes_of(indices), bytes_of(result)
     highest = Placed(device, indices.memory, UINT8, given.layout.select([*whole, dtype.itemsize - 1]))
-    selection = any_index((256,), Elsewhere(highest.shape, highest))
+    selection = any_index((256,), DeviceIndices(highest.shape, highest))
     assert isinstance(selection, AdvancedSelection)
     gather(Placed(device, table.buffer, INT64, table.layout), selection, result)
     source, target = (each._replace(layout=each.layout.select([*whole, low])) for each in (given, made))

@@ -29,7 +29,7 @@ from wgslice.gpu.recording import run_copy
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.layout_rules import permuted, reshaped, squeezed
-from wgslice.plans.profiles import MOST_PLANS
+from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.indexing import gather, selected
 from wgslice.tensors.placed import (
@@ -548,7 +548,7 @@ def packed_copy(tensor: Tensor) -> Tensor:
 
 
 # A program makes tensors of the same sizes again and again.
-packed_layout = lru_cache(maxsize=MOST_PLANS)(Layout.packed)
+packed_layout = lru_cache(maxsize=MAX_PLANS)(Layout.packed)
 
 
 def allocate(sizes: Sequence[int], dtype: DType, device: Device, *, zeroed: bool = True) -> Tensor:

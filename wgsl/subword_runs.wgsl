@@ -1,4 +1,4 @@
-// narrow_runs: elements of 1 and 2 bytes in innermost runs of any length, without atomics.
+// subword_runs: elements of 1 and 2 bytes in innermost runs of any length, without atomics.
 //
 //   workgroup g              ->  its block of workgroup_size * each words, from that of target_offset
 //   invocation, contiguous   ->  `each` neighbouring words of that block
@@ -45,7 +45,7 @@ fn find_run(target_element: u32) -> Run {
 }
 
 @compute @workgroup_size(workgroup_size)
-fn narrow_runs(own: Invocation) {
+fn subword_runs(own: Invocation) {
     let per_word = elements_per_word();
     let bits = 8u * element_bytes;
     let step = select(workgroup_size, 1u, contiguous);
@@ -77,7 +77,7 @@ fn narrow_runs(own: Invocation) {
                 }
             }
             if (target_element < run.stop) {
-                let value = read_narrow(run.source_element + (target_element - run.start) * source_stride);
+                let value = read_subword(run.source_element + (target_element - run.start) * source_stride);
                 word = insertBits(word, value, i * bits, bits);
             }
         }

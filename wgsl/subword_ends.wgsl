@@ -1,4 +1,4 @@
-// narrow_ends: word by word the first and last blocks of 16 bytes of rows that pixels copies, where rows begin or end
+// subword_ends: word by word the first and last blocks of 16 bytes of rows that pixels copies, where rows begin or end
 // inside of a block.
 //
 //   invocation n  ->  piece n % 8 of row n / 8: a word of the block that holds the row's head, or of that with its tail
@@ -11,7 +11,7 @@ override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 @compute @workgroup_size(workgroup_size)
-fn narrow_ends(own: Invocation) {
+fn subword_ends(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;

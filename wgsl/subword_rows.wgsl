@@ -1,4 +1,4 @@
-// narrow_rows: elements of 1 and 2 bytes, row by row of the last dimension, or, where that is short, of the last two,
+// subword_rows: elements of 1 and 2 bytes, row by row of the last dimension, or, where that is short, of the last two,
 // without atomics.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
@@ -27,7 +27,7 @@ fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
                 if (!contiguous) {
                     element = place.source_element + source_ahead(row, c + k * unit_step() * per_word + i);
                 }
-                value |= read_narrow(element) << (i * 8u * element_bytes);
+                value |= read_subword(element) << (i * 8u * element_bytes);
                 element += row.source_stride + select(0u, row.source_carry, left == 1u);
                 left = select(left - 1u, row.run, left == 1u);
             }
@@ -37,7 +37,7 @@ fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
 }
 
 @compute @workgroup_size(workgroup_size)
-fn narrow_rows(own: Invocation) {
+fn subword_rows(own: Invocation) {
     let piece = find_piece(invocation_number(own.group, own.groups, own.index), copy.count);
     if (is_left_over(piece, copy.count)) {
         return;

@@ -1,4 +1,4 @@
-// narrow_steps: elements of 1 and 2 bytes, or short runs of them, at a step in the target: a channel of pixels, every
+// subword_steps: elements of 1 and 2 bytes, or short runs of them, at a step in the target: a channel of pixels, every
 // second element. Without atomics.
 //
 //   invocation n       ->  piece n % pieces of row n / pieces: `each` words of those that the row touches
@@ -62,7 +62,7 @@ fn merge_runs(target_word: u32, steps: Steps) -> u32 {
 }
 
 @compute @workgroup_size(workgroup_size)
-fn narrow_steps(own: Invocation) {
+fn subword_steps(own: Invocation) {
     let invocation = invocation_number(own.group, own.groups, own.index);
     let row = divide(invocation, copy.pieces_multiplier, copy.pieces_shift);
     if (row >= copy.count) {

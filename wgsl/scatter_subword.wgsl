@@ -1,4 +1,4 @@
-// scatter_narrow: elements of 1 and 2 bytes written at indices. One invocation copies some elements of a row.
+// scatter_subword: elements of 1 and 2 bytes written at indices. One invocation copies some elements of a row.
 //
 //   invocation n  ->  the elements of piece n, as indexed_pieces says
 //
@@ -9,12 +9,12 @@
 override element_bytes: u32 = 1u; // bytes an element: 1 or 2
 
 @compute @workgroup_size(workgroup_size)
-fn scatter_narrow(own: Invocation) {
+fn scatter_subword(own: Invocation) {
     let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
     for (var k = 0u; k < each; k++) {
         let element = find_indexed_element(piece, k);
         if (is_written(element)) {
-            write_narrow(element.target_element + element.further, read_narrow(element.source_element));
+            write_subword(element.target_element + element.further, read_subword(element.source_element));
         }
     }
 }

@@ -1,0 +1,19 @@
+// last_writer_indices: the last-writer pass of a scatter: for each place the number of the last index that names it.
+//
+//   invocation n  ->  the indices of piece n, as indexed_pieces says, in the dimensions of the indices
+//   new_winners[place] = the greatest number of an index that names the place, and 1
+//
+// Places that no index names keep their winner, which is 0 before.
+
+@group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
+
+@compute @workgroup_size(workgroup_size)
+fn last_writer_indices(own: Invocation) {
+    let piece = find_indexed_piece(invocation_number(own.group, own.groups, own.index));
+    for (var k = 0u; k < each; k++) {
+        let element = find_indexed_element(piece, k);
+        if (element.is_one && element.inside) {
+            atomicMax(&new_winners[element.winner], element.number + 1u);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// last_writer_windows: the last-writer pass: for each index of the tensor the number of the last window that writes it.
+//
+//   invocation i  ->  an element of a window, as windows says, in the dimensions in which windows differ
+//   new_winners[index] = the greatest number of all windows that write the index
+//
+// Numbers of windows count from a base above all earlier winners, so that earlier winners and zeros
+// need not be cleared.
+
+@group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
+
+@compute @workgroup_size(workgroup_size)
+fn last_writer_windows(own: Invocation) {
+    let invocation = invocation_number(own.group, own.groups, own.index);
+    if (invocation >= copy.count * copy.window_size) {
+        return;
+    }
+    let element = find_element(invocation);
+    if (element.inside) {
+        atomicMax(&new_winners[element.winner], copy.winner_base + element.window);
+    }
+}
