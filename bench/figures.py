@@ -27,7 +27,7 @@ from wgslice.plans.profiles import Costs, shipped_for
 
 Figures: TypeAlias = dict[str, float]  # of a class of work
 
-FIGURES = ROOT / "src" / "wgslice" / "plans" / "figures"
+FIGURES = ROOT / "src" / "wgslice" / "plans" / "cost_models"
 TYPICAL_NBYTES = 64  # of an invocation
 
 
