@@ -182,7 +182,7 @@ def test_what_is_shipped_is_said_with_where_it_is_from() -> None:
     """What devices go by until they are tuned: measured with the driver that is named, or assumed."""
     page = ROOT / "docs" / "commands" / "tune.md"
     listed = dict(rows(page, r"`[^`|]*\.json`", "## What is shipped"))
-    folder = ROOT / "src" / "wgslice" / "plans" / "figures"
+    folder = ROOT / "src" / "wgslice" / "plans" / "cost_models"
     assert sorted(listed) == sorted(f"`{path.name}`" for path in folder.glob("*.json"))
     for name, (_, said) in listed.items():
         kept = json.loads((folder / name.strip("`")).read_text("utf-8"))
