@@ -194,7 +194,7 @@ def test_a_fall_from_vulkan_to_opengl_is_a_warning(
 
 
 def test_wrap_takes_devices_only() -> None:
-    with pytest.raises(TypeError, match=r"Device.wrap takes a wgpu.GPUDevice, not str"):
+    with pytest.raises(TypeError, match=r"Device.wrap: wgpu_device is of type str: must be a wgpu.GPUDevice"):
         wg.Device.wrap(cast("Any", "device"))
     with pytest.raises(wg.NoAdapterError):
         wg.Device.request("42")
@@ -253,7 +253,7 @@ def test_devices_of_little_are_refused_or_planned_for(device: wg.Device) -> None
 @pytest.mark.parametrize("name", MIN_LIMITS)
 def test_a_limit_too_small_for_the_kernels_is_named(device: wg.Device, name: str) -> None:
     too_little = device.adapter.handle.request_device_sync(required_limits={name: MIN_LIMITS[name] - 1})
-    message = f"has {name} = {MIN_LIMITS[name] - 1}: at least {MIN_LIMITS[name]} are needed"
+    message = f"has {name} = {MIN_LIMITS[name] - 1}: the kernels need at least {MIN_LIMITS[name]}"
     with pytest.raises(wg.NoAdapterError, match=message):
         wg.Device.wrap(too_little)
 

@@ -517,5 +517,5 @@ def test_counts_and_objects_are_checked(device: wg.Device) -> None:
         with pytest.raises((ValueError, TypeError), match=f"RecordDispatch: {words}"):
             recorder.RecordDispatch(encoder, compiled, table)
         table.BindInputs(1, binding(None if words.startswith("output") else source, 0, 64))
-    with pytest.raises(TypeError, match=r"Device.wrap takes a wgpu.GPUDevice, not str"):
+    with pytest.raises(TypeError, match=r"Device.wrap: wgpu_device is of type str: must be a wgpu.GPUDevice"):
         dml.DMLCreateDevice(cast("Any", "GPU 0"))

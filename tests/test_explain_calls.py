@@ -274,7 +274,9 @@ READING: dict[str, Callable[[wg.Tensor], Call]] = {
 @pytest.mark.parametrize("name", READING)
 def test_what_takes_a_run_is_refused_by_name(device: wg.Device, name: str) -> None:
     x = wg.asarray(X, device=device)
-    with pytest.raises(wg.CaptureRefused, match=r", which a call cannot do that is explained and not run: "):
+    with pytest.raises(
+        wg.CaptureRefused, match=r", which an explained call cannot do, since it does not run: "
+    ):
         READING[name](x).explained()
     check_same(x[1:].copy().numpy(), X[1:])  # the next calls run
 
@@ -284,9 +286,9 @@ def test_a_mask_on_the_device_is_refused_with_the_remedy(device: wg.Device) -> N
     with pytest.raises(wg.CaptureRefused) as refused:
         wg.explain(operator.getitem, x, mask)
     assert str(refused.value) == (
-        "indexing: numpy: 24 bytes are read back, which a call cannot do that is explained and not run: "
-        "explain the calls before it, and those after it with arrays of the host in place of what it gives, "
-        "as x[np.asarray(mask)] for x[mask]"
+        "indexing: numpy: 24 bytes are read back, which an explained call cannot do, since it does not run: "
+        "explain the calls before and after it, with NumPy arrays in place of its results, such as "
+        "x[np.asarray(mask)] for x[mask]"
     )
     assert wg.explain(operator.getitem, x, np.asarray(mask)).plans
 

@@ -430,8 +430,8 @@ def test_a_texture_that_cannot_be_copied_is_refused(textures: wg.Device) -> None
     )
     refused(ValueError, "copy_to_texture: the texture 'a' of", write, x, make(usage=1, label="a"))
     sampled = make(sample_count=4, usage=3 | RENDER_ATTACHMENT)
-    refused(ValueError, "has 4 samples a texel: resolve it into another one", read, sampled)
-    refused(ValueError, "has 4 samples a texel", write, x, sampled)
+    refused(ValueError, "has 4 samples per texel: resolve it into another texture", read, sampled)
+    refused(ValueError, "has 4 samples per texel", write, x, sampled)
     for format in ("rgb9e5ufloat", "rgb10a2unorm", "rg11b10ufloat"):
         refused(ValueError, f"from_texture: format '{format}': must be r, rg or rgba", read, make(format))
         refused(ValueError, f"copy_to_texture: format '{format}': must be", write, x, make(format))
@@ -584,4 +584,4 @@ def test_opengl_refuses_what_it_does_not_copy(device: wg.Device) -> None:
     refused(
         ValueError, "OpenGL copies no depth or stencil; use an adapter of another", wg.from_texture, depth
     )
-    refused(ValueError, "does not read layers that may be sides of a cube", wg.from_texture, cube)
+    refused(ValueError, "cannot read layers of a texture that may be a cube map", wg.from_texture, cube)

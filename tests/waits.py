@@ -43,15 +43,15 @@ class Stall:
 @contextmanager
 def paused() -> Iterator[Stall]:
     """Keep whoever waits for a GPU inside of the wait, with all that it holds there, until `over` is set."""
-    stall, outlived = Stall(), native.outlived
+    stall, finishes_before_loss = Stall(), native.finishes_before_loss
 
     def held(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
         stall.hold()
-        return outlived(finished, is_lost)
+        return finishes_before_loss(finished, is_lost)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "outlived", held)
+        patch.setattr(native, "finishes_before_loss", held)
         patch.setattr(native, "is_soon_done", lambda _: False)
         try:
             yield stall
@@ -65,7 +65,7 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
 
     A submission would tell it all the same.
     """
-    stall, outlived = Stall(), native.outlived
+    stall, finishes_before_loss = Stall(), native.finishes_before_loss
     wgpu_device, poller = device.wgpu_device, device.wgpu_device._poller
     poll, poll_wait = poller._poll_func, wgpu_device._poll_wait
 
@@ -75,7 +75,7 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
 
     def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
-        return outlived(finished, is_lost)
+        return finishes_before_loss(finished, is_lost)
 
     def held_poll(block: bool) -> None:
         if not stall.holds():
@@ -85,7 +85,7 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
         return not (polled is wgpu_device and stall.holds()) and queue_is_empty(polled)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "outlived", watched)
+        patch.setattr(native, "finishes_before_loss", watched)
         patch.setattr(native, "queue_is_empty", held_answer)
         poller._poll_func, wgpu_device._poll_wait = held_poll, held_wait
         try:

@@ -1,1 +1,1 @@
-"""Whatever holds a wgpu object: adapters, devices, handles of callers, pipelines, transfers, recording."""
+"""Modules that hold wgpu objects: adapters, devices, callers' handles, pipelines, transfers, recording."""

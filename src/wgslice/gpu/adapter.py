@@ -1,4 +1,4 @@
-"""Adapters: what this machine has, which is best, what to install, what kernels need, who may use a GPU."""
+"""Adapters: enumeration, choice, required limits, advice on drivers, and protection of forked children."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 NATIVE_BACKENDS = ("Vulkan", "Metal", "D3D12")
 RUNTIME_FOLDER = "XDG_RUNTIME_DIR"
 
-# What kernels and staging need; WebGPU promises more of each, unless a program asked for less.
+# Limits that kernels and staging need. WebGPU's defaults are higher; a program may request lower ones.
 MIN_LIMITS = {
     "max-bind-groups": 1,
     "max-bindings-per-bind-group": 6,
@@ -43,27 +43,27 @@ MIN_LIMITS = {
     "max-uniform-buffers-per-shader-stage": 1,
 }
 
-# Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and their devices,
-# used in two threads, abort the process (wgpu-native 29, "BadAccess").
+# Enumerated once: OpenGL adapters of two enumerations share one context under two locks, and the process
+# aborts when two threads use their devices (wgpu-native 29, "BadAccess").
 found_adapters: list[Adapter] = []
 process_lock = threading.RLock()
-devices_in_use: WeakSet[GPUDevice] = WeakSet()  # what a forked child must never let go of
+devices_in_use: WeakSet[GPUDevice] = WeakSet()  # a forked child must never release these
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """One way to a device of this machine.
+    """A GPU or software renderer of this machine, reached through one graphics interface.
 
     Attributes
     ----------
     name : str
-        The device's name as its driver gives it.
+        The device's name, as the driver reports it.
     backend : str
         "Vulkan", "Metal", "D3D12" or "OpenGL".
     kind : str
         "DiscreteGPU", "IntegratedGPU", "CPU" or "Unknown".
     driver : str
-        The driver's own description, often with its version; empty where it gives none.
+        The driver's description, often with its version; empty if the driver reports none.
     """
 
     name: str
@@ -74,16 +74,16 @@ class Adapter:
 
     @property
     def software(self) -> bool:
-        """Whether it runs on the CPU: lavapipe, SwiftShader, WARP, llvmpipe."""
+        """Whether the adapter runs on the CPU: lavapipe, SwiftShader, WARP, llvmpipe."""
         return self.kind == "CPU"
 
     def __str__(self) -> str:
-        """Name and backend; what `WGSLICE_ADAPTER` and `--adapter` are looked for in."""
+        """Return "name via backend", which `WGSLICE_ADAPTER` and `--adapter` are searched in."""
         return f"{self.name} via {self.backend}"
 
 
 def describe_adapter(handle: GPUAdapter) -> Adapter:
-    """A wgpu.GPUAdapter as a value."""
+    """Make an `Adapter` of a wgpu.GPUAdapter."""
     info = handle.info
     return Adapter(
         name=info["device"] or info["description"] or "unnamed",
@@ -95,23 +95,23 @@ def describe_adapter(handle: GPUAdapter) -> Adapter:
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
-    """The best of `adapters`; with a query the best whose name or backend contains it, case ignored.
+    """Return the best adapter, or the best whose name or backend contains `query`, ignoring case.
 
-    A query that ends in `#n` is for the n-th of those, counted from 0: equal GPUs have equal names.
+    A query that ends in `#n` selects the n-th match, counted from 0, since equal GPUs have equal names.
     """
     if not adapters:
-        raise NoAdapterError(f"this machine has no WebGPU adapter: {redirected()}{install_advice()}")
+        raise NoAdapterError(f"this machine has no WebGPU adapter: {driver_override()}{install_advice()}")
     wanted, number = (query or "").strip().lower(), 0
     numbered = re.fullmatch(r"(.*)#(\d+)", wanted)
     if numbered:
         wanted, number = numbered[1].strip(), int(numbered[2])
     fitting = [adapter for adapter in adapters if wanted in str(adapter).lower()]
     if len(fitting) <= number:
-        told = " of WGSLICE_ADAPTER" * (os.environ.get("WGSLICE_ADAPTER") == query)
+        origin = " (from WGSLICE_ADAPTER)" * (os.environ.get("WGSLICE_ADAPTER") == query)
         native = any(wanted in backend.lower() for backend in NATIVE_BACKENDS)
-        advice = f"; {redirected()}{install_advice()}" * native
+        advice = f"; {driver_override()}{install_advice()}" * native
         raise NoAdapterError(
-            f"no adapter has {query!r}{told} in its name or backend; this machine has: "
+            f"no adapter has {query!r}{origin} in its name or backend; this machine has: "
             + "; ".join(map(str, adapters))
             + advice
         )
@@ -119,28 +119,28 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
 
 
 def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
-    """Refuse a device that the kernels cannot run on."""
+    """Raise NoAdapterError if a limit of the device is too low for the kernels."""
     for name, least in MIN_LIMITS.items():
         if limits[name] < least:
             raise NoAdapterError(
-                f"the device on {adapter} has {name} = {limits[name]}: at least {least} are needed; "
-                "ask for them in required_limits, or use another adapter"
+                f"the device on {adapter} has {name} = {limits[name]}: the kernels need at least {least}; "
+                "request it in required_limits, or use another adapter"
             )
 
 
 def rank(adapter: Adapter) -> tuple[int, bool]:
-    """Real GPUs before software, native interfaces before OpenGL."""
+    """Return a sort key: GPUs before software adapters, then native backends before OpenGL."""
     return KIND_ORDER.index(adapter.kind), adapter.backend not in NATIVE_BACKENDS
 
 
-def redirected() -> str:
-    """What the environment tells the Vulkan loader, which finds no other drivers then."""
-    told = [f"{name}={os.environ[name]}" for name in DRIVER_VARIABLES if name in os.environ]
-    return f"{' and '.join(told)} hides all other Vulkan drivers, correct or unset that; else " * bool(told)
+def driver_override() -> str:
+    """Name the environment variables that restrict the Vulkan loader to some drivers, if any are set."""
+    given = [f"{name}={os.environ[name]}" for name in DRIVER_VARIABLES if name in os.environ]
+    return f"{' and '.join(given)} hides all other Vulkan drivers, correct or unset that; else " * bool(given)
 
 
 def install_advice() -> str:
-    """What gives this system an adapter."""
+    """Say what to install or update to give this operating system an adapter."""
     system = platform.system()
     if system == "Darwin":
         return "Metal is part of macOS 10.13 and later; this one offers no Metal device"
@@ -174,12 +174,18 @@ def adapters() -> list[Adapter]:
     Returns
     -------
     list of Adapter
-        In wgpu's order; empty where there is none.
+        In wgpu's order; empty if this machine has none.
 
     Raises
     ------
     RuntimeError
-        This is a forked child of a process that has used a GPU.
+        This process is a forked child of one that has used a GPU.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> any(adapter.backend in ("Vulkan", "Metal", "D3D12", "OpenGL") for adapter in wg.adapters())
+    True
     """
     import wgpu
 
@@ -188,13 +194,13 @@ def adapters() -> list[Adapter]:
         if not found_adapters:
             with runtime_folder():
                 found = [describe_adapter(adapter) for adapter in wgpu.gpu.enumerate_adapters_sync()]
-            found_adapters.extend(found)  # all or, where it was interrupted, none
+            found_adapters.extend(found)  # in one step: an interrupt leaves the list empty
         return list(found_adapters)
 
 
 @contextmanager
 def runtime_folder() -> Iterator[None]:
-    """Name one for a moment where there is none, in containers: drivers complain on stderr otherwise."""
+    """Set XDG_RUNTIME_DIR temporarily if it is unset, as in containers: drivers print warnings otherwise."""
     if RUNTIME_FOLDER in os.environ or platform.system() != "Linux":
         yield
         return
@@ -206,7 +212,7 @@ def runtime_folder() -> Iterator[None]:
 
 
 def keep_parents_devices() -> None:
-    """Keep a forked child from releasing its parent's devices, at its end at the latest: drivers hang."""
+    """Keep a forked child from ever releasing its parent's devices: drivers hang then."""
     for device in devices_in_use:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(device))
 

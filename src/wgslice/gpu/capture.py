@@ -1,4 +1,4 @@
-"""Captured calls: what they would submit is listed in order, and nothing reaches the GPU."""
+"""Captured calls: the plans and uploads of a call are listed in order, and nothing reaches the GPU."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wgslice.plans.plan import Plan
 
 
 class Upload(NamedTuple):
-    """Bytes written into a buffer before all that is submitted later."""
+    """Bytes written into a buffer before any later submission runs."""
 
     nbytes: int
 
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """Plans submitted at once; stands for the command encoder that they would be recorded into."""
+    """Plans of one submission, in place of the command encoder that would record them."""
 
     plans: list[Plan] = field(default_factory=list)
 
@@ -29,20 +29,20 @@ Step: TypeAlias = Upload | Submission
 
 
 class Capture:
-    """What a call would submit, in order."""
+    """Uploads and submissions of a call, in order."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
     def record(self, encoder: object, plan: Plan) -> None:
-        """Add a plan to its submission; one for an encoder of the caller's has a submission of its own."""
+        """Add a plan to its submission; a plan for a caller's encoder gets its own submission."""
         if isinstance(encoder, Submission):
             encoder.plans.append(plan)
         else:
             self.steps.append(Submission([plan]))
 
     def submit(self, encoder: object) -> None:
-        """Add what an encoder stands for."""
+        """Add the submission that replaces an encoder."""
         if isinstance(encoder, Submission):
             self.steps.append(encoder)
         else:
@@ -50,7 +50,7 @@ class Capture:
 
 
 class Active(local):
-    """Where the calls of a thread go: to a capture, or for None to the GPU."""
+    """The capture that receives a thread's calls; None sends them to the GPU."""
 
     capture: Capture | None = None
 
@@ -60,7 +60,7 @@ active = Active()
 
 @contextmanager
 def capturing(capture: Capture | None) -> Iterator[None]:
-    """Send this thread's calls to a capture, or for None to the GPU, until the block ends."""
+    """Redirect this thread's calls to a capture, or with None to the GPU, until the block ends."""
     before, active.capture = active.capture, capture
     try:
         yield
@@ -69,10 +69,9 @@ def capturing(capture: Capture | None) -> Iterator[None]:
 
 
 def refuse_in_capture(what: str) -> None:
-    """Refuse what takes a run, inside of a call that is captured."""
+    """Raise CaptureRefused if the current call is captured, for a step that needs results from the GPU."""
     if active.capture is not None:
         raise CaptureRefused(
-            f"{what}, which a call cannot do that is explained and not run: explain the calls before it, and "
-            "those after it with arrays of the host in place of what it gives, as x[np.asarray(mask)] for "
-            "x[mask]"
+            f"{what}, which an explained call cannot do, since it does not run: explain the calls before and "
+            "after it, with NumPy arrays in place of its results, such as x[np.asarray(mask)] for x[mask]"
         )

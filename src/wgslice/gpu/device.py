@@ -1,4 +1,4 @@
-"""GPU devices: adapter, limits and buffers of one, and those that a process shares."""
+"""GPU devices: adapter, limits and buffers of each, and the devices that a process shares."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from wgslice.gpu.adapter import (
     choose_adapter,
     describe_adapter,
     devices_in_use,
+    driver_override,
     install_advice,
     process_lock,
-    redirected,
 )
 from wgslice.gpu.capture import Submission, active, capturing
 from wgslice.gpu.native import (
@@ -47,26 +47,33 @@ Compiled_co = TypeVar("Compiled_co", covariant=True)
 
 
 class Compilable(Protocol[Compiled_co]):
-    """What `Device.compile` takes."""
+    """An operator descriptor that `Device.compile` accepts."""
 
     def compile(self, device: Device) -> Compiled_co:
-        """The operator, ready to run on `device`."""
+        """Return the operator, ready to run on `device`."""
 
 
 class Device:
-    """A GPU, or a software one: where tensors live and operators run.
+    """A GPU, or a software implementation of one, that holds tensors and runs operators.
 
-    Get one with `Device.request`, `Device.wrap` or `default_device`. All tensors of one operation must be
+    Make one with `Device.request`, `Device.wrap` or `default_device`. All tensors of an operation must be
     on the same device.
 
     Attributes
     ----------
     wgpu_device : wgpu.GPUDevice
-        The device underneath.
+        The wrapped device.
     adapter : Adapter
-        What it runs on.
+        The adapter that it runs on.
     limits : Limits
-        What plans are made for.
+        Limits and cost model that plans are made for.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> device = wg.default_device()
+    >>> wg.zeros(3, device=device).device is device
+    True
     """
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
@@ -83,12 +90,12 @@ class Device:
             profile=shipped_profile(self.adapter),
         )
         self.limits_lock = Lock()
-        self.staging: list[Buffer] = []  # unmapped buffers that readback goes through, kept to be used again
+        self.staging: list[Buffer] = []  # unmapped staging buffers for readback, reused
         self.pool = BufferPool(max_reused_nbytes())
-        self.alive: WeakSet[Buffer] = WeakSet()  # buffers that have been looked at, and not destroyed since
+        self.alive: WeakSet[Buffer] = WeakSet()  # buffers found alive, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
-        with capturing(None):  # a device that a captured call makes is measured as any other
+        with capturing(None):  # a device made by a captured call is calibrated as any other
             for calibrate in calibrations:
                 calibrate(self)
 
@@ -99,22 +106,31 @@ class Device:
         Parameters
         ----------
         adapter : Adapter or str, optional
-            One of `adapters()`, or a part of its name or backend, case ignored. The best by default: a
-            discrete GPU before an integrated one before software.
+            One of `adapters()`, or part of its name or backend, ignoring case. By default the best one:
+            discrete GPUs before integrated ones before software.
+
+        Returns
+        -------
+        Device
 
         Raises
         ------
         NoAdapterError
-            No adapter fits; the message says what this machine has, or what to install.
+            No adapter matches; the message lists those of this machine, or what to install.
         TypeError
             `adapter` is neither a string nor one of `adapters()`.
+
+        Warns
+        -----
+        RuntimeWarning
+            OpenGL is used although it was not asked for, since no native driver was found.
         """
         if adapter is None or isinstance(adapter, str):
             query, adapter = adapter, choose_adapter(adapters(), adapter)
             if adapter.backend == "OpenGL" and "gl" not in (query or "").lower():
                 warnings.warn(
-                    f"no Vulkan driver fits, so {adapter} is used: {redirected()}"
-                    f"{install_advice()}; adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL says that it is wanted",
+                    f"no Vulkan driver fits, so {adapter} is used: {driver_override()}"
+                    f"{install_advice()}; adapter='OpenGL' or WGSLICE_ADAPTER=OpenGL silences this warning",
                     RuntimeWarning,
                     stacklevel=2,
                 )
@@ -128,7 +144,7 @@ class Device:
 
     @classmethod
     def wrap(cls, wgpu_device: GPUDevice) -> Device:
-        """Share a device that exists: that of pygfx, or of your own program.
+        """Use an existing device, such as that of pygfx or of your program.
 
         Parameters
         ----------
@@ -138,39 +154,41 @@ class Device:
         Returns
         -------
         Device
-            The same one for the same `wgpu_device`, as long as that lives.
+            The same object for the same `wgpu_device`, as long as that exists.
 
         Raises
         ------
         TypeError
-            It is no wgpu.GPUDevice.
+            `wgpu_device` is not a wgpu.GPUDevice.
         DeviceLostError
-            It is lost.
+            The device is lost.
         NoAdapterError
-            Its limits are too small for the kernels; the message names the limit.
+            A limit of the device is too low for the kernels; the message names it.
         """
         import wgpu
 
         if not isinstance(wgpu_device, wgpu.GPUDevice):
-            raise TypeError(f"Device.wrap takes a wgpu.GPUDevice, not {type(wgpu_device).__name__}")
+            raise TypeError(
+                f"Device.wrap: wgpu_device is of type {type(wgpu_device).__name__}: must be a wgpu.GPUDevice"
+            )
         check_process()
         with process_lock:
             device: Device | None = getattr(wgpu_device, WRAPPED, None)
             if device is None:
                 devices_in_use.add(wgpu_device)
                 device = cls(wgpu_device)
-                setattr(wgpu_device, WRAPPED, device)  # so that both live equally long
+                setattr(wgpu_device, WRAPPED, device)  # both are released together
                 return device
         device.check_not_lost()
         return device
 
     def compile(self, descriptor: Compilable[Compiled_co]) -> Compiled_co:
-        """Plan an operator once, to run or record it many times.
+        """Plan an operator once, to run or record it repeatedly.
 
         Parameters
         ----------
         descriptor : Slice1, Slice, SliceGrad, ExtractWindows, InsertWindows, FromTexture or ToTexture
-            What to compute.
+            The operator and its arguments.
 
         Returns
         -------
@@ -179,35 +197,34 @@ class Device:
         Raises
         ------
         TypeError
-            `descriptor` is none.
+            `descriptor` is not such a descriptor.
         OutOfDeviceMemory, DeviceLostError
-            The device has no memory left for what the operator needs, or is gone.
+            The device has no memory left for the operator's buffers, or is lost.
         """
         if not hasattr(type(descriptor), "compile"):
-            raise TypeError(
-                f"Device.compile takes a descriptor such as Slice1, not {type(descriptor).__name__}"
-            )
+            name = type(descriptor).__name__
+            raise TypeError(f"Device.compile: descriptor is of type {name}: must be one such as Slice1")
         self.check_not_lost()
         return descriptor.compile(self)
 
     def synchronize(self) -> None:
-        """Wait until all work submitted so far is done.
+        """Wait until the GPU has finished all work submitted so far.
 
         Raises
         ------
         DeviceLostError
-            The device is gone.
+            The device is lost.
         """
         self.check_not_lost()
         wait_done(self.wgpu_device, self.is_lost)
 
     def update_limits(self, update: Callable[[Limits], Limits]) -> None:
-        """Replace the limits by a function of the current ones, while no other thread writes them."""
+        """Replace the limits by a function of the current ones, under a lock."""
         with self.limits_lock:
             self.limits = update(self.limits)
 
     def create_buffer(self, nbytes: int) -> Buffer:
-        """Make a zeroed buffer for tensors, of at least `nbytes`; a placeholder in a captured call."""
+        """Make a zeroed buffer for tensors of at least `nbytes`, or a placeholder in a captured call."""
         check_process()
         size = buffer_nbytes(nbytes)
         if size > self.largest_buffer_nbytes:
@@ -220,7 +237,7 @@ class Device:
         return self.new_buffer(size, TENSOR_USAGES)
 
     def new_buffer(self, size: int, usage: int) -> Buffer:
-        """Make a zeroed buffer of any usage; without memory for it buffers kept for reuse are freed first."""
+        """Make a zeroed buffer of any usage; if memory is short, free the pool's buffers and retry."""
         while True:
             try:
                 with translated_errors:
@@ -229,14 +246,14 @@ class Device:
             except OutOfDeviceMemory:
                 if not self.pool.clear():
                     raise
-                self.synchronize()  # until then submitted work holds them
+                self.synchronize()  # submitted work keeps them until it is done
 
     def reused_buffer(self, nbytes: int, *, zeroed: bool = False) -> Buffer:
-        """Make a buffer for a tensor, of any content unless `zeroed`, with zeros behind the `nbytes`.
+        """Make a buffer for a tensor, of any content unless `zeroed`, with zeros after the `nbytes`.
 
-        Its memory is that of a released one where there is one of this size, and is reused in turn when the
-        last reference is dropped, unless it has been `exposed`. So what is recorded in it must be submitted
-        by then: the queue orders submissions and uploads before those of the next tensor.
+        Reuses the memory of a released buffer of the same size if there is one, and returns it to the pool
+        with the last reference, unless it has been `exposed`. Commands that use the buffer must be submitted
+        before that: the queue orders them before those of the next tensor.
         """
         size = buffer_nbytes(nbytes)
         if not MIN_REUSED_NBYTES <= size <= self.pool.max_nbytes or active.capture is not None:
@@ -254,18 +271,18 @@ class Device:
         return hidden(leased(buffer, self.pool.give))
 
     def placeholder(self, nbytes: int) -> Buffer:
-        """Stand for a buffer that `create_buffer` makes, without memory, and so of any size."""
+        """Make a placeholder, of any size and without memory, for a buffer of a captured call."""
         return cast("Buffer", Placeholder(self.wgpu_device, buffer_nbytes(nbytes), TENSOR_USAGES))
 
     def create_encoder(self) -> CommandEncoder:
-        """Begin to record."""
+        """Make a command encoder, or a `Submission` in a captured call."""
         if active.capture is not None:
             return cast("CommandEncoder", Submission())
         encoder: CommandEncoder = self.wgpu_device.create_command_encoder()
         return encoder
 
     def submit(self, encoder: CommandEncoder) -> None:
-        """Let the GPU begin with what an encoder has recorded."""
+        """Submit the commands that an encoder has recorded."""
         capture = active.capture
         if capture is not None:
             capture.submit(encoder)
@@ -275,16 +292,16 @@ class Device:
 
     @cached_property
     def zeros(self) -> Buffer:
-        """PATTERN_NBYTES that nobody writes."""
+        """A buffer of PATTERN_NBYTES zeros that is never written."""
         return self.create_buffer(PATTERN_NBYTES)
 
     def check_not_lost(self) -> None:
-        """Refuse to go on where the device is gone."""
+        """Raise DeviceLostError if the device is lost."""
         if self.is_lost():
             raise DeviceLostError(LOST)
 
     def is_lost(self) -> bool:
-        """Whether the device is gone, as far as wgpu knows."""
+        """Whether wgpu reports the device as lost."""
         check_process()
         try:
             with translated_errors:
@@ -295,8 +312,8 @@ class Device:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"{self!r} cannot be pickled, since it stays in its process: name its adapter, such as "
-            "device='vulkan', or leave it out for the default device of the process that unpickles"
+            f"{self!r} cannot be pickled, since it belongs to its process: name its adapter, such as "
+            "device='vulkan', or leave it out for the default device of the unpickling process"
         )
 
     def __repr__(self) -> str:
@@ -304,26 +321,36 @@ class Device:
 
 
 def buffer_nbytes(nbytes: int) -> int:
-    """Bytes of a buffer for tensors: whole vectors of 16 bytes, and not none."""
+    """Return the bytes of a buffer for tensors: whole vectors of 16 bytes, at least one."""
     return max(-(-nbytes // 16) * 16, 16)
 
 
-AnyDevice: TypeAlias = Device | str | None  # what `checked_device` takes
+AnyDevice: TypeAlias = Device | str | None  # arguments of `checked_device`
 
-default_devices: list[Device] = []  # the one, once it is made
-shared_devices: list[Device] = []  # one an adapter at most
+default_devices: list[Device] = []  # at most one
+shared_devices: list[Device] = []  # at most one per adapter
 
 
 def default_device() -> Device:
-    """Get the device that is used where none is given; made once, then shared, until it is lost.
+    """Return the device that is used by default: made once, then shared until it is lost.
 
-    The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
-    is the best of this machine. Of several that fit `#1` behind that part is the second: `nvidia#1`.
+    The environment variable WGSLICE_ADAPTER, part of an adapter's name or backend, chooses it; otherwise it
+    is the best of this machine. A number counts matches from 0: `nvidia#1` is the second.
+
+    Returns
+    -------
+    Device
 
     Raises
     ------
     NoAdapterError
-        This machine has no adapter, or none that fits WGSLICE_ADAPTER.
+        This machine has no adapter, or none that matches WGSLICE_ADAPTER.
+
+    Examples
+    --------
+    >>> import wgslice as wg
+    >>> wg.default_device() is wg.default_device()
+    True
     """
     with process_lock:
         if not default_devices or default_devices[0].is_lost():
@@ -332,7 +359,7 @@ def default_device() -> Device:
 
 
 def named_device(name: str | None) -> Device:
-    """The shared device of the best adapter that has a name, made where there is none or it is lost."""
+    """Return the shared device of the best adapter that matches a name; make it if absent or lost."""
     with process_lock:
         adapter = choose_adapter(adapters(), name)
         for device in (*default_devices, *shared_devices):
@@ -344,12 +371,12 @@ def named_device(name: str | None) -> Device:
 
 
 def is_on(device: Device, adapter: Adapter) -> bool:
-    """Whether a device is one of an adapter: of two equal GPUs of this very one."""
+    """Whether a device was made by exactly this adapter, not by that of an equal GPU."""
     return device.adapter.handle is adapter.handle
 
 
 def checked_device(device: AnyDevice) -> Device:
-    """The device that is given, or the shared one of a name, or the default one for None."""
+    """Return a given device, the shared one of a name, or for None the default one."""
     if device is None:
         return default_device()
     if isinstance(device, str):
@@ -357,17 +384,17 @@ def checked_device(device: AnyDevice) -> Device:
     if not isinstance(device, Device):
         raise TypeError(
             f"device is of type {type(device).__name__}: must be a Device, which Device.request and "
-            "Device.wrap make, or a part of an adapter's name or backend"
+            "Device.wrap make, or part of an adapter's name or backend"
         )
     return device
 
 
-# Called with each new device, to set its cost model; the package registers the one that knows the machine.
+# Called with each new device to set its cost model; the package registers the tuning cache.
 calibrations: list[Callable[[Device], None]] = []
 
 
 def shipped_profile(adapter: Adapter) -> Profile:
-    """Return the profile of the adapter's kind with the shipped cost model that is nearest to it."""
+    """Return the profile of the adapter's kind with the most similar shipped cost model."""
     kind, software = (CPU, True) if adapter.software else (GPU, False)
     costs = shipped_for(adapter.name, adapter.backend, adapter.driver, software=software)
     return replace(kind, costs=costs)

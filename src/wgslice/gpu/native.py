@@ -1,9 +1,8 @@
-"""All that is used of wgpu's private interface, and waits for the GPU, which go by it.
+"""Uses of wgpu's private interface, and waits for the GPU, which depend on it.
 
-Calls of wgpu-native whose result wgpu-py drops, or that it makes several times slower, private names of
-wgpu-py for which it has no public ones, and its errors as Python's own, told apart by their texts. A test
-names the version that has them. No forked child may use them. Waits end with an interrupt, and with the
-loss of the device.
+The module calls wgpu-native where wgpu-py drops the result or is several times slower, uses private names
+of wgpu-py that have no public counterpart, and translates its errors by their texts. A test pins the wgpu
+version that has these. A forked child must not use them. An interrupt or the loss of the device ends waits.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise,
 LOST = "the device is lost: request a new one and upload again"
 
 
-gpu_process_ids: list[int] = []  # the process that uses the GPU, once one does
+gpu_process_ids: list[int] = []  # id of the first process that used the GPU
 
 
 class Native(NamedTuple):
-    """wgpu-native's library, and arguments that never change."""
+    """wgpu-native's library and constant arguments of its functions."""
 
     plain: Any
     checked: Any  # raises wgpu's errors
@@ -39,7 +38,7 @@ class Native(NamedTuple):
 
 @cache
 def native() -> Native:
-    """Load the library once, when a device exists; `import wgslice` does not import wgpu."""
+    """Load the library once, on first use, since `import wgslice` does not import wgpu."""
     from wgpu.backends.wgpu_native import ffi, lib
     from wgpu.backends.wgpu_native._api import libf
 
@@ -47,52 +46,52 @@ def native() -> Native:
 
 
 def queue_is_empty(wgpu_device: GPUDevice) -> bool:
-    """Whether all submitted work is done; does not wait."""
+    """Whether all submitted work is done, without waiting."""
     library, _, null, _ = native()
     # a Rust bool in the lowest byte of C's 32 bits; the other bytes are undefined
     return bool(library.wgpuDevicePoll(pointer(wgpu_device), False, null) & 0xFF)
 
 
 def check_valid(wgpu_device: GPUDevice) -> None:
-    """Raise wgpu's error if the device is lost; only then does it refuse a layout without bindings."""
+    """Raise wgpu's error if the device is lost: only then it rejects a layout without bindings."""
     library, checked, _, no_bindings = native()
     layout = checked.wgpuDeviceCreateBindGroupLayout(pointer(wgpu_device), no_bindings)
     library.wgpuBindGroupLayoutRelease(layout)
 
 
 def check_process() -> None:
-    """Refuse GPU work in a forked child, where drivers hang: their threads stayed in the parent."""
+    """Raise RuntimeError in a forked child, where drivers hang because their threads are in the parent."""
     if not gpu_process_ids:
         gpu_process_ids.append(os.getpid())
     elif gpu_process_ids[0] != os.getpid():
         raise RuntimeError(
             "a GPU cannot be used in a forked child of a process that has used one: start the child with "
-            "multiprocessing.set_start_method('spawn') or 'forkserver'; in Dask's configuration these are "
+            "multiprocessing.set_start_method('spawn') or 'forkserver'; Dask's options for that are "
             "multiprocessing.context and distributed.worker.multiprocessing-method"
         )
 
 
 def native_version() -> str:
-    """The version of wgpu-native, the library underneath wgpu."""
+    """Return the version of wgpu-native, the library that wgpu wraps."""
     from wgpu.backends import wgpu_native
 
     return str(wgpu_native.__version__)
 
 
 def pointer(wgpu_device: Any) -> Any:
-    """wgpu-native's pointer to a device."""
+    """Return wgpu-native's pointer to a device."""
     return wgpu_device._internal
 
 
 def owner_of(handle: Buffer | CommandEncoder | Texture) -> GPUDevice:
-    """The wgpu device of a buffer, encoder or texture."""
+    """Return the wgpu device of a buffer, encoder or texture."""
     owned: Any = handle
     owner: GPUDevice = owned._device
     return owner
 
 
 class Region(NamedTuple):
-    """Where a copy begins in a texture."""
+    """The texture, mip level, aspect and origin of a copy."""
 
     texture: Texture
     origin: tuple[int, int, int]  # x, y, and z or the first layer, in texels
@@ -101,7 +100,7 @@ class Region(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of texels in a buffer."""
+    """Rows of texels in a buffer, with the strides of a texture copy."""
 
     buffer: Buffer
     offset_nbytes: int
@@ -112,7 +111,7 @@ class Rows(NamedTuple):
 def copy_texels(
     encoder: CommandEncoder, region: Region, rows: Rows, size: tuple[int, int, int], *, writes: bool
 ) -> None:
-    """Record a copy between rows and a texture, of one aspect, which wgpu-py's own methods ignore."""
+    """Record a copy between rows and one aspect of a texture, which wgpu-py's methods ignore."""
     from wgpu.backends.wgpu_native import ffi
 
     library, checked, _, _ = native()
@@ -141,7 +140,7 @@ def copy_texels(
 
 
 class Placeholder:
-    """Stands for a wgpu.GPUBuffer in a call that is captured, and has no memory."""
+    """Replaces a wgpu.GPUBuffer in a captured call, without memory."""
 
     map_state = "unmapped"
     label = ""
@@ -153,24 +152,24 @@ class Placeholder:
 
     @property
     def _internal(self) -> NoReturn:
-        """What wgpu asks a buffer for before it uses it."""
-        raise ValueError("the tensor is of a call that was explained, not run: it has no elements")
+        """The native handle, which wgpu reads before it uses a buffer."""
+        raise ValueError("the tensor comes from an explained call, which did not run: it has no elements")
 
 
 @cache
 def lease_class() -> Callable[[Buffer, Callable[[Buffer], None]], Buffer]:
-    """Make the class of leases, of wgpu's own for buffers; only then is wgpu imported."""
+    """Make the class of leased buffers, on first use, since it derives from a class of wgpu's."""
     from wgpu.backends.wgpu_native import GPUBuffer
 
     class LeasedBuffer(GPUBuffer):  # type: ignore[misc]  # of Any
-        """A second handle of a buffer: when it is dropped, the first one is handed back."""
+        """A second handle of a buffer, which returns the first one to the pool when it is dropped."""
 
         def __init__(self, buffer: Buffer, give_back: Callable[[Buffer], None]) -> None:
             self.__dict__.update(buffer.__dict__)
             self._leased = buffer
             self._give_back = give_back
 
-        def __del__(self) -> None:  # wgpu's would free the memory, which is the first handle's
+        def __del__(self) -> None:  # wgpu's method would free the memory, which the first handle owns
             if not is_exposed(self):
                 self._give_back(self._leased)
 
@@ -178,19 +177,19 @@ def lease_class() -> Callable[[Buffer, Callable[[Buffer], None]], Buffer]:
 
 
 def leased(buffer: Buffer, give_back: Callable[[Buffer], None]) -> Buffer:
-    """Another handle of a buffer, which hands the buffer back when nothing refers to it, unless `exposed`."""
+    """Return a second handle of a buffer, which calls `give_back` when it is dropped unless `exposed`."""
     return lease_class()(buffer, give_back)
 
 
 def hidden(buffer: Buffer) -> Buffer:
-    """Return a buffer that only this package refers to, until it is `exposed`."""
+    """Mark a buffer as referenced by this package only, until it is `exposed`."""
     held = cast("Any", buffer)
     held._exposed = False
     return buffer
 
 
 def exposed(buffer: Buffer) -> Buffer:
-    """Return a buffer that somebody else may use from now on in ways unknown, and may destroy."""
+    """Mark a buffer as available to the user, who may keep or destroy it."""
     if not is_exposed(buffer):
         held = cast("Any", buffer)
         held._exposed = True
@@ -198,12 +197,12 @@ def exposed(buffer: Buffer) -> Buffer:
 
 
 def is_exposed(buffer: Buffer) -> bool:
-    """Whether somebody else may refer to a buffer."""
+    """Whether the user may have a reference to a buffer."""
     return getattr(buffer, "_exposed", True)
 
 
 class TranslatedErrors:
-    """Raise wgpu's errors in other words, as far as their texts tell them apart."""
+    """Context manager that raises Python errors of this package for wgpu errors with known texts."""
 
     def __enter__(self) -> None:
         pass
@@ -226,37 +225,37 @@ class TranslatedErrors:
             raise ValueError("the buffer has been destroyed: its memory is gone") from error
 
 
-translated_errors = TranslatedErrors()  # holds nothing, so that one serves all threads
+translated_errors = TranslatedErrors()  # without state, so that all threads share it
 
 
 def refusals() -> type[Exception]:
-    """What wgpu raises where it refuses something, such as a shader."""
+    """Return the class of wgpu's validation errors, such as for a shader."""
     import wgpu
 
     error: type[Exception] = wgpu.GPUError
     return error
 
 
-# From one look at the device to the next: one that was destroyed answers no mapping any more. On Windows an
-# interrupt arrives between two looks, elsewhere at once.
-LOOK_SECONDS = 0.1
+# Interval between checks for the loss of the device: mappings of a destroyed device never finish. On Windows
+# an interrupt arrives between two checks, on other systems at once.
+LOSS_CHECK_SECONDS = 0.1
 
-# How long the caller polls before a thread waits: a few times what handing the wait to a thread takes.
-# Between two polls it yields its core, which a software adapter may need; on Linux `sleep(0)` takes 50 us for
-# that. A 4 x 16 slice with the wait takes 1.03 times as long as by wgpu's own wait, 1.4 times with `sleep(0)`
-# or without a pause, 1.25 to 1.8 times with a thread alone (lavapipe, 2 busy cores of an AMD EPYC).
-# A poll calls back for mappings of other threads, as wgpu's submission does too: an interrupt of the main
-# thread that arrives inside of such a call is lost, and that mapping with it.
+# The caller polls for this time before a thread waits: a few times the cost of handing the wait to a thread.
+# Between two polls it yields its core, which a software adapter may need; on Linux `sleep(0)` costs 50 us.
+# A 4 x 16 slice with the wait takes 1.03 times as long as with wgpu's wait, 1.4 times with `sleep(0)` or
+# without a pause, 1.25 to 1.8 times with a thread alone (lavapipe, 2 busy cores of an AMD EPYC).
+# A poll runs callbacks for mappings of other threads, as wgpu's submission does: an interrupt of the main
+# thread during such a callback is lost, and that mapping with it.
 POLL_SECONDS = 200e-6
-pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks it
+pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks sched_yield
 
-# Threads for waits inside of wgpu, where no interrupt arrives, nor in what wgpu calls back from there. An
-# empty wait takes 17 us by such a thread, and 41 by a `ThreadPoolExecutor` (2 cores of an AMD EPYC).
+# Threads for waits inside wgpu, which interrupts do not reach, nor its callbacks. An empty wait takes 17 us
+# with such a thread, and 41 us with a `ThreadPoolExecutor` (2 cores of an AMD EPYC).
 idle: deque[Waiter] = deque()
 
 
 class Waiter:
-    """A thread that waits for others, one wait after the other; it is idle in between."""
+    """A thread that runs waits for other threads, one at a time."""
 
     def __init__(self) -> None:
         self.wanted: SimpleQueue[Wait | None] = SimpleQueue()
@@ -265,7 +264,7 @@ class Waiter:
         atexit.register(self.end)
 
     def run(self) -> None:
-        """Wait for what is wanted until nothing is any more."""
+        """Run the queued waits until None ends the thread."""
         while (wait := self.wanted.get()) is not None:
             try:
                 wait.poll()
@@ -275,13 +274,13 @@ class Waiter:
             wait.running.release()
 
     def end(self) -> None:
-        """End after what an interrupt may have left under way, since wgpu cannot be left inside of it."""
+        """End the thread after its current wait, which an interrupt may have abandoned."""
         self.wanted.put(None)
         self.thread.join()
 
 
 class Wait:
-    """One wait: its lock is free once it is over."""
+    """One wait, whose lock is released when it is over."""
 
     def __init__(self, poll: Callable[[], object]) -> None:
         self.poll = poll
@@ -290,22 +289,22 @@ class Wait:
         self.running.acquire()
 
     def is_over(self, seconds: float) -> bool:
-        """Whether it is over within some seconds."""
+        """Whether the wait is over within `seconds`."""
         return self.running.acquire(timeout=seconds)
 
 
 def wait_done(wgpu_device: GPUDevice, is_lost: Callable[[], bool]) -> None:
-    """Wait until all submitted work is done: first by polls without a thread, which end most waits."""
+    """Wait until all submitted work is done: poll first, which ends most waits, then use a thread."""
     if is_soon_done(wgpu_device):
         return
     handle: Any = wgpu_device
-    wait = Wait(handle._poll_wait)  # the public wait, mapping a buffer, takes 0.1 ms more
+    wait = Wait(handle._poll_wait)  # the public alternative, mapping a buffer, takes 0.1 ms more
     try:
         waiter = idle.pop()
     except IndexError:
         waiter = Waiter()
     waiter.wanted.put(wait)
-    if not outlived(wait.is_over, is_lost):
+    if not finishes_before_loss(wait.is_over, is_lost):
         raise DeviceLostError(LOST)
     if wait.error is not None:
         raise wait.error
@@ -322,40 +321,40 @@ def is_soon_done(wgpu_device: GPUDevice) -> bool:
 
 
 def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:
-    """Ask for the first bytes of a staging buffer, once all is done that has been submitted.
+    """Begin to map the first bytes of a staging buffer, which waits for all submitted work.
 
-    An interrupt leaves the buffer pending: drop it then, and it frees itself once it is mapped.
+    An interrupt leaves the buffer pending: drop it, and it is freed once it is mapped.
     """
-    with telling_of_loss(is_lost):
-        # READ would submit once more, as if nothing had been
+    with translated_loss(is_lost):
+        # READ would make an extra submission
         return staging.map_async("READ_NOSYNC", 0, nbytes)
 
 
 def wait_for_mapping(mapping: MapPromise, is_lost: Callable[[], bool]) -> None:
-    """Wait until the CPU can read what was asked for."""
+    """Wait until the CPU can read the mapped bytes."""
     promise: Any = mapping
-    with telling_of_loss(is_lost):
-        if not outlived(promise._thread_event.wait, is_lost):  # set once it is done, or has failed
+    with translated_loss(is_lost):
+        if not finishes_before_loss(promise._thread_event.wait, is_lost):  # the event is also set on failure
             raise DeviceLostError(LOST)
         mapping.sync_wait()
 
 
 @contextmanager
-def telling_of_loss(is_lost: Callable[[], bool]) -> Iterator[None]:
-    """What wgpu-py raises of a destroyed device, which has no poll thread any more, or of its mappings."""
+def translated_loss(is_lost: Callable[[], bool]) -> Iterator[None]:
+    """Raise DeviceLostError for errors that wgpu-py raises because the device has been destroyed."""
     try:
         yield
     except (AttributeError, RuntimeError):
-        for seconds in (0, LOOK_SECONDS):  # another thread may be about to destroy it
+        for seconds in (0, LOSS_CHECK_SECONDS):  # another thread may be about to destroy it
             sleep(seconds)
             if is_lost():
                 raise DeviceLostError(LOST) from None
         raise
 
 
-def outlived(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
-    """Wait until something has finished, or the device is lost before; whether it has finished."""
-    while not finished(LOOK_SECONDS):
+def finishes_before_loss(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
+    """Wait until `finished` or the device is lost; return whether it has finished."""
+    while not finished(LOSS_CHECK_SECONDS):
         if is_lost():
             return False
     return True

@@ -1,4 +1,4 @@
-"""What plans run with on a device: pipelines, uniform blocks, tables and bind groups, made once for each."""
+"""Objects that plans need on a device: pipelines, uniform blocks, tables and bind groups, cached."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
 from wgslice.plans.windows import WindowDispatch
 from wgslice.shaders import entry_point, kernel_module, override_constants, uniform_block
 
-# Numbers of bindings; windows have the last three, gathers and scatters INDICES and INDEX_WINNERS instead.
+# Binding numbers; window kernels use the last three, gathers and scatters INDICES and INDEX_WINNERS instead.
 UNIFORMS, SOURCE, TARGET, PICKS, OFFSETS, WINDOW_WINNERS = range(6)
 INDICES, INDEX_WINNERS = 3, 4
 READ = "read-only-storage"
@@ -39,14 +39,14 @@ Constants: TypeAlias = tuple[tuple[str, int], ...]
 
 
 class Place(NamedTuple):
-    """A buffer, and the base in bytes that a plan counts from."""
+    """A buffer, and the byte offset that a plan's offsets are relative to."""
 
     buffer: Buffer
     base: int = 0
 
 
 class Binding(NamedTuple):
-    """What a dispatch binds of a memory."""
+    """The part of a memory that a dispatch binds."""
 
     number: int
     memory: Memory
@@ -55,12 +55,12 @@ class Binding(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A dispatch with all that does not depend on callers' buffers."""
+    """A dispatch with everything that does not depend on callers' buffers."""
 
     pipeline: Pipeline
     layout: BindGroupLayout
-    entries: tuple[dict[str, Any], ...]  # of a bind group: the uniform block, and tables that the host knows
-    bindings: tuple[Binding, ...]  # what a recording brings
+    entries: tuple[dict[str, Any], ...]  # of a bind group: uniform block and constant tables
+    bindings: tuple[Binding, ...]  # buffers given at recording
     workgroups: tuple[int, int, int]
 
 
@@ -68,11 +68,11 @@ Command: TypeAlias = Clear | BufferCopies | TextureCopy | Bound
 
 
 class Pipelines:
-    """Pipelines by kernel and constants, uniform blocks by value, and what each plan runs with."""
+    """Caches of pipelines by kernel and constants, uniform blocks by value, and commands by plan."""
 
     def __init__(self, wgpu_device: GPUDevice) -> None:
         self.wgpu_device = wgpu_device
-        self.layouts = [  # by the number of tables
+        self.layouts = [  # indexed by the number of tables
             bind_group_layout(wgpu_device, "uniform", READ, "storage", *[READ] * count) for count in range(4)
         ]
         self.probe_layout = bind_group_layout(wgpu_device, READ)
@@ -87,7 +87,7 @@ class Pipelines:
         self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
 
     def prepare(self, plan: Plan) -> tuple[Command, ...]:
-        """A plan's commands, made the first time and kept as long as the plan."""
+        """Return a plan's commands, made on first use and kept as long as the plan."""
         found = self.commands.get(plan)
         if found is None:
             with translated_errors:
@@ -96,7 +96,7 @@ class Pipelines:
         return found
 
     def bind(self, command: Bound, places: Sequence[Place]) -> BindGroup:
-        """Bring buffers in, by the memories they stand for."""
+        """Make a bind group of the buffers at `places`, indexed by memory."""
         entries = list(command.entries)
         for number, memory, offset_nbytes, nbytes in command.bindings:
             buffer, base = places[memory]
@@ -105,66 +105,66 @@ class Pipelines:
         return self.wgpu_device.create_bind_group(layout=command.layout, entries=entries)
 
     def probe(self, buffer: Buffer) -> None:
-        """Bind a buffer to nothing: what is wrong with it raises here, and would abort in a submission."""
+        """Make an unused bind group: an invalid buffer raises here, and would abort in a submission."""
         entries = [{"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": 4}}]
         self.wgpu_device.create_bind_group(layout=self.probe_layout, entries=entries)
 
     def _command(self, step: Step) -> Command:
-        """A step with what it runs with; tables that the host knows live as long as what needs them."""
+        """Return the command of a step; constant tables live as long as the windows or indices they hold."""
         if isinstance(step, Clear | BufferCopies | TextureCopy):
             return step
-        known: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(uniform_block(step))}
-        brought = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
+        constant: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(uniform_block(step))}
+        supplied = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
         if isinstance(step, WindowDispatch):
-            self._add_tables(step, known, brought)
+            self._add_tables(step, constant, supplied)
         elif isinstance(step, IndexedDispatch):
-            self._add_indices(step, known, brought)
+            self._add_indices(step, constant, supplied)
         spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
-        for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*known, *brought}:
-            if spare in known:  # a binding must have a buffer, also where nothing is read of it
-                known[number] = known[spare]
+        for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*constant, *supplied}:
+            if spare in constant:  # an unread binding needs a buffer as well
+                constant[number] = constant[spare]
             else:
-                brought[number] = brought[spare]
+                supplied[number] = supplied[spare]
         return Bound(
             self.pipeline(step.kernel, tuple(override_constants(step).items())),
             self.layouts[TABLES.get(step.kernel, 0)],
-            tuple({"binding": number, "resource": buffer} for number, buffer in known.items()),
+            tuple({"binding": number, "resource": buffer} for number, buffer in constant.items()),
             tuple(
                 Binding(number, memory, span.offset_nbytes, span.nbytes)
-                for number, (memory, span) in brought.items()
+                for number, (memory, span) in supplied.items()
             ),
             step.share.workgroups,
         )
 
     def _add_tables(
-        self, step: WindowDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
+        self, step: WindowDispatch, constant: dict[int, Buffer], supplied: dict[int, tuple[Memory, Span]]
     ) -> None:
-        """Add what else a dispatch of windows binds."""
+        """Add the tables and winners that a window dispatch binds."""
         if step.table is not None:
-            brought[OFFSETS] = step.table.memory, step.table.span
+            supplied[OFFSETS] = step.table.memory, step.table.span
         else:
             assert step.windows.offsets is not None
-            known[OFFSETS] = self._table(step.windows, step.windows.offsets)
+            constant[OFFSETS] = self._table(step.windows, step.windows.offsets)
         if step.picks is not None:
             chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
-            known[PICKS] = self._table(step.windows, chosen)
+            constant[PICKS] = self._table(step.windows, chosen)
         if step.kernel in INSERTING and step.winners is not None:
-            brought[WINDOW_WINNERS] = step.winners.memory, step.winners.span
+            supplied[WINDOW_WINNERS] = step.winners.memory, step.winners.span
 
     def _add_indices(
-        self, step: IndexedDispatch, known: dict[int, Buffer], brought: dict[int, tuple[Memory, Span]]
+        self, step: IndexedDispatch, constant: dict[int, Buffer], supplied: dict[int, tuple[Memory, Span]]
     ) -> None:
-        """Add what else a gather or a scatter binds."""
+        """Add the indices and winners that a gather or a scatter binds."""
         if step.table is not None:
-            brought[INDICES] = step.table.memory, step.table.span
+            supplied[INDICES] = step.table.memory, step.table.span
         else:
             assert step.copy.host is not None
-            known[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
+            constant[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
         if step.winners_span is not None:
-            brought[INDEX_WINNERS] = Memory.WINNERS, step.winners_span
+            supplied[INDEX_WINNERS] = Memory.WINNERS, step.winners_span
 
     def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
-        """Values of windows or indices, once for all plans; maybe the only ones that their owner has."""
+        """Return the buffer of an owner's values, shared by plans; `only` if it has no other values."""
         data = np.ascontiguousarray(values)
         kept = self.tables.setdefault(owner, {})
         content = b"" if only else blake2b(data.data).digest()
@@ -173,7 +173,7 @@ class Pipelines:
         return kept[content]
 
     def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
-        """Compile a kernel with the constants that it needs."""
+        """Compile a kernel with its override constants."""
         layout = self.layouts[TABLES.get(kernel, 0)]
         return self.wgpu_device.create_compute_pipeline(
             layout=self.wgpu_device.create_pipeline_layout(bind_group_layouts=[layout]),
@@ -186,7 +186,7 @@ class Pipelines:
 
 
 def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:
-    """The layout of buffers bound from number 0 on."""
+    """Make the layout of a bind group whose buffers are numbered from 0."""
     return wgpu_device.create_bind_group_layout(
         entries=[
             {"binding": number, "visibility": COMPUTE_STAGE, "buffer": {"type": type_}}
@@ -196,5 +196,5 @@ def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:
 
 
 def make_buffer(wgpu_device: GPUDevice, usage: int, data: bytes | NDArray[Any]) -> Buffer:
-    """A buffer that nobody writes."""
+    """Make a buffer of constant data."""
     return wgpu_device.create_buffer_with_data(data=data, usage=usage)

@@ -1,4 +1,4 @@
-"""Buffers of released tensors, kept for tensors to come: fresh memory costs page faults and a clear.
+"""Reuse of the buffers of released tensors: fresh memory costs page faults and a clear.
 
 64 MiB reversed on lavapipe (Mesa 22.3, two cores of an AMD EPYC) take 45 ms into a buffer that was written
 before and 75 to 90 ms into a new one, 256 MiB 200 and 340.
@@ -11,25 +11,25 @@ from threading import Lock
 
 from wgslice.gpu.protocols import Buffer
 
-MIN_REUSED_NBYTES = 2**20  # smaller buffers come from memory that wgpu has: a new one is as quick
+MIN_REUSED_NBYTES = 2**20  # wgpu allocates smaller buffers from memory that it holds, as fast as reuse
 VARIABLE = "WGSLICE_REUSED_MIB"
 MAX_REUSED_MIB = 512
 
 
 class BufferPool:
-    """Unused buffers up to a number of bytes; the one that was given back longest ago is freed first."""
+    """Unused buffers of limited total size; the least recently returned one is freed first."""
 
     def __init__(self, max_nbytes: int) -> None:
         self.max_nbytes = max_nbytes
         self.nbytes = 0
-        self.buffers: list[Buffer] = []  # the one that was given back longest ago first
+        self.buffers: list[Buffer] = []  # least recently returned first
         self.lock = Lock()
 
     def give(self, buffer: Buffer) -> None:
-        """Keep a buffer that nothing refers to.
+        """Keep an unreferenced buffer for reuse, or free it if another call holds the lock.
 
-        Called where the last reference is dropped, which the garbage collector may do in any thread and
-        inside of these methods: where another call holds the lock, the buffer is freed.
+        Called when the last reference is dropped, which the garbage collector may do in any thread and
+        during these methods, so that waiting for the lock could deadlock.
         """
         if buffer.size > self.max_nbytes or not self.lock.acquire(blocking=False):
             return
@@ -42,7 +42,7 @@ class BufferPool:
             self.lock.release()
 
     def take(self, size: int) -> Buffer | None:
-        """Remove and return the buffer of this very size that was given back last, if there is one."""
+        """Remove and return the most recently returned buffer of exactly `size` bytes, if any."""
         with self.lock:
             for position in reversed(range(len(self.buffers))):
                 if self.buffers[position].size == size:
@@ -51,14 +51,14 @@ class BufferPool:
         return None
 
     def clear(self) -> bool:
-        """Free all buffers; whether there was one."""
+        """Free all buffers; return whether there was one."""
         with self.lock:
             freed, self.buffers, self.nbytes = self.buffers, [], 0
         return bool(freed)
 
 
 def max_reused_nbytes() -> int:
-    """How many bytes a device keeps, by the environment variable WGSLICE_REUSED_MIB."""
+    """Return how many bytes a device keeps for reuse, from the environment variable WGSLICE_REUSED_MIB."""
     given = os.environ.get(VARIABLE, str(MAX_REUSED_MIB))
     if not given.isdecimal():
         raise ValueError(f"{VARIABLE} = {given!r}: must be a number of MiB; 0 keeps no buffer for reuse")

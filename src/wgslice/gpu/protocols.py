@@ -1,4 +1,4 @@
-"""wgpu's objects and usage bits as this package uses them: wgpu ships no types of its own."""
+"""Protocols and usage bits for the parts of wgpu that this package uses, since wgpu ships no types."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NewType, Protocol
 
-# Plain integers, quicker to test than wgpu's flags; WebGPU fixes their values.
-COMPUTE_STAGE = 0x4  # of a binding's visibility
+# Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
+COMPUTE_STAGE = 0x4  # visibility of a binding
 
 
 class BufferUsage:
-    """What a buffer may be used for."""
+    """Bits of a buffer's usage."""
 
     MAP_READ = 0x1
     COPY_SRC = 0x4
@@ -23,14 +23,14 @@ class BufferUsage:
 
 
 class TextureUsage:
-    """What a texture may be used for."""
+    """Bits of a texture's usage."""
 
     COPY_SRC = 0x1
     COPY_DST = 0x2
     TEXTURE_BINDING = 0x4
 
 
-# What is only passed on; the types below have the members that are used, by WebGPU's names.
+# Opaque handles; the protocols below list only the members that are used, by WebGPU's names.
 BindGroup = NewType("BindGroup", object)
 BindGroupLayout = NewType("BindGroupLayout", object)
 CommandBuffer = NewType("CommandBuffer", object)
@@ -48,7 +48,7 @@ class MapPromise(Protocol):
 class Buffer(Protocol):
     """A wgpu.GPUBuffer."""
 
-    destroy: Callable[[], None]  # frees its memory; what refers to it is invalid from then on
+    destroy: Callable[[], None]  # frees its memory and invalidates its bind groups
 
     @property
     def size(self) -> int: ...  # bytes

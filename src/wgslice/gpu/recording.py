@@ -1,4 +1,4 @@
-"""A plan and buffers become recorded commands. Nothing is decided here."""
+"""Recording: commands for a plan and its buffers, without further choices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
-SIDES = ("input", "output", "offsets")  # callers' memories, as errors call them
+SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
 
 class BoundLayout(NamedTuple):
@@ -30,18 +30,18 @@ class BoundLayout(NamedTuple):
     buffer: Buffer
     layout: Layout  # of elements, counted from `offset_nbytes`
     itemsize: int  # bytes an element
-    fresh: bool = False  # whether the buffer was made a moment ago, so that no caller can have spoiled it
-    offset_nbytes: int = 0  # in the buffer, a possible offset of a binding
+    fresh: bool = False  # the buffer is new and unknown to callers, so it needs no checks
+    offset_nbytes: int = 0  # in the buffer, aligned for a binding
 
     @classmethod
     def packed(cls, device: Device, sizes: Sequence[int], itemsize: int) -> BoundLayout:
-        """A packed layout in a buffer of its own, of any content."""
+        """Make a packed layout in a new buffer of any content."""
         layout = Layout.packed(sizes)
         return cls(device.reused_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
 
 
 class Side(NamedTuple):
-    """What a plan depends on of one side of a copy: cheap to compare."""
+    """The properties of one side of a copy that its plan depends on, as a cache key."""
 
     layout: Layout
     offset_nbytes: int  # in the buffer
@@ -50,60 +50,60 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, bound: BoundLayout) -> Side:
-        """That of a bound layout."""
+        """Return the side of a bound layout."""
         return cls(bound.layout, bound.offset_nbytes, bound.buffer.size, bound.buffer.usage)
 
 
 class Recorder:
-    """Records commands into an encoder; dispatches that follow each other share a compute pass."""
+    """Records commands into an encoder; consecutive dispatches share a compute pass."""
 
     def __init__(self, device: Device, encoder: CommandEncoder, region: Region | None = None) -> None:
         self.device = device
         self.encoder = encoder
-        self.region = region  # what texture copies read or write
+        self.region = region  # read or written by texture copies
         self.compute_pass: ComputePass | None = None
 
     def copy(
         self, planner: Planner, source: BoundLayout, target: BoundLayout, *, planning: Planning = planned
     ) -> None:
-        """Plan and record between buffers that have been checked."""
+        """Plan and record a copy between checked buffers."""
         self.add(*place(self.device.limits, planner, source, target, planning=planning))
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
-        """Record a plan; what is refused records nothing. Every plan that runs or is explained comes here."""
+        """Record a plan, or nothing if it raises; every plan that runs or is explained passes here."""
         capture = active.capture
         if capture is not None:
             capture.record(self.encoder, plan)
             return
         commands = self.device.pipelines.prepare(plan)
         with translated_errors:
-            brought = self._with_own(plan, places)
+            all_places = self._with_scratch(plan, places)
             bind = self.device.pipelines.bind
-            bound = iter([bind(command, brought) for command in commands if isinstance(command, Bound)])
+            bound = iter([bind(command, all_places) for command in commands if isinstance(command, Bound)])
             for command in commands:
                 if isinstance(command, Bound):
                     self._dispatch(command, next(bound))
                 else:
                     self.end()
-                    self._copy(command, brought)
+                    self._copy(command, all_places)
 
     def end(self) -> None:
-        """Leave the encoder without an open pass."""
+        """End the open compute pass, if any."""
         if self.compute_pass is not None:
             self.compute_pass.end()
             self.compute_pass = None
 
-    def _with_own(self, plan: Plan, places: Sequence[Place]) -> Sequence[Place]:
-        """Callers' buffers, and those that nobody brings."""
+    def _with_scratch(self, plan: Plan, places: Sequence[Place]) -> Sequence[Place]:
+        """Return a place for each memory: callers' buffers, zeros, and new buffers for scratch."""
         if not (plan.scratch or plan.reads_zeros):
             return places
-        own = dict(enumerate(places))
+        by_memory = dict(enumerate(places))
         if plan.reads_zeros:
-            own[Memory.ZEROS] = Place(self.device.zeros)
+            by_memory[Memory.ZEROS] = Place(self.device.zeros)
         for memory, nbytes in plan.scratch:
-            own[memory] = Place(self.device.create_buffer(nbytes))
+            by_memory[memory] = Place(self.device.create_buffer(nbytes))
         unused = places[Memory.OUTPUT]
-        return [own.get(memory, unused) for memory in Memory]
+        return [by_memory.get(memory, unused) for memory in Memory]
 
     def _dispatch(self, command: Bound, bind_group: BindGroup) -> None:
         if self.compute_pass is None:
@@ -132,7 +132,7 @@ class Recorder:
 
 
 def run_copy(device: Device, source: BoundLayout, target: BoundLayout) -> None:
-    """Copy on the GPU, without waiting for it."""
+    """Submit a copy, without waiting for the GPU."""
     run(device, plan_copy, source, target)
 
 
@@ -152,7 +152,7 @@ def run(
 
 
 def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
-    """Copy one after the other in one submission, between buffers that have been checked; no wait for it."""
+    """Submit copies between checked buffers, in order and in one submission, without waiting."""
     recorder, limits = Recorder(device, device.create_encoder()), device.limits
     for source, target in copies:
         recorder.add(*place(limits, plan_copy, source, target))
@@ -172,10 +172,9 @@ def record(
     limits: Limits | None = None,
     check: Callable[[Device, Buffer], None] = check_alive,
 ) -> None:
-    """Plan, and record into an encoder; what is refused records nothing.
+    """Plan, and record into an encoder, or record nothing if an argument is invalid.
 
-    `limits` are the device's unless others are given; `check` looks at the callers' buffers that no bind
-    group looks at.
+    `limits` default to the device's; `check` checks the callers' buffers that no bind group of the plan has.
     """
     check_bindable(device, source, target, offsets)
     plan, places = place(limits or device.limits, planner, source, target, offsets, planning=planning)
@@ -197,7 +196,7 @@ def record(
 
 
 def check_bindable(device: Device, *sides: BoundLayout | None) -> None:
-    """Refuse callers' buffers that cannot be bound."""
+    """Raise if a caller's buffer cannot be bound."""
     for name, side in zip(SIDES, sides, strict=False):
         if side is not None and not side.fresh:
             with named(name):
@@ -213,7 +212,7 @@ def place(
     *,
     planning: Planning = planned,
 ) -> tuple[Plan, list[Place]]:
-    """The plan for buffers, and where in them it counts from."""
+    """Return the plan for bound layouts, and the buffers with their base offsets."""
     read, written = source.buffer, target.buffer
     sides = Side.of(source), Side.of(target)
     if offsets is None and planning is planned:
@@ -242,7 +241,7 @@ def problem_between(
     source: Side,
     target: Side,
 ) -> tuple[tuple[Layout, Layout], PlanContext, tuple[int, int]]:
-    """What is planned for two layouts in buffers, and the bases it counts from."""
+    """Return rebased layouts, plan context and base offsets in bytes for two sides of a copy."""
     read, written = (rebase(side.layout, itemsize, limits) for side in (source, target))
     context = PlanContext(
         limits,
@@ -259,7 +258,7 @@ def problem_between(
 def plan_between(
     planner: Planner, limits: Limits, itemsize: int, shared: bool, source: Side, target: Side
 ) -> tuple[Plan, int, int]:
-    """The plan that equal copies at other places share, and the bases it counts from at these."""
+    """Return a plan that copies at other offsets share, and the base offsets of these two sides."""
     layouts, context, bases = problem_between(limits, itemsize, shared, source, target)
     planning: Planning = planned
     return planning(planner, *layouts, itemsize, context), *bases

@@ -1,4 +1,4 @@
-"""Callers' textures, checked, and copies between them and buffers, recorded."""
+"""Checks of callers' textures, and recording of copies between them and buffers."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from wgslice.plans.textures import Extent, Texels, padded_rows, plan_texture_cop
 
 
 def device_of_texture(texture: Texture) -> Device:
-    """The device that a caller's texture belongs to."""
+    """Return the device that a caller's texture belongs to."""
     import wgpu
 
     if not isinstance(texture, wgpu.GPUTexture):
         raise TypeError(f"texture is of type {type(texture).__name__}: must be a wgpu.GPUTexture")
     owner = owner_of(texture)
-    wrapped: Device | None = getattr(owner, WRAPPED, None)  # without a look at whether it is lost
+    wrapped: Device | None = getattr(owner, WRAPPED, None)  # does not check whether it is lost
     return Device.wrap(owner) if wrapped is None else wrapped
 
 
 def describe_texture(texture: Texture) -> str:
-    """A texture as errors call it."""
+    """Return the description of a texture for error messages."""
     label = f" {texture.label!r}" if texture.label else ""
     return f"the texture{label} of {texture.format}, {' x '.join(map(str, texture.size))}"
 
 
 def checked_corner(name: str, values: Integers, default: int) -> Extent:
-    """Up to three integers of at least 0, for x, y and z; missing ones are the default."""
+    """Return x, y and z from up to three integers of at least 0; missing ones are the default."""
     given = integers(name, values)
     if len(given) > 3 or min(given, default=0) < 0:
         raise ValueError(f"{name} = {given}: must be up to three integers of at least 0, for x, y and z")
@@ -45,38 +45,39 @@ def checked_corner(name: str, values: Integers, default: int) -> Extent:
 
 
 def level_extent(texture: Texture, mip_level: int) -> Extent:
-    """The extent of a mip level; one of layers stays, depth halves as the other sides do."""
-    if not 0 <= mip_level < texture.mip_level_count:
-        raise ValueError(
-            f"mip_level = {mip_level}: {describe_texture(texture)} has {texture.mip_level_count}, from 0 on"
-        )
+    """Return the extent of a mip level; the number of layers is constant, depth halves like other sides."""
+    count = texture.mip_level_count
+    if not 0 <= mip_level < count:
+        raise ValueError(f"mip_level = {mip_level}: {describe_texture(texture)} has levels 0 to {count - 1}")
     width, height, depth = (max(side >> mip_level, 1) for side in texture.size)
     return width, height, (depth if texture.dimension == "3d" else texture.size[2])
 
 
 def check_region(device: Device, region: Region, size: Extent, texels: Texels, writes: bool) -> None:
-    """Refuse what wgpu would refuse of a copy between a region and a buffer of the device."""
+    """Raise ValueError if wgpu would reject a copy between a region and a buffer of the device."""
     check_process()
     texture, origin, mip_level, _ = region
-    said = describe_texture(texture)
+    name = describe_texture(texture)
     if owner_of(texture) is not device.wgpu_device:
-        raise ValueError(f"{said} is not on {device}: make the tensor on the texture's device")
+        raise ValueError(f"{name} is not on {device}: make the tensor on the texture's device")
     usage = TextureUsage.COPY_DST if writes else TextureUsage.COPY_SRC
     if not texture.usage & usage:
-        name = "COPY_DST" if writes else "COPY_SRC"
-        raise ValueError(f"{said} lacks usage {name}: create it with that usage")
+        missing = "COPY_DST" if writes else "COPY_SRC"
+        raise ValueError(f"{name} lacks usage {missing}: create it with that usage")
     if texture.sample_count != 1:
-        raise ValueError(f"{said} has {texture.sample_count} samples a texel: resolve it into another one")
+        raise ValueError(
+            f"{name} has {texture.sample_count} samples per texel: resolve it into another texture"
+        )
     extent = level_extent(texture, mip_level)
-    for side, start, taken, most in zip("xyz", origin, size, extent, strict=True):
-        if start + taken > most:
+    for side, start, count, limit in zip("xyz", origin, size, extent, strict=True):
+        if start + count > limit:
             raise ValueError(
-                f"origin {origin} and size {size} reach {side} = {start + taken}: mip level {mip_level} of "
-                f"{said} has {' x '.join(map(str, extent))} texels; move or shrink the region"
+                f"origin {origin} and size {size} reach {side} = {start + count}: mip level {mip_level} of "
+                f"{name} has {' x '.join(map(str, extent))} texels; move or shrink the region"
             )
-    lacks = against_opengl(texture, origin, texels, writes) if device.adapter.backend == "OpenGL" else None
-    if lacks is not None:
-        raise ValueError(f"{said}: wgpu on OpenGL {lacks}; use an adapter of another backend")
+    fault = opengl_fault(texture, origin, texels, writes) if device.adapter.backend == "OpenGL" else None
+    if fault is not None:
+        raise ValueError(f"{name}: wgpu on OpenGL {fault}; use an adapter of another backend")
     if texels.is_color:
         return
     if (origin[:2], size[:2]) != ((0, 0), extent[:2]):
@@ -86,8 +87,8 @@ def check_region(device: Device, region: Region, size: Extent, texels: Texels, w
         )
 
 
-def against_opengl(texture: Texture, origin: Extent, texels: Texels, writes: bool) -> str | None:
-    """What wgpu 0.32 refuses on OpenGL, or reads other texels for without a word; None where it copies."""
+def opengl_fault(texture: Texture, origin: Extent, texels: Texels, writes: bool) -> str | None:
+    """Name the reason why wgpu 0.32 rejects a copy on OpenGL or copies other texels silently, if any."""
     width, height, layers = texture.size
     if not texels.is_color:
         return "copies no depth or stencil"
@@ -96,14 +97,14 @@ def against_opengl(texture: Texture, origin: Extent, texels: Texels, writes: boo
     if "snorm" in texture.format:
         return "reads negative snorm as 0"
     if texture.dimension == "3d" and origin[2] > 0:
-        return "reads 3d textures from z = 0 on only"
+        return "reads 3d textures from z = 0 only"
     if texture.dimension == "2d" and width == height and layers % 6 == 0:
-        return "does not read layers that may be sides of a cube"
+        return "cannot read layers of a texture that may be a cube map"
     return None
 
 
 def check_texture_alive(texture: Texture) -> None:
-    """Refuse a texture that has been destroyed, or whose device is lost: a submission would abort."""
+    """Raise if a texture has been destroyed or its device is lost: a submission would abort."""
     if active.capture is not None:
         return
     try:
@@ -114,14 +115,14 @@ def check_texture_alive(texture: Texture) -> None:
 
 
 def rest_of_level(region: Region) -> Extent:
-    """The extent from where a region begins to the end of its mip level."""
+    """Return the extent from the origin of a region to the end of its mip level."""
     extent = level_extent(region.texture, region.mip_level)
-    width, height, depth = (max(most - start, 0) for start, most in zip(region.origin, extent, strict=True))
+    width, height, depth = (max(limit - start, 0) for start, limit in zip(region.origin, extent, strict=True))
     return width, height, depth
 
 
 class TextureSide(NamedTuple):
-    """What is copied of a texture, and the way."""
+    """The texture side of a copy: extent, texel format and direction."""
 
     size: Extent
     texels: Texels
@@ -135,10 +136,10 @@ def placed_plans(
     new_staging: Callable[[int], Buffer],
     fourth: BoundLayout | None = None,
 ) -> list[tuple[Plan, list[Place]]]:
-    """Plan a copy between a texture and a tensor of four dimensions, in the order of recording.
+    """Plan the steps of a copy between a texture and a tensor of four dimensions, in order.
 
-    Without a staging buffer where the tensor's elements lie as rows of a texture copy do. `fourth` is what a
-    channel is filled with that only the texture has.
+    Uses a staging buffer unless the tensor's layout is one of a texture copy. `fourth` fills a channel that
+    only the texture has.
     """
     (size, texels, writes), limits = side, device.limits
     buffer, itemsize = tensor.buffer, tensor.itemsize
@@ -151,7 +152,7 @@ def placed_plans(
     rows = padded_rows(size, texels)
     staging = BoundLayout(new_staging(rows.stop * itemsize), rows, itemsize, fresh=True)
     plan = plan_texture_copy(rows, texels, limits, writes=writes)
-    assert plan is not None  # rows are padded for it
+    assert plan is not None  # padded rows fit a texture copy
     of_texture = plan, [Place(staging.buffer)] * 2
     if not writes:
         return [of_texture, place(limits, plan_copy, staging, tensor)]
@@ -162,7 +163,7 @@ def placed_plans(
 
 
 def channels_of(rows: BoundLayout, first: int, stop: int) -> BoundLayout:
-    """Some channels of rows."""
+    """Return the channels from `first` to `stop` of rows."""
     keys = [*map(range, rows.layout.sizes[:-1]), range(first, stop)]
     return rows._replace(layout=rows.layout.select(keys))
 
@@ -170,7 +171,7 @@ def channels_of(rows: BoundLayout, first: int, stop: int) -> BoundLayout:
 def record_plans(
     device: Device, encoder: CommandEncoder, region: Region, plans: Iterable[tuple[Plan, list[Place]]]
 ) -> None:
-    """Record a copy between a region and a tensor, both of which have been checked."""
+    """Record a copy between a checked region and a checked tensor."""
     recorder = Recorder(device, encoder, region)
     for plan, places in plans:
         recorder.add(plan, places)

@@ -1,4 +1,4 @@
-"""Bytes between the host's memory and buffers."""
+"""Transfers of bytes between host memory and buffers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wgslice.plans.profiles import MAX_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBY
 
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
-    """Write contiguous bytes into a buffer that has room for them in whole words, from a whole word on."""
+    """Write contiguous bytes at a word offset into a buffer with capacity for them in whole words."""
     capture = active.capture
     if capture is not None:
         capture.steps.append(Upload(data.size))
@@ -28,7 +28,7 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
         for start in range(0, whole, UPLOAD_CHUNK_NBYTES):
             chunk = data[start : min(start + UPLOAD_CHUNK_NBYTES, whole)]
             queue.write_buffer(buffer, offset_nbytes + start, chunk)
-            queue.submit([])  # until then the queue keeps its own copy of what was written
+            queue.submit([])  # frees the queue's copy of the chunk
         if whole < data.size:
             last_word = np.pad(data[whole:], (0, whole + 4 - data.size))
             queue.write_buffer(buffer, offset_nbytes + whole, last_word)
@@ -43,9 +43,8 @@ def download(
 ) -> None:
     """Wait for the GPU, then fill contiguous `into` from a buffer that has usage COPY_SRC.
 
-    What an encoder has recorded runs before, in the same submission as the first chunk's copy. While one
-    chunk is read, the next is copied on the GPU. It is not begun earlier, since a mapping waits for all
-    that has been submitted.
+    The commands of `encoder` run first, in the submission of the first chunk's copy. The GPU copies the next
+    chunk while the host reads one, and not earlier, since a mapping waits for all submitted work.
     """
     if active.capture is not None:
         refuse_in_capture(f"{into.size} bytes are read back")
@@ -62,14 +61,14 @@ def download(
             first = max(position - offset_nbytes, 0)
             chunk = into[first : position + nbytes - offset_nbytes]
             chunk[...] = mapped[max(offset_nbytes - position, 0) :][: chunk.size]
-            del mapped  # it dangles once the buffer is unmapped
+            del mapped  # dangles once the buffer is unmapped
             staging.unmap()
             keep_staging(device, staging)
             staging = next_staging
 
 
 def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int, encoder: CommandEncoder) -> Buffer:
-    """Submit the copy of a chunk of a buffer into a staging buffer."""
+    """Submit the copy of a chunk into a staging buffer, and return that."""
     staging = take_staging(device)
     encoder.copy_buffer_to_buffer(buffer, position, staging, 0, min(STAGING_NBYTES, stop - position))
     device.submit(encoder)
@@ -77,21 +76,21 @@ def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int, encoder
 
 
 def take_staging(device: Device) -> Buffer:
-    """Take an unmapped buffer of STAGING_NBYTES to copy to and then map, one used before if there is one."""
+    """Return an unmapped staging buffer of STAGING_NBYTES, reused if possible."""
     try:
-        return device.staging.pop()  # a list's pop is one step: threads need no lock
+        return device.staging.pop()  # pop is atomic, so that threads need no lock
     except IndexError:
         return device.new_buffer(STAGING_NBYTES, BufferUsage.MAP_READ | BufferUsage.COPY_DST)
 
 
 def keep_staging(device: Device, buffer: Buffer) -> None:
-    """Keep an unmapped buffer for the next one to take, unless there are enough."""
+    """Keep an unmapped staging buffer for reuse, up to MAX_STAGING of them."""
     if len(device.staging) < MAX_STAGING:
         device.staging.append(buffer)
 
 
 class Readback:
-    """A staging buffer of a size of one's own, for the bytes of one thing at a time."""
+    """A staging buffer of a chosen size, for one readback at a time."""
 
     def __init__(self, device: Device, nbytes: int) -> None:
         self.device = device
@@ -102,7 +101,7 @@ class Readback:
             self.staging: Buffer = device.new_buffer(whole_words(nbytes), usage)
 
     def begin(self, buffer: Buffer, nbytes: int) -> None:
-        """Submit a copy of a buffer's first bytes; another thread may read it."""
+        """Submit a copy of a buffer's first bytes; another thread may call `read`."""
         encoder = self.device.create_encoder()
         with translated_errors:
             encoder.copy_buffer_to_buffer(buffer, 0, self.staging, 0, whole_words(nbytes))
@@ -112,7 +111,7 @@ class Readback:
 
     @contextmanager
     def read(self) -> Iterator[NDArray[np.uint8]]:
-        """Wait for what was begun; the bytes are gone at the end."""
+        """Wait for the copy and yield its bytes, which are unmapped when the block ends."""
         assert self.mapping is not None
         wait_for_mapping(self.mapping, self.device.is_lost)
         try:

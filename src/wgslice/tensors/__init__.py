@@ -1,1 +1,1 @@
-"""What users hold: strided windows on GPU buffers, made, viewed, written and exchanged."""
+"""Tensors: strided views of GPU buffers, their creation, indexing, assignment and exchange."""

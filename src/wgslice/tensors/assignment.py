@@ -1,4 +1,4 @@
-"""Assignment: values for what an index selects, and for where a mask is true, which is not read back."""
+"""Assignment to the elements that an index selects, and to those of a mask without reading it back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wgslice.layout_rules import broadcast, without_leading_ones
 from wgslice.plans.indexed import INDEX_NBYTES
 from wgslice.plans.indexing import masked_copy_at_once
 from wgslice.plans.kernels import WORD_NBYTES
-from wgslice.tensors.indexing import MAX_SELECTIONS, gather, kept_plan, on_device, packed, scatter, selected
+from wgslice.tensors.indexing import MAX_SELECTIONS, cached_plan, gather, on_device, packed, scatter, selected
 from wgslice.tensors.placed import (
     Placed,
     as_assigned,
@@ -34,10 +34,10 @@ from wgslice.tensors.placed import (
 
 
 def assign(x: Placed, key: Any, value: Any, *, disjoint: bool = False) -> None:
-    """Write a tensor, an array or a scalar to what an index selects, broadcast as NumPy assigns.
+    """Write a tensor, an array or a scalar to the selected elements, broadcast as NumPy does.
 
-    Of elements for the same place the last one is written, unless these are promised to be `disjoint`. No
-    wait for the GPU.
+    If an index selects an element twice, the last value is written; `disjoint` promises that none does. Does
+    not wait for the GPU.
     """
     check_writeable(x)
     mask = leading_mask(x, key)
@@ -53,7 +53,7 @@ def assign(x: Placed, key: Any, value: Any, *, disjoint: bool = False) -> None:
 
 
 def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
-    """The mask of a tensor's first dimensions that a key is, if the GPU has it or it marks many of them."""
+    """Return a key that is a mask of the first dimensions, if it is on the GPU or selects many elements."""
     mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if not isinstance(mask, Placed | np.ndarray) or mask.dtype.kind != "b" or x.size == 0:
         return None
@@ -66,29 +66,26 @@ def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
 
 
 def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
-    """Write one value for each true element of a mask of the first dimensions; whether kernels take it.
+    """Write a value where a mask of the first dimensions is true; return False if no kernel does so.
 
-    They do not take one of which the number of true elements decides whether it broadcasts.
+    Kernels cannot write a value whose broadcasting depends on the number of true elements.
     """
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     rest = x.shape[mask.ndim :]
-    each = broadcast(without_leading_ones(given, len(rest)), rest)
-    if each is None or (not rest and given.rank > 1):
+    per_element = broadcast(without_leading_ones(given, len(rest)), rest)
+    if per_element is None or (not rest and given.rank > 1):
         return False
     check_destination(x)
     check_same_dtype(value.dtype, x.dtype)
-    layout = broadcast(each, x.shape)
+    layout = broadcast(per_element, x.shape)
     assert layout is not None
     source, marked = on_device(x, value), on_device(x, mask)
-    one_each = marked.layout.select([*map(range, mask.shape), *[None] * len(rest)])
-    return written_where(x, marked._replace(layout=one_each), source._replace(layout=layout))
+    once = marked.layout.select([*map(range, mask.shape), *[None] * len(rest)])
+    return written_where(x, marked._replace(layout=once), source._replace(layout=layout))
 
 
 def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[np.bool_]) -> None:
-    """Copy a tensor or an array of the tensor's dtype to where a mask is true, both broadcast to the tensor.
-
-    No wait for the GPU.
-    """
+    """Copy a tensor or an array of the same dtype where a mask is true, both broadcast, without waiting."""
     check_destination(x)
     check_same_dtype(value.dtype, x.dtype)
     if x.size == 0:
@@ -109,18 +106,18 @@ def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[
         return
     marked = any_index(x.shape, np.broadcast_to(np.asarray(where), x.shape))
     assert isinstance(marked, AdvancedSelection)
-    taken = Placed(
+    gathered = Placed(
         x.device, x.device.create_buffer(x.itemsize * marked.shape[0]), x.dtype, Layout.packed(marked.shape)
     )
-    gather(Placed(x.device, source.buffer, x.dtype, source.layout), marked, taken)
-    scatter(x, marked, taken)
+    gather(Placed(x.device, source.buffer, x.dtype, source.layout), marked, gathered)
+    scatter(x, marked, gathered)
 
 
-kept_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
+cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 
 
 def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
-    """Copy to where a mask on the GPU is true, which is not read back; whether kernels take it.
+    """Copy where a mask on the GPU is true, without reading it back; return False if no kernel does so.
 
     The source has the tensor's sizes, the mask sizes that broadcast to these.
     """
@@ -129,17 +126,18 @@ def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
         check_alive(x.device, mask.buffer)
     if x.itemsize < WORD_NBYTES and x.is_packed:
         mask, source = in_words(x, mask, source)
-    copy = kept_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
+    copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
     if copy is None:
         return False
-    run(x.device, copy.planner, source, x.bound_layout, mask, planning=kept_plan)
+    run(x.device, copy.planner, source, x.bound_layout, mask, planning=cached_plan)
     return True
 
 
 def in_words(x: Placed, mask: BoundLayout, source: BoundLayout) -> tuple[BoundLayout, BoundLayout]:
-    """A mask and a source for sub-word elements, so that kernels merge whole words without atomics.
+    """Return mask and source layouts with which kernels write whole words of sub-word elements.
 
-    Rows of whole words that one element of the mask is for are repeated; else the mask is, for each element.
+    If each mask element selects a row of whole words, source rows are repeated; otherwise the mask is
+    broadcast to all elements.
     """
     rows = x.ndim
     while rows and mask.layout.sizes[rows - 1] == 1:

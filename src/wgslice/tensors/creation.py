@@ -1,4 +1,4 @@
-"""Tensors made: from arrays and libraries, of one element, of nothing, and on buffers of the caller's."""
+"""Creation of tensors: from arrays, other libraries and callers' buffers, filled or empty."""
 
 from __future__ import annotations
 
@@ -21,43 +21,42 @@ from wgslice.tensors.tensor import Tensor, allocate, from_host, packed_copy
 def asarray(
     array: ArrayLike | Tensor, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
-    """Upload an array.
+    """Upload an array to a device.
 
     Parameters
     ----------
     array : array_like or Tensor
-        Anything `numpy.asarray` takes, in any memory layout and byte order, of rank 0 to 8, also without
-        elements.
+        Any argument of `numpy.asarray`, in any memory layout and byte order, of rank 0 to 8; may be empty.
     dtype : dtype_like, optional
-        To which NumPy casts the array before it is uploaded; of a tensor its own, since nothing is converted
-        on the GPU. The array's by default, in native byte order.
+        Dtype to which NumPy casts the array before the upload; by default the array's, in native byte order.
+        For a tensor only its own dtype, since nothing is converted on the GPU.
     device : Device or str, optional
-        Or a part of an adapter's name or backend, case ignored, such as "vulkan", whose device is made once
-        and shared. `default_device()` by default; a tensor's own for a tensor.
+        A device, or part of an adapter's name or backend, ignoring case, such as "vulkan": its device is
+        made once and shared. By default the tensor's own device, or `default_device()`.
     copy : bool, optional
-        True copies a tensor on the GPU too, False refuses what is not on the device already. By default only
-        what must be is copied.
+        True also copies a tensor that is on the device; False raises if a copy is needed. By default copies
+        only if needed.
 
     Returns
     -------
     Tensor
-        Packed, in native byte order, in a buffer of its own; a tensor on the same device as it is, unless
-        `copy`. A tensor of another device is read back and uploaded.
+        Packed, in native byte order, in a new buffer; or the same tensor if it is on the device, unless
+        `copy`. A tensor on another device is read back and uploaded.
 
     Raises
     ------
     ComputationRefused
-        The dtype is not a tensor's own.
+        The dtype differs from that of the tensor.
     TypeError
-        The dtype is not one of fixed-width elements of 1, 2, 4, 8 or 16 bytes, or the array is a sequence
-        that holds tensors, which `stack` puts together.
+        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or the array is a sequence that contains
+        tensors, which `stack` joins.
     ValueError
-        The rank is above 8, the bytes are more than the device's largest buffer, or a copy is needed where
+        The rank is above 8, the elements exceed the device's largest buffer, or a copy is needed although
         `copy` is False.
     NoAdapterError
-        No adapter has the name that `device` gives.
-    OutOfDeviceMemory
-        The device has no memory left.
+        No adapter matches `device`.
+    OutOfDeviceMemory, DeviceLostError
+        The device has no memory left, or is lost.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def asarray(
         if isinstance(array, Tensor):
             if dtype is not None and element_dtype(dtype) != array.dtype:
                 raise ComputationRefused(
-                    f"dtype {np.dtype(dtype)}: the tensor has {array.dtype}, and nothing is converted on a "
+                    f"dtype {np.dtype(dtype)}: the tensor has {array.dtype}, and nothing is converted on the "
                     "GPU: convert its numpy(), or view() it as another dtype of the same width"
                 )
             chosen = array.device if device is None else checked_device(device)
@@ -86,41 +85,42 @@ def asarray(
         return from_host(native_array(np.asarray(array, dtype)), checked_device(device))
 
 
-def check_may_copy(copy: bool | None, way: str) -> None:
-    """Refuse a copy where none is wanted."""
+def check_may_copy(copy: bool | None, route: str) -> None:
+    """Raise ValueError if `copy` is False."""
     if copy is False:
-        raise ValueError(f"copy=False: elements have to be copied {way}; leave it out")
+        raise ValueError(f"copy=False: elements have to be copied {route}; leave it out")
 
 
 def from_dlpack(x: Any, device: AnyDevice = None) -> Tensor:
-    """Upload an array or tensor of another library, such as PyTorch's, by the DLPack protocol.
+    """Upload an array of another library, such as PyTorch, through the DLPack protocol.
 
     Parameters
     ----------
     x : object with ``__dlpack__`` and ``__dlpack_device__``
-        In CPU memory; from elsewhere its library copies it there, where NumPy 2.1 or newer can ask for that.
+        In CPU memory; with NumPy 2.1 or newer, its library copies it there from a GPU.
     device : Device or str, optional
-        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
+        A device, or part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own: a copy.
+        A copy, packed, in a new buffer; of a `Tensor`, as `asarray`.
 
     Raises
     ------
     TypeError
-        `x` knows no DLPack.
+        `x` does not support DLPack.
     BufferError
-        Its library does not give it (PyTorch, where it requires a gradient: `detach()` it), or NumPy lacks
-        its dtype (bfloat16): view it as integers of the same width first, and the result with `Tensor.view`.
-    ValueError, OutOfDeviceMemory
+        The library does not export `x` (in PyTorch a tensor that requires a gradient: `detach()` it), or
+        NumPy lacks its dtype (bfloat16): view it as integers of the same width, and the result with
+        `Tensor.view`.
+    ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
         As `asarray`.
 
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> wg.from_dlpack(np.arange(4.0))[::-1].numpy()  # as well: an array of PyTorch's
+    >>> wg.from_dlpack(np.arange(4.0))[::-1].numpy()  # or a PyTorch tensor
     array([3., 2., 1., 0.])
     """
     if isinstance(x, Tensor):
@@ -131,33 +131,37 @@ def from_dlpack(x: Any, device: AnyDevice = None) -> Tensor:
 
 
 def default_element(dtype: AnyDType) -> DType:
-    """An element dtype; float64 where none is named, as in NumPy and in the array API."""
+    """Return an element dtype; float64 for None, as NumPy and the array API standard do."""
     return element_dtype(np.float64 if dtype is None else dtype)
 
 
 def empty(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = None) -> Tensor:
-    """Make a tensor to write into.
+    """Make a tensor with arbitrary content, to be written.
 
     Parameters
     ----------
     shape : int or sequence of int
-        Sizes, 0 to 8 of them, each at least 0.
+        Up to 8 sizes, each at least 0.
     dtype : dtype_like, optional
-        Of elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
+        A dtype with elements of 1, 2, 4, 8 or 16 bytes; float64 by default and for None, as in NumPy.
     device : Device or str, optional
-        Or a part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
+        A device, or part of an adapter's name or backend, such as "vulkan"; `default_device()` by default.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own, with any content.
+        Packed, in a new buffer.
 
     Raises
     ------
-    TypeError, ValueError
-        The shape or dtype is none, or the bytes are more than the device's largest buffer.
+    TypeError
+        A size is not an integer, or the dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
+    ValueError
+        A size is negative, the rank is above 8, or the elements exceed the device's largest buffer.
+    NoAdapterError
+        No adapter matches `device`.
     OutOfDeviceMemory, DeviceLostError
-        The device has no memory left, or is gone.
+        The device has no memory left, or is lost.
 
     Examples
     --------
@@ -177,7 +181,7 @@ def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As of `empty`, and so are result and errors.
+        As for `empty`, which also describes result and errors.
 
     Examples
     --------
@@ -204,23 +208,23 @@ def arange(
     Parameters
     ----------
     start : int or float
-        The first number; the end where `stop` is left out, and the first number is then 0.
+        The first number; without `stop`, the end, and the first number is 0.
     stop : int or float, optional
-        The end, which is not reached.
+        The end, which is excluded.
     step : int or float
-        The distance of neighbours, not 0; a negative one counts down.
+        Difference of consecutive numbers, not 0; may be negative.
     dtype, device : dtype_like, Device or str, optional
-        As of `empty`; the dtype that NumPy chooses for the numbers by default.
+        As for `empty`; by default the dtype that NumPy chooses for the numbers.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own: numbers that are computed on the host and uploaded.
+        Of rank 1, packed, in a new buffer; computed on the host and uploaded.
 
     Raises
     ------
-    TypeError, ValueError, OutOfDeviceMemory
-        As `empty`; or the numbers are none, or `step` is 0.
+    TypeError, ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
+        As `empty`; or an argument is not a number, or `step` is 0.
 
     Examples
     --------
@@ -245,22 +249,22 @@ def from_buffer(
     offset: SupportsIndex = 0,
     strides: Integers | None = None,
 ) -> Tensor:
-    """View a buffer that the caller owns, without a copy.
+    """View a wgpu buffer as a tensor, without a copy.
 
     Parameters
     ----------
     gpu_buffer : wgpu.GPUBuffer
-        With usage STORAGE. Where it also has COPY_SRC and COPY_DST, contiguous copies and `numpy()` are
-        faster. Do not destroy it while tensors use it: dropping all references frees it.
+        A buffer with usage STORAGE. With COPY_SRC and COPY_DST as well, contiguous copies and `numpy()` are
+        faster. Do not destroy it while tensors use it: it is freed with its last reference.
     shape : int or sequence of int
-        Sizes, 0 to 8 of them.
+        Up to 8 sizes.
     dtype : dtype_like
-        Of elements of 1, 2, 4, 8 or 16 bytes.
+        A dtype with elements of 1, 2, 4, 8 or 16 bytes.
     offset : int
         Bytes from the start of the buffer to the element at index 0, a multiple of the item size.
     strides : sequence of int, optional
-        Steps in elements; larger ones than packed are padding, 0 repeats elements, negative ones go
-        backwards. Packed row-major by default.
+        Strides in elements, one per dimension; 0 repeats elements, negative ones go backwards. By default
+        those of a packed tensor.
 
     Returns
     -------
@@ -270,18 +274,18 @@ def from_buffer(
     Raises
     ------
     TypeError
-        `gpu_buffer` is no buffer, a number no integer, or the dtype not one of 1, 2, 4, 8 or 16 bytes.
+        `gpu_buffer` is not a wgpu.GPUBuffer, a size, stride or offset is not an integer, or the dtype does
+        not have elements of 1, 2, 4, 8 or 16 bytes.
     ValueError
-        The layout leaves the buffer, whose last word must be whole, at either end; the buffer lacks STORAGE,
-        is mapped or destroyed; the offset is no multiple of the item size; strides and sizes differ in
-        number.
+        The layout exceeds the buffer, in whole words of 4 bytes; the buffer lacks STORAGE, is mapped or
+        destroyed; the offset is not a multiple of the item size; or strides and sizes differ in number.
     DeviceLostError
-        The buffer's device is gone.
+        The buffer's device is lost.
 
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> buffer = wg.asarray(np.arange(8, dtype=np.int16)).buffer  # or one of your program's
+    >>> buffer = wg.asarray(np.arange(8, dtype=np.int16)).buffer  # or your program's
     >>> wg.from_buffer(buffer, (2, 3), np.int16, offset=2, strides=(4, 1)).numpy()
     array([[1, 2, 3],
            [5, 6, 7]], dtype=int16)
@@ -296,7 +300,7 @@ def from_buffer(
         else:
             steps = integers("strides", strides)
             if len(steps) != len(sizes):
-                raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: one of each is needed")
+                raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
             layout = Layout.of(sizes, steps, start)
         check_usable(device, gpu_buffer)
         check_fits(gpu_buffer, layout, element)
@@ -307,28 +311,28 @@ def from_buffer(
 def full(
     shape: OneOrMore, fill_value: Tensor | ArrayLike, dtype: AnyDType = None, *, device: AnyDevice = None
 ) -> Tensor:
-    """Make a tensor of one element everywhere; the semantics are those of `numpy.full`.
+    """Make a tensor filled with a value; the semantics are those of `numpy.full`.
 
     Parameters
     ----------
     shape : int or sequence of int
-        As of `empty`.
+        As for `empty`.
     fill_value : scalar, array_like or Tensor
-        What broadcasts to the shape; cast as NumPy assigns it, unless it is a tensor.
+        The value, broadcast to the shape; cast as NumPy assigns it, unless it is a tensor.
     dtype, device : dtype_like, Device or str, optional
-        As of `empty`; those of `fill_value` by default, as far as it has them.
+        As for `empty`; by default those of `fill_value` if it has them.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is submitted, not waited for.
+        Packed, in a new buffer. The work is submitted, not waited for.
 
     Raises
     ------
-    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `empty`; the dtype is not that of a tensor, or `fill_value` does not broadcast to the shape.
+    TypeError, ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
+        As `empty`; or `fill_value` is a tensor of another dtype, or does not broadcast to the shape.
     OverflowError
-        `fill_value` is a Python integer that the dtype does not hold.
+        `fill_value` is a Python integer outside the range of the dtype.
 
     Examples
     --------
@@ -356,7 +360,7 @@ def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = 
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As of `empty`, and so are result and errors. The work is submitted, not waited for.
+        As for `empty`, which also describes result and errors. The work is submitted, not waited for.
 
     Examples
     --------
@@ -370,7 +374,7 @@ def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = 
 def like(
     name: str, x: Tensor, dtype: Any = None, device: Any = None, shape: Any = None, order: str | None = None
 ) -> dict[str, Any]:
-    """Sizes, dtype and device of a tensor, but for those that are given: what makes a tensor like it."""
+    """Return the arguments that make a tensor like `x`, with given ones replaced."""
     check_tensor(name, x)
     sizes = checked_shape(x.shape if shape is None else shape)
     check_row_major(order, sizes)

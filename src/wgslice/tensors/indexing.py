@@ -1,4 +1,4 @@
-"""Advanced indexing: tensors as indices, and the one submission that gathers or scatters what they name."""
+"""Advanced indexing: arrays and tensors of indices, gathered or scattered in one submission."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
-    """What an index, or a selection in another notation, selects; masks on the GPU are read back.
+    """Return the selection of an index, or of another notation; masks on the GPU are read back.
 
-    With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and refused as NumPy refuses them.
+    With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and raise as NumPy does.
     """
     if is_plain(key):
         return basic_index(x.shape, key)
@@ -56,22 +56,22 @@ def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
     return selection.held_by(holders) if holders and isinstance(selection, AdvancedSelection) else selection
 
 
-# Selections by few indices of the host, whose tables plans hold, or by any of the GPU; with copies and plans.
+# Cached selections, copies and plans: by few host indices, whose tables plans hold, or by device indices.
 MAX_SELECTIONS = 64
 
 
 @lru_cache(maxsize=MAX_SELECTIONS)
 def selection_by_value(sizes: tuple[int, ...], keys: tuple[Any, ...]) -> Selection | AdvancedSelection:
-    """What NumPy's indexing selects, by the keys of an index."""
+    """Return the selection of an index given by hashable keys."""
     return any_index(sizes, tuple(map(value_of, keys)))
 
 
-kept_copy = lru_cache(maxsize=MAX_SELECTIONS)(copy_at_once)
-kept_plan = lru_cache(maxsize=MAX_SELECTIONS)(plan_anew)
+cached_copy = lru_cache(maxsize=MAX_SELECTIONS)(copy_at_once)
+cached_plan = lru_cache(maxsize=MAX_SELECTIONS)(plan_anew)
 
 
 def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
-    """A tensor as an item of an index into another; `clipped` as `DeviceIndices` says."""
+    """Return a tensor as an item of an index into `x`; `clipped` as for `DeviceIndices`."""
     if item.dtype.kind == "b":
         return np.asarray(item)
     if item.dtype.kind not in "iu" or item.dtype.itemsize > 8:
@@ -85,22 +85,22 @@ def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
 
 
 def gather(x: Placed, selection: AdvancedSelection, result: Placed) -> None:
-    """Copy what a selection takes of a tensor into a new and packed one, without waiting for the GPU."""
+    """Copy the selected elements of a tensor into a new packed one, without waiting for the GPU."""
     if result.size == 0:
         return
     target = result.bound_layout._replace(fresh=True)
-    if moved_at_once(x, selection, target, reads=True):
+    if run_indexed(x, selection, target, reads=True):
         return
     found = indexed_windows(selection, x.layout, result.layout, reads=True)
     assert found is not None  # the dimensions of a packed tensor merge
     run_windows(x.device, found, x.bound_layout, result.bound_layout._replace(fresh=True))
 
 
-def moved_at_once(
+def run_indexed(
     x: Placed, selection: AdvancedSelection, other: BoundLayout, *, reads: bool, disjoint: bool = False
 ) -> bool:
-    """Gather into, or scatter from, another layout by kernels that take indices; whether they do."""
-    holders = held_together(selection)
+    """Gather into, or scatter from, a layout by kernels with indices; return False if none does so."""
+    holders = shared_holders(selection)
     if holders is None:
         return False
     dtype = holders[0].dtype if holders else None
@@ -109,7 +109,7 @@ def moved_at_once(
         isinstance(each.places, np.ndarray) and each.places.size <= MAX_CACHED_VALUES
         for each in selection.indexed
     )
-    copying, planning = (kept_copy, kept_plan) if few else (copy_at_once, plan_anew)
+    copying, planning = (cached_copy, cached_plan) if few else (copy_at_once, plan_anew)
     copy = copying(selection.unheld or selection, *sides, reads=reads, index_dtype=dtype, disjoint=disjoint)
     if copy is None:
         return False
@@ -120,8 +120,8 @@ def moved_at_once(
     return True
 
 
-def held_together(selection: AdvancedSelection) -> list[Placed] | None:
-    """The tensors that indices are, if one binding of one dtype has them all; else None."""
+def shared_holders(selection: AdvancedSelection) -> list[Placed] | None:
+    """Return the tensors used as indices if one binding of one dtype holds all of them, else None."""
     holders = [each.places.holder for each in selection.indexed if isinstance(each.places, DeviceIndices)]
     bound = {
         (holder.dtype, holder.layout.offset, holder.layout.size, holder.layout.is_packed)
@@ -135,8 +135,8 @@ def held_together(selection: AdvancedSelection) -> list[Placed] | None:
 def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, target: BoundLayout) -> None:
     """Copy windows between two buffers in one submission, without waiting for it.
 
-    Indices in the buffer that is written are read before anything is. Those of several dtypes are converted
-    to int64 by submissions of their own, before the others.
+    Indices in the written buffer are read before anything is written. Indices of several dtypes are
+    converted to int64 by earlier submissions.
     """
     encoder = device.create_encoder()
 
@@ -159,7 +159,7 @@ def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, targ
 
 
 def dtype_of_indices(found: IndexedWindows) -> DType | None:
-    """The dtype in which the GPU reads indices: the tensors' one, if it counts all; None without tensors."""
+    """Return the dtype of indices on the GPU: the tensors' common one if it fits all, else int64."""
     tensors = [each.places for each in found.dimensions if isinstance(each.places, DeviceIndices)]
     known = [each for each in found.dimensions if not isinstance(each.places, DeviceIndices)]
     if not tensors:
@@ -176,7 +176,7 @@ def table_of(
     columns: list[BoundLayout],
     written: Buffer,
 ) -> BoundLayout:
-    """Where each window begins, `(B, rank)`, put together on the GPU where it is not there as it is."""
+    """Return the start of each window as `(B, rank)`, a view of the indices or a copy on the GPU."""
     itemsize = columns[0].itemsize
     repeated = [broadcast(column.layout, found.shape) for column in columns]
     if found.rank == 1 and repeated[0] is not None and columns[0].buffer is not written:
@@ -186,14 +186,14 @@ def table_of(
     made = BoundLayout.packed(device, (*found.shape, found.rank), itemsize)
     whole = [range(size) for size in found.shape]
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
-        assert layout is not None  # their shapes made that of all
+        assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))
         record(device, encoder, plan_copy, column._replace(layout=layout), target)
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 
 def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
-    """Places along a dimension on the GPU, in a dtype."""
+    """Return the indices of a dimension on the GPU, in a dtype."""
     if not isinstance(places, DeviceIndices):
         return uploaded(device, places.astype(dtype))
     indices: Placed = places.holder
@@ -201,9 +201,9 @@ def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
 
 
 def as_int64(indices: Placed) -> Placed:
-    """Integers as int64, without arithmetic; those of uint64 that are too large become some that are large.
+    """Convert integers to int64 without arithmetic; too large ones of uint64 become other large ones.
 
-    A number is the value of its highest byte, of which a table has all 256, and the bytes below that.
+    A table of 256 values gives each result for the highest byte; the lower bytes are copied into it.
     """
     device, dtype = indices.device, indices.dtype
     values = np.arange(256, dtype=np.uint8).view(f"{dtype.kind}1").astype(np.int64)
@@ -224,7 +224,7 @@ def as_int64(indices: Placed) -> Placed:
 
 
 def bytes_of(tensor: Placed) -> BoundLayout:
-    """The bytes of each element, in a dimension of their own, the last."""
+    """Return a tensor as bytes, with the bytes of an element as an additional last dimension."""
     layout, width = tensor.layout, tensor.dtype.itemsize
     strides = [*(stride * width for stride in layout.strides), 1]
     return BoundLayout(tensor.memory, Layout.of([*layout.sizes, width], strides, layout.offset * width), 1)
@@ -233,9 +233,9 @@ def bytes_of(tensor: Placed) -> BoundLayout:
 def scatter(
     x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], *, disjoint: bool = False
 ) -> None:
-    """Broadcast a tensor or an array of the tensor's dtype to what a selection takes of it, as NumPy assigns.
+    """Write a tensor or an array of the same dtype, broadcast, to the selected elements.
 
-    Of elements for the same place the last one is written, unless these are promised to be `disjoint`. No
+    If an element is selected twice, the last value is written; `disjoint` promises that none is. Does not
     wait for the GPU.
     """
     check_destination(x)
@@ -248,7 +248,7 @@ def scatter(
     source = on_device(x, value)._replace(layout=layout)
     if source.buffer is x.memory:
         source = packed(x, source)
-    if moved_at_once(x, selection, source, reads=False, disjoint=disjoint):
+    if run_indexed(x, selection, source, reads=False, disjoint=disjoint):
         return
     found = indexed_windows(selection, x.layout, source.layout, reads=False)
     if found is None:
@@ -259,12 +259,12 @@ def scatter(
 
 
 def on_device(x: Placed, value: Placed | NDArray[Any]) -> BoundLayout:
-    """A tensor as a side of a copy, or an array that is uploaded to another's device."""
+    """Return the bound layout of a tensor, or of an array uploaded to the device of `x`."""
     return value.bound_layout if isinstance(value, Placed) else uploaded(x.device, value)
 
 
 def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
-    """A value's layout, broadcast to what a selection takes; in NumPy's words refused where it does not."""
+    """Return a value's layout broadcast to a selection, or raise NumPy's error if it does not broadcast."""
     shape = selection.shape
     if selection.is_mask and given.rank > 1:
         raise TypeError(
@@ -287,7 +287,7 @@ def assigned(given: Layout, selection: AdvancedSelection) -> Layout:
 
 
 def packed(x: Placed, source: BoundLayout) -> BoundLayout:
-    """A source that is copied on the GPU, with each of its elements."""
+    """Copy a source to a new packed buffer on the GPU, without waiting for it."""
     made = BoundLayout.packed(x.device, source.layout.sizes, source.itemsize)
     run_copy(x.device, source, made)
     return made
