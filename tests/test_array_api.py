@@ -255,7 +255,7 @@ def test_copies_are_made_as_asked(device: wg.Device) -> None:
 def test_sequences_of_tensors_are_not_read_back_unasked(device: wg.Device) -> None:
     x = wg.asarray([1, 2, 3], device=device)
     for nested in ([x], (x, x), [[1, x]], [[[x]]]):
-        with pytest.raises(TypeError, match="asarray: a sequence of tensors: stack puts them together"):
+        with pytest.raises(TypeError, match="asarray: a sequence of tensors: stack joins them"):
             xp.asarray(nested)
 
 

@@ -144,7 +144,8 @@ print(wg.default_device().adapter)
     assert done.stdout.strip() == str(device.adapter)
     refused = run_python("import wgslice; wgslice.default_device()", WGSLICE_ADAPTER="voodoo")
     assert (
-        "NoAdapterError: no adapter has 'voodoo' of WGSLICE_ADAPTER in its name or backend" in refused.stderr
+        "NoAdapterError: no adapter has 'voodoo' (from WGSLICE_ADAPTER) in its name or backend"
+        in refused.stderr
     )
 
 

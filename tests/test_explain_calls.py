@@ -275,7 +275,7 @@ READING: dict[str, Callable[[wg.Tensor], Call]] = {
 def test_what_takes_a_run_is_refused_by_name(device: wg.Device, name: str) -> None:
     x = wg.asarray(X, device=device)
     with pytest.raises(
-        wg.CaptureRefused, match=r", which an explained call cannot do, since it does not run: "
+        wg.CaptureRefused, match=r", which an explained call cannot do, since it does not run"
     ):
         READING[name](x).explained()
     check_same(x[1:].copy().numpy(), X[1:])  # the next calls run

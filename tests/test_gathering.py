@@ -324,7 +324,7 @@ def test_sequences_of_tensors_are_not_read_back(device: wg.Device) -> None:
         lambda: xp.linspace(one_and_one, 3, 2),
         lambda: wg.stream([one, one], np.s_[:], device=device),
     ):
-        with pytest.raises(TypeError, match="a sequence of tensors: stack puts them together"):
+        with pytest.raises(TypeError, match="a sequence of tensors: stack joins them"):
             call()
 
 
@@ -359,8 +359,8 @@ def test_tensors_as_numbers_are_not_read_back(device: wg.Device) -> None:
     calls: tuple[tuple[Callable[[], Any], str], ...] = (
         (lambda: wg.extract_windows(x, [[0, 0]], (1, 2), fill=one), "extract_windows: fill: a tensor, where"),
         (lambda: wg.extract_windows(x, [[0, 0]], (1, 2), x[0, :2]), "extract_windows: strides: a tensor"),
-        (lambda: wg.pad(x, 1, constant_values=one), "pad: a tensor, where numbers of the host are needed"),
-        (lambda: wg.pad(x, one), "pad: pad_width: a tensor, where numbers of the host are needed: item"),
+        (lambda: wg.pad(x, 1, constant_values=one), "pad: a tensor where host numbers are needed"),
+        (lambda: wg.pad(x, one), "pad: pad_width: a tensor where host numbers are needed: item"),
     )
     for call, words in calls:
         with pytest.raises(TypeError, match=words):

@@ -402,7 +402,7 @@ def test_functions_that_only_move_data_name_what_does_it(unread: Any) -> None:
         error = refusal_of(call)
         assert not isinstance(error, wg.ComputationRefused)
         instead = re.escape(INSTEAD[name.rpartition(".")[-1]])
-        assert re.fullmatch(rf"{name}: not there for tensors; what does its work: {instead}", str(error))
+        assert re.fullmatch(rf"{name}: not available for tensors; use instead: {instead}", str(error))
     windows = np.lib.stride_tricks.sliding_window_view
     assert INSTEAD["sliding_window_view"] in str(refusal_of(windows, x, (2, 2)))
 

@@ -180,7 +180,7 @@ def test_a_rank_0_tensor_is_formatted_as_a_scalar(device: wg.Device) -> None:
     assert f"{x[0, 0]}" == f"{array[0, 0]}"
     assert f"{x}" == str(x)
     with pytest.raises(
-        TypeError, match=r"format '.2f' of a tensor of shape \(1, 2\): must be of one without"
+        TypeError, match=r"format '.2f' of a tensor of shape \(1, 2\): only a tensor of rank 0"
     ):
         f"{x:.2f}"
     with pytest.raises(ValueError, match="Unknown format code"):

@@ -1,4 +1,4 @@
-"""The ground of `Tensor`: a dtype, a layout and a buffer, whose elements are read, written and exchanged."""
+"""The base class of `Tensor`, a dtype and a layout in a buffer, and reading, writing and exchange of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wgslice.plans.copy import fills, pattern_size, plan_copy
 
 
 class Flags(NamedTuple):
-    """What NumPy's flags of the same names say of a tensor."""
+    """Flags of a tensor, by NumPy's names."""
 
     writeable: bool = True
 
@@ -32,7 +32,7 @@ WRITEABLE, READ_ONLY = Flags(), Flags(writeable=False)
 
 
 class Shaped:
-    """What a dtype and a layout say together."""
+    """Properties that follow from a dtype and a layout."""
 
     __slots__ = ()
 
@@ -41,12 +41,12 @@ class Shaped:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes."""
+        """Sizes of the dimensions."""
         return self.layout.sizes
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Steps in elements."""
+        """Strides in elements."""
         return self.layout.strides
 
     @property
@@ -71,36 +71,36 @@ class Shaped:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, without gaps."""
+        """Number of elements times bytes of one."""
         return self.size * self.dtype.itemsize
 
     @property
     def is_packed(self) -> bool:
-        """Whether the elements lie row-major without gaps."""
+        """Whether the elements are row-major and contiguous."""
         return self.layout.is_packed
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Placed(Shaped):
-    """Elements in a buffer: all that a copy needs to know of a tensor."""
+    """A tensor without its indexing and methods: elements in a buffer, with all that copies depend on."""
 
     device: Device
-    memory: Buffer  # which others may reuse once no tensor refers to it
+    memory: Buffer  # reused for other tensors when no tensor refers to it
     dtype: DType
     layout: Layout
     flags: Flags = WRITEABLE
 
     def __post_init__(self) -> None:
-        """Do nothing: Dask meets tensors only, and they do more."""
+        """Do nothing; `Tensor` registers itself with Dask here."""
 
     @property
     def buffer(self) -> Buffer:
-        """The memory, for any use: it stays this tensor's and its views'."""
+        """The wgpu.GPUBuffer, which is not reused for other tensors once it has been read here."""
         return exposed(self.memory)
 
     @property
     def bound_layout(self) -> BoundLayout:
-        """This tensor as a side of a copy."""
+        """The tensor as a side of a copy."""
         return BoundLayout(self.memory, self.layout, self.dtype.itemsize)
 
 
@@ -108,7 +108,7 @@ SomePlaced = TypeVar("SomePlaced", bound=Placed)
 
 
 def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
-    """An array in a buffer of its own on a device."""
+    """Upload an array to a new buffer of a device."""
     data = np.ascontiguousarray(array)
     buffer = device.reused_buffer(data.nbytes)
     if data.size:
@@ -117,45 +117,45 @@ def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
 
 
 def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
-    """Another view of a tensor's buffer, read-only if the tensor is."""
+    """Return a view of a tensor's buffer, read-only if the tensor is."""
     return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, tensor.flags)
 
 
 def read_only(tensor: SomePlaced, layout: Layout) -> SomePlaced:
-    """Another view of a tensor's buffer, which refuses to be written."""
+    """Return a read-only view of a tensor's buffer."""
     return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, READ_ONLY)
 
 
 def check_writeable(tensor: Placed) -> None:
-    """Refuse to write a read-only view, in NumPy's words."""
+    """Raise NumPy's error if a tensor is read-only."""
     if not tensor.flags.writeable:
         raise ValueError("assignment destination is read-only; copy() it first")
 
 
 def check_destination(tensor: Placed) -> None:
-    """Refuse to write a read-only view, or a tensor that places two elements on the same bytes."""
+    """Raise ValueError if a tensor is read-only or two of its elements share bytes."""
     check_writeable(tensor)
     check_disjoint(tensor.layout)
 
 
 def check_of_numbers(value: object) -> None:
-    """Refuse a tensor, or a nested sequence of tensors, which NumPy would read back without a word."""
+    """Raise TypeError for a tensor or a nested sequence of tensors, which NumPy would read back silently."""
     if isinstance(value, Placed):
-        raise TypeError("a tensor, where numbers of the host are needed: item() or numpy() reads it back")
+        raise TypeError("a tensor where host numbers are needed: item() or numpy() reads it back")
     check_no_sequence(value)
 
 
 def check_no_sequence(value: object) -> None:
-    """Refuse a nested sequence of tensors; a tensor itself passes."""
+    """Raise TypeError for a nested sequence of tensors, but not for a tensor."""
     if isinstance(value, list | tuple):
         if any(isinstance(item, Placed) for item in value):
-            raise TypeError("a sequence of tensors: stack puts them together on their device")
+            raise TypeError("a sequence of tensors: stack joins them on their device")
         for item in value:
             check_no_sequence(item)
 
 
 def check_tensor(name: str, value: object) -> None:
-    """Refuse what is no tensor."""
+    """Raise TypeError unless the value is a tensor."""
     if not isinstance(value, Placed):
         raise TypeError(
             f"{name} is of type {type(value).__name__}: must be a Tensor; asarray({name}) makes one"
@@ -163,7 +163,7 @@ def check_tensor(name: str, value: object) -> None:
 
 
 def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
-    """Read back; a view that is not packed is copied on the GPU first, in the same submission."""
+    """Read a tensor back; the GPU packs a view that is not packed first, in the same submission."""
     device = tensor.device
     if tensor.is_packed and tensor.memory.usage & BufferUsage.COPY_SRC:
         check_usable(device, tensor.memory)
@@ -177,16 +177,17 @@ def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
 
 
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
-    """Copy a tensor, an array or a scalar into a tensor, window to window, as `numpy.copyto` does.
+    """Copy a tensor, an array or a scalar into a tensor or view, as `numpy.copyto` does.
 
     Parameters
     ----------
     dst : Tensor
-        Where to write: a tensor or any view of one in which no element repeats. Bytes of its buffer between
-        and around its elements keep their value.
+        The destination, a tensor or a view without repeated elements. Bytes of its buffer between and around
+        its elements keep their value.
     src : Tensor or array_like
-        What broadcasts to `dst.shape`. A tensor has `dst`'s dtype and device; it may lie in the same buffer,
-        and is read before anything is written. An array is cast where NumPy's rule `same_kind` allows it.
+        The source, broadcast to `dst.shape`. A tensor must have the dtype and device of `dst`; it may
+        overlap `dst`, and is then read before anything is written. An array is cast if NumPy's rule
+        `same_kind` allows it.
 
     Returns
     -------
@@ -196,14 +197,14 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
     Raises
     ------
     TypeError
-        `dst` is no tensor, `src` a tensor of another dtype, or an array that cannot be cast.
+        `dst` is not a tensor, `src` is a tensor of another dtype, or an array that cannot be cast.
     ValueError
-        `src` does not broadcast to `dst.shape`, `dst` is read-only, two elements of `dst` lie on the same
-        bytes, a buffer is destroyed or mapped, or the devices differ.
+        `src` does not broadcast to `dst.shape`, `dst` is read-only, two elements of `dst` share bytes, a
+        buffer is destroyed or mapped, or the devices differ.
     OverflowError
-        `src` is a Python integer that `dst`'s dtype does not hold.
+        `src` is a Python integer outside the range of `dst.dtype`.
     OutOfDeviceMemory, DeviceLostError
-        The device has no memory left to read `src` aside, or is gone.
+        The device has no memory left for a staging copy of `src`, or is lost.
 
     Examples
     --------
@@ -219,7 +220,7 @@ def copyto(dst: Placed, src: Placed | ArrayLike) -> None:
 
 
 def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
-    """What NumPy stores of `value` in an array of `dtype` that it is assigned to."""
+    """Return `value` as NumPy casts it in an assignment to an array of `dtype`."""
     check_of_numbers(value)
     array = np.empty(np.shape(value), dtype)
     array[...] = value
@@ -227,7 +228,7 @@ def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
 
 
 def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
-    """What `numpy.copyto` stores of `value`; it refuses what loses its kind, such as a fraction."""
+    """Return `value` as `numpy.copyto` casts it, which raises for other kinds, such as float to int."""
     check_of_numbers(value)
     array = np.empty(np.shape(value), dtype)
     np.copyto(array, value)
@@ -235,7 +236,7 @@ def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
 
 
 def write(target: Placed, value: Placed | NDArray[Any]) -> None:
-    """Broadcast a tensor or an array of the target's dtype to it, as NumPy assigns; no wait for the GPU."""
+    """Write a tensor or an array of the same dtype, broadcast as NumPy does, without waiting."""
     check_destination(target)
     check_same_dtype(value.dtype, target.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
@@ -255,7 +256,7 @@ def write(target: Placed, value: Placed | NDArray[Any]) -> None:
 
 
 def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
-    """Refuse buffers that cannot be written and read, where no recording does so."""
+    """Raise if a buffer of either side cannot be used, for copies that record nothing."""
     with named("output"):
         check_usable(target.device, target.memory)
         check_alive(target.device, target.memory)
@@ -265,11 +266,11 @@ def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
 
 
 def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
-    """Upload an array: straight into a packed target of whole words, or through a buffer of its own."""
-    straight = array.size == target.size and target.is_packed
+    """Upload an array directly into a packed target of whole words, otherwise through a new buffer."""
+    fits = array.size == target.size and target.is_packed
     whole = target.offset % 4 == 0 and array.nbytes % 4 == 0
     data = array.reshape(-1).view(np.uint8)
-    if straight and whole and target.memory.usage & BufferUsage.COPY_DST:
+    if fits and whole and target.memory.usage & BufferUsage.COPY_DST:
         check_sides(target, array)
         upload(target.device, target.memory, data, target.offset)
         return
@@ -277,20 +278,20 @@ def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
 
 
 def fill(target: Placed, element: NDArray[Any]) -> None:
-    """Write one element everywhere."""
-    pieces = fills(target.layout, element.itemsize)
-    repeated = np.repeat(element, pattern_size(pieces))
+    """Write one element to all of a tensor."""
+    parts = fills(target.layout, element.itemsize)
+    repeated = np.repeat(element, pattern_size(parts))
     buffer = target.device.create_buffer(repeated.nbytes)
     upload(target.device, buffer, repeated.view(np.uint8))
-    for source, piece in pieces:
+    for source, layout in parts:
         repeats = BoundLayout(buffer, source, element.itemsize, fresh=True)
-        run_copy(target.device, repeats, target.bound_layout._replace(layout=piece))
+        run_copy(target.device, repeats, target.bound_layout._replace(layout=layout))
 
 
-CPU_DEVICE = (1, 0)  # DLPack's kDLCPU, and its number
-REMEDY = "view() it as integers of the same width, which can be viewed back at the other end"
+CPU_DEVICE = (1, 0)  # DLPack's kDLCPU and the device number
+REMEDY = "view() it as integers of the same width, and view the result as the original dtype"
 
-# What loads modules of upper layers, which name it: `array_api`, and `numpy_functions`.
+# Loaders of modules of upper layers, registered by these: `array_api` and `numpy_functions`.
 upper_modules: dict[str, Callable[[], Any]] = {}
 
 
@@ -301,9 +302,9 @@ def exported(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """The capsule of an array that `read` makes anew; BufferErrors are what the protocol asks for."""
+    """Return the DLPack capsule of a new array from `read`; raises BufferError, as the protocol requires."""
     if stream is not None:
-        raise BufferError(f"stream = {stream!r}: must be None, since the copy lies in CPU memory")
+        raise BufferError(f"stream = {stream!r}: must be None, since the copy is in CPU memory")
     if dl_device not in (None, CPU_DEVICE):
         raise BufferError(f"dl_device = {dl_device}: must be {CPU_DEVICE}, CPU memory")
     if copy is False:
@@ -318,7 +319,7 @@ def exported(
 
 
 def imported(x: Any) -> NDArray[Any]:
-    """An array of another library's, copied to CPU memory where it is elsewhere."""
+    """Return another library's array as a NumPy array, copied to CPU memory if needed."""
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"x is of type {type(x).__name__}: must have __dlpack__ and __dlpack_device__")
     here = tuple(map(int, x.__dlpack_device__())) == CPU_DEVICE

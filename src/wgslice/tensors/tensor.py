@@ -1,4 +1,4 @@
-"""Tensors: strided windows on GPU buffers, indexed as NumPy arrays are."""
+"""Tensors: strided views of GPU buffers, indexed like NumPy arrays."""
 
 from __future__ import annotations
 
@@ -44,43 +44,52 @@ from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
 
 class Tensor(Uncomputed, Placed):
-    """A window on a GPU buffer: sizes, signed strides, an offset and a dtype.
+    """An n-dimensional view of a GPU buffer: dtype, sizes, signed strides and an offset.
 
-    Indexing with integers, slices, `...` and None, as NumPy's basic indexing does it, gives a view of the
-    same buffer without any GPU work; arrays of indices and masks, its advanced indexing, give a copy.
-    Assigning to an index writes into it. Make tensors with `asarray`, `empty`, `zeros`, `from_buffer` or an
-    operator.
+    Basic indexing as in NumPy, with integers, slices, `...` and None, returns a view of the same buffer
+    without GPU work; advanced indexing, with arrays of indices and masks, returns a copy. Assignment to an
+    index writes into the buffer. Make tensors with `asarray`, `empty`, `zeros`, `from_buffer` or an operator.
 
-    Tensors are moved and not computed with: operators such as `==` and `+` between tensors, arrays and
-    numbers raise a ComputationRefused that says how to go on. Tensors are hashed and found in lists and as
-    keys by their identity.
+    Tensors do not compute: operators such as `==` and `+` between tensors, arrays and numbers raise a
+    ComputationRefused with a remedy. Tensors are hashed, and found in lists, by identity.
 
-    A pickled tensor is its elements alone, read back, and becomes a packed tensor on `default_device()` of
-    the process that unpickles it; from protocol 5 on, what takes them out of band gets them without a copy.
+    A pickle contains the elements, read back, and gives a packed tensor on the `default_device()` of the
+    unpickling process; protocol 5 transfers the elements out of band without a copy.
 
     Attributes
     ----------
     shape : tuple of int
-        Sizes, 0 to 8 of them; `ndim` dimensions, and `size` elements of `itemsize` bytes, together `nbytes`.
+        Up to 8 sizes; there are `ndim` dimensions and `size` elements of `itemsize` bytes, in all `nbytes`.
     dtype : numpy.dtype
-        In native byte order.
+        Dtype of the elements, in native byte order.
     device : Device
-        Where it lives.
+        The device that holds the buffer.
     buffer : wgpu.GPUBuffer
-        The memory, shared by all views on it; once asked for, it is not reused for other tensors when the
-        last view is dropped.
+        The memory, shared by all views. Once this attribute has been read, the memory is freed with its last
+        reference, not reused for other tensors.
     layout : Layout
-        Sizes, strides and offset in elements; what the attributes below say.
+        Sizes, strides and offset, in elements.
     flags : Flags
-        `flags.writeable` is False for views that repeat elements, of `broadcast_to`, `broadcast_arrays`,
-        `meshgrid` and `sliding_window_view`, and for all views of them: writing raises ValueError, as in
-        NumPy.
+        `flags.writeable` is False for views that repeat elements, from `broadcast_to`, `broadcast_arrays`,
+        `meshgrid` and `sliding_window_view`, and for views of these: writing raises ValueError, as in NumPy.
     strides : tuple of int
-        Steps in elements, as `from_buffer` takes them; 0 in dimensions of size 1.
+        Strides in elements, as for `from_buffer`; 0 in dimensions of size 1.
     offset : int
-        Byte offset of the element at index 0 in its buffer, as `from_buffer` takes it.
+        Bytes from the start of the buffer to the element at index 0, as for `from_buffer`.
     is_packed : bool
-        Whether the elements lie row-major without gaps.
+        Whether the elements are row-major and contiguous.
+
+    Examples
+    --------
+    >>> import numpy as np, wgslice as wg
+    >>> x = wg.asarray(np.arange(6, dtype=np.int16).reshape(2, 3))
+    >>> view = x[:, ::-2]
+    >>> view.shape, view.strides, view.offset, view.is_packed
+    ((2, 2), (3, -2), 4, False)
+    >>> view[0] = 7
+    >>> x.numpy()
+    array([[7, 1, 7],
+           [3, 4, 5]], dtype=int16)
     """
 
     __slots__ = ("__weakref__",)
@@ -90,13 +99,13 @@ class Tensor(Uncomputed, Placed):
             register(Tensor)
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Take a part as NumPy does, with its errors, or by a selection in another notation.
+        """Return the selected elements as NumPy does, with its errors; the index may be a `Selection`.
 
-        Integers, slices, `...` and None make a view. Arrays or lists of integers and masks copy, as they do
-        in NumPy, into a packed tensor with a buffer of its own, by one submission that is not waited for.
-        Tensors of bools are read back. Tensors of integers are not: negative ones count from the end, and an
-        index that is out of range reads the nearest element. With WGSLICE_CHECK_INDICES=1 in the environment
-        they are read back, and an index out of range is an IndexError.
+        Integers, slices, `...` and None give a view. Arrays and lists of integers, and masks, give a copy, a
+        packed tensor in a new buffer; the work is one submission, not waited for. A tensor of bools is read
+        back. A tensor of integers is not: negative indices count from the end, and an index out of range
+        reads the nearest element. With WGSLICE_CHECK_INDICES=1 in the environment it is read back, and an
+        index out of range raises IndexError.
         """
         if is_plain(key):
             return viewed(self, self.layout.select(basic_index(self.shape, key).items))
@@ -109,14 +118,14 @@ class Tensor(Uncomputed, Placed):
             return result
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write a tensor, an array or a scalar into a part, broadcast as NumPy does.
+        """Write a tensor, an array or a scalar to the selected elements, broadcast as NumPy does.
 
-        What is no tensor is cast as NumPy does too; a tensor has the same dtype, and if it lies in the same
-        buffer, is read before anything is written. Of elements for the same place the last one stays. Of
-        indices in a tensor negative ones count from the end, and what is for one that is out of range is
-        dropped, or refused before anything is written if WGSLICE_CHECK_INDICES=1. A mask in a tensor is read
-        back only if the value differs from one true element to the next. The work is submitted, not waited
-        for.
+        Arrays and scalars are cast as in NumPy; a tensor must have the same dtype, and if it is a view of
+        the same buffer, it is read before anything is written. If an element is selected twice, the last
+        value is written. In a tensor of indices, negative ones count from the end, and values for indices
+        out of range are dropped; with WGSLICE_CHECK_INDICES=1 they raise IndexError before anything is
+        written. A mask on the GPU is read back only if the value has an element for each true one. The work
+        is submitted, not waited for.
         """
         with named("assignment"):
             assign(self, key, value)
@@ -127,16 +136,16 @@ class Tensor(Uncomputed, Placed):
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
             f"a tensor's attributes cannot be set ({name}): x[...] = value writes elements, x.reshape(shape) "
-            "and x.view(dtype) give other tensors of the same elements"
+            "and x.view(dtype) return other views"
         )
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a tensor's attributes cannot be deleted ({name})")
 
-    if not TYPE_CHECKING:  # which would take any name for an attribute
+    if not TYPE_CHECKING:  # type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Called for absent attributes: point to what does the work of an array's."""
+            """Raise AttributeError with the remedy if NumPy arrays have the absent attribute."""
             known = f": {remedy_of(name)}" if hasattr(np.ndarray, name) and not name.startswith("_") else ""
             raise AttributeError(f"'Tensor' object has no attribute {name!r}{known}", name=name, obj=self)
 
@@ -151,54 +160,54 @@ class Tensor(Uncomputed, Placed):
         return (self[index] for index in range(len(self)))
 
     def copy(self) -> Tensor:
-        """Copy on the GPU.
+        """Copy the tensor on the GPU.
 
         Returns
         -------
         Tensor
-            Packed, in a buffer of its own. The work is submitted, not waited for.
+            Packed, in a new buffer. The work is submitted, not waited for.
 
         Raises
         ------
         ValueError
             The buffer has been destroyed, or is mapped.
         OutOfDeviceMemory, DeviceLostError
-            The device has no memory left for the copy, or is gone.
+            The device has no memory left for the copy, or is lost.
         """
         with named("copy"):
             return packed_copy(self)
 
     def flatten(self) -> Tensor:
-        """Copy on the GPU, in one dimension.
+        """Copy the tensor on the GPU to one dimension, in row-major order.
 
         Returns
         -------
         Tensor
-            The elements in row-major order; else, and in its errors, as `copy`.
+            A copy of rank 1, as `copy`, which also describes errors.
         """
         with named("flatten"):
             return packed_copy(self).reshape(-1)
 
     def reshape(self, *shape: OneOrMore) -> Tensor:
-        """View with other sizes, or copy where the elements lie so that there is no such view.
+        """View the tensor with other sizes, or copy it if its strides allow no such view.
 
         Parameters
         ----------
         shape : int, or one sequence of int
-            Sizes of as many elements; one may be -1, which stands for what is left.
+            Sizes with the same number of elements; one may be -1, and is then computed from the others.
 
         Returns
         -------
         Tensor
-            A view, or packed in a buffer of its own, by work that is submitted and not waited for;
-            `wgslice.reshape` refuses where it would be a copy.
+            A view, or a packed copy, whose work is submitted and not waited for; `wgslice.reshape` raises
+            instead of copying.
 
         Raises
         ------
         TypeError
-            A size is no integer.
+            A size is not an integer.
         ValueError, OutOfDeviceMemory, DeviceLostError
-            The sizes hold another number of elements, or the rank is above 8; or as `copy`.
+            The number of elements differs, or the rank is above 8; or as `copy`.
         """
         with named("reshape"):
             sizes = numpy_shape(shape[0] if len(shape) == 1 else cast("Any", shape), self.size)
@@ -206,12 +215,12 @@ class Tensor(Uncomputed, Placed):
             return viewed(packed_copy(self), Layout.packed(sizes)) if layout is None else viewed(self, layout)
 
     def ravel(self) -> Tensor:
-        """View in one dimension, or copy where the elements lie so that there is no such view.
+        """View the tensor in one dimension, or copy it if its strides allow no such view.
 
         Returns
         -------
         Tensor
-            A view, or as `flatten`, also in its errors.
+            A view, or a copy as `flatten`, which also describes errors.
         """
         layout = reshaped(self.layout, (self.size,))
         if layout is not None:
@@ -220,12 +229,17 @@ class Tensor(Uncomputed, Placed):
             return packed_copy(self).reshape(-1)
 
     def sum(self, *arguments: Any, **options: Any) -> Tensor:
-        """Sum of a tensor without elements: 0, of rank 0 and its own dtype, for Dask to describe chunks by.
+        """Return the sum of an empty tensor, 0, which Dask uses to describe chunks.
+
+        Returns
+        -------
+        Tensor
+            Of rank 0 and the tensor's dtype, in a new buffer.
 
         Raises
         ------
         ComputationRefused
-            The tensor has elements, which are not computed with; or one of `numpy.sum`'s arguments is given.
+            The tensor has elements, or an argument of `numpy.sum` is given.
         OutOfDeviceMemory, DeviceLostError
             As `copy`.
         """
@@ -235,72 +249,74 @@ class Tensor(Uncomputed, Placed):
             return allocate((), self.dtype, self.device)
 
     def astype(self, dtype: DTypeLike, copy: bool = True, *, order: str | None = "K") -> Tensor:
-        """Copy on the GPU to a dtype that is the tensor's own: nothing is converted.
+        """Copy the tensor on the GPU; only its own dtype is allowed, since nothing is converted.
 
         Parameters
         ----------
         dtype : dtype_like
-            Equal to the tensor's; `view` takes others of the same width, and keeps the bits.
+            The tensor's dtype; `view` reinterprets the bits as another dtype of the same width.
         copy : bool
             False returns the tensor itself.
         order : {"K", "A", "C", "F"}, optional
-            As NumPy's; packed tensors are row-major, so "F" is refused where that is another order.
+            As in NumPy; the result is row-major, so "F" raises unless both orders are the same.
 
         Returns
         -------
         Tensor
-            Packed, in a buffer of its own, or the tensor itself. The work is submitted, not waited for.
+            Packed, in a new buffer, or the tensor itself. The work is submitted, not waited for.
 
         Raises
         ------
         ComputationRefused
-            The dtype is another one, so that numbers would have to be converted.
+            The dtype differs from the tensor's.
         TypeError
-            The dtype is none of elements.
+            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
         ValueError, OutOfDeviceMemory, DeviceLostError
-            As `copy`; or the order is another one.
+            As `copy`; or `order` is not row-major.
         """
         with named("astype"):
             check_row_major(order, self.shape)
             element = element_dtype(dtype)
             if element != self.dtype:
                 raise ComputationRefused(
-                    f"{self.dtype} to {element}: numbers would have to be computed; x.numpy().astype "
-                    "computes them, and x.view gives the same bits another dtype"
+                    f"{self.dtype} to {element}: nothing is converted on the GPU; use x.numpy().astype, or "
+                    "x.view for the same bits with another dtype"
                 )
             return packed_copy(self) if copy else self
 
     @property
     def T(self) -> Tensor:  # noqa: N802 -- NumPy's name
-        """The view with all dimensions in reverse order."""
+        """A view with all dimensions in reverse order."""
         return viewed(self, self.layout.permuted(range(self.ndim)[::-1]))
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 -- NumPy's name
-        """The view with the last two dimensions exchanged: each matrix transposed."""
+        """A view with the last two dimensions exchanged, so that each matrix is transposed."""
         if self.ndim < 2:
-            raise ValueError(f"mT: a tensor of shape {self.shape} has no matrices: it needs two dimensions")
+            raise ValueError(
+                f"mT: a tensor of shape {self.shape} has no matrices: it must have at least two dimensions"
+            )
         return self.swapaxes(-2, -1)
 
     def transpose(self, *axes: OneOrMore | None) -> Tensor:
-        """View with the dimensions in the order of `axes`, or in reverse, as `numpy.ndarray.transpose`.
+        """View the tensor with dimensions in the order of `axes`, by default reversed, as NumPy does.
 
         Raises
         ------
         TypeError, ValueError
-            An axis is no integer, out of range (`numpy.exceptions.AxisError`), named twice or missing.
+            An axis is not an integer, out of range (`numpy.exceptions.AxisError`), named twice or missing.
         """
         with named("transpose"):
             order = axes[0] if len(axes) == 1 else axes or None
             return self.T if order is None else viewed(self, permuted(self.layout, cast("Any", order)))
 
     def swapaxes(self, axis1: SupportsIndex, axis2: SupportsIndex) -> Tensor:
-        """View with two dimensions exchanged.
+        """View the tensor with two dimensions exchanged.
 
         Raises
         ------
         TypeError, ValueError
-            An axis is no integer, or out of range (`numpy.exceptions.AxisError`).
+            An axis is not an integer, or is out of range (`numpy.exceptions.AxisError`).
         """
         with named("swapaxes"):
             given = integer("axis1", axis1), integer("axis2", axis2)
@@ -310,12 +326,12 @@ class Tensor(Uncomputed, Placed):
             return viewed(self, self.layout.permuted(order))
 
     def squeeze(self, axis: OneOrMore | None = None) -> Tensor:
-        """View without dimensions of size 1: those of `axis`, or all.
+        """View the tensor without the dimensions `axis` of size 1, by default without all of size 1.
 
         Raises
         ------
         TypeError, ValueError
-            An axis is out of range (`numpy.exceptions.AxisError`), named twice, or of another size than 1.
+            An axis is out of range (`numpy.exceptions.AxisError`), named twice, or its size is not 1.
         """
         with named("squeeze"):
             return viewed(self, squeezed(self.layout, axis))
@@ -326,9 +342,9 @@ class Tensor(Uncomputed, Placed):
         Raises
         ------
         TypeError
-            The dtype is not one of elements.
+            The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
         ValueError
-            The dtype has another width.
+            The width of the dtype differs.
         """
         with named("view"):
             element = element_dtype(dtype)
@@ -339,20 +355,20 @@ class Tensor(Uncomputed, Placed):
             return Tensor(self.device, self.memory, element, self.layout, self.flags)
 
     def numpy(self) -> NDArray[Any]:
-        """Read back.
+        """Read the tensor back into a new array, which waits for the GPU.
 
         Returns
         -------
         numpy.ndarray
-            Same shape and dtype, C-contiguous, writable, with memory of its own. A view that is not packed
-            is copied on the GPU first. Waits for the GPU.
+            A writable C-contiguous copy of the same shape and dtype. The GPU packs a view that is not packed
+            first.
 
         Raises
         ------
         ValueError
             The buffer has been destroyed, or is mapped.
         OutOfDeviceMemory, DeviceLostError
-            The device has no memory left to read through, or is gone.
+            The device has no memory left for the staging copy, or is lost.
         """
         with named("numpy"):
             array = np.empty(self.shape, self.dtype)
@@ -361,27 +377,28 @@ class Tensor(Uncomputed, Placed):
             return array
 
     def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
-        """Read one element back, as a number of Python's.
+        """Read one element back as a Python number, which waits for the GPU.
 
         Parameters
         ----------
         index : int, one for each dimension, or one tuple of them
-            Of the element; a single int counts in row-major order, and negative ones count from the end. May
-            be left out where there is one element only.
+            Index of the element; a single int counts in row-major order, negative ones count from the end.
+            Optional for a tensor of one element.
 
         Returns
         -------
         bool, int, float, complex or another scalar
-            What `numpy.ndarray.item` gives. Waits for the GPU.
+            As `numpy.ndarray.item`.
 
         Raises
         ------
         TypeError
-            An index is no integer.
+            An index is not an integer.
         IndexError
             An index is out of bounds.
         ValueError
-            There are other numbers of indices and dimensions; or none, and not one element.
+            The number of indices differs from that of dimensions, or no index is given and the tensor does
+            not have exactly one element.
         OutOfDeviceMemory, DeviceLostError
             As `numpy`.
         """
@@ -391,7 +408,9 @@ class Tensor(Uncomputed, Placed):
             if not given and self.size != 1:
                 raise ValueError(f"a tensor of shape {self.shape} has {self.size} elements: it must have 1")
             if len(given) not in (0, 1, self.ndim):
-                raise ValueError(f"{len(given)} indices for a tensor of shape {self.shape}")
+                raise ValueError(
+                    f"{len(given)} indices for a tensor of shape {self.shape}: pass 1 or {self.ndim}"
+                )
             if len(given) == 1 and self.ndim != 1:
                 (flat,) = given
                 if not -self.size <= flat < self.size:
@@ -401,7 +420,7 @@ class Tensor(Uncomputed, Placed):
             return viewed(self, self.layout.select(part)).numpy().item()
 
     def tolist(self) -> Any:
-        """Read back, as nested lists of Python's numbers, or one number for a tensor without dimensions.
+        """Read the tensor back as nested lists of Python numbers, or as one number if it has rank 0.
 
         Raises
         ------
@@ -411,13 +430,13 @@ class Tensor(Uncomputed, Placed):
         return self.numpy().tolist()
 
     def __format__(self, spec: str) -> str:
-        """Format as text; a tensor without dimensions is read back, and formatted as NumPy's scalar is."""
+        """Format the tensor; one of rank 0 is read back and formatted as a NumPy scalar."""
         if self.ndim == 0:
             return format(self.numpy()[()], spec)
         if spec:
             raise TypeError(
-                f"format {spec!r} of a tensor of shape {self.shape}: must be of one without dimensions; "
-                "x.numpy() is an array"
+                f"format {spec!r} of a tensor of shape {self.shape}: only a tensor of rank 0 has formats; "
+                "use x.numpy()"
             )
         return str(self)
 
@@ -439,16 +458,16 @@ class Tensor(Uncomputed, Placed):
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
             raise TypeError(
-                f"index: a tensor of shape {self.shape} and dtype {self.dtype}: only one integer without "
-                "dimensions is an index of Python's"
+                f"index: a tensor of shape {self.shape} and dtype {self.dtype}: only an integer of rank 0 "
+                "can be a Python index"
             )
         return operator.index(self.item())
 
     def _number(self, name: str) -> Any:
-        """The only element, for a conversion that errors call by its name."""
+        """Return the only element, or raise an error with the name of a conversion."""
         if self.size != 1:
             raise TypeError(
-                f"{name}: a tensor of shape {self.shape} has {self.size} elements: only one is a number"
+                f"{name}: a tensor of shape {self.shape} has {self.size} elements: it must have 1"
             )
         return self.item()
 
@@ -459,7 +478,7 @@ class Tensor(Uncomputed, Placed):
         array = self.numpy()
         if wanted.kind == self.dtype.kind or np.can_cast(self.dtype, wanted):
             return array.astype(wanted, copy=False)
-        return array  # NumPy casts it, or refuses to, by the rule of the function that asks
+        return array  # NumPy casts it or raises, by the rule of the calling function
 
     def __dlpack__(
         self,
@@ -473,10 +492,10 @@ class Tensor(Uncomputed, Placed):
             return exported(self.numpy, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU_DEVICE  # where a copy for others lies
+        return CPU_DEVICE  # exported copies are in CPU memory
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
-        """The functions of the standard, `wgslice.array_api`; a ValueError for an unknown version of it."""
+        """Return `wgslice.array_api`; raise ValueError for an unknown version of the standard."""
         namespace: ModuleType = upper_modules["array_api"]()
         with named("__array_namespace__"):
             if api_version not in (None, *namespace.VERSIONS):
@@ -495,36 +514,45 @@ class Tensor(Uncomputed, Placed):
         return dispatch.call_function(self.device, function, types, arguments, options)
 
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:
-        """Move to another device, or one of that name, through host memory, which waits; on its own itself.
+        """Copy the tensor to another device, or one of that name, through host memory, which waits.
+
+        Returns
+        -------
+        Tensor
+            Packed, in a new buffer; the tensor itself if it is on that device.
 
         Raises
         ------
         TypeError
-            `device` is none.
+            `device` is not a device or name.
         ValueError
-            A stream is named: a device has one queue.
+            A stream is given: a device has one queue.
+        NoAdapterError
+            No adapter matches `device`.
         OutOfDeviceMemory, DeviceLostError
-            The device has no memory left, or one of both is gone.
+            The device has no memory left, or one of the two is lost.
         """
         with named("to_device"):
             if stream is not None:
                 raise ValueError(f"stream = {stream!r}: must be None, since a device has one queue")
             if device is None:
-                raise TypeError("device is None: name one")
+                raise TypeError("device is None: pass a Device or a name")
             chosen = checked_device(device)
             return self if chosen is self.device else from_host(self.numpy(), chosen)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         with named("pickle"):
-            elements = self.numpy().reshape(-1).view(np.uint8)  # of other dtypes NumPy copies some in band
+            elements = (
+                self.numpy().reshape(-1).view(np.uint8)
+            )  # as bytes, since NumPy copies some other dtypes in band
             return unpickled, (elements, self.dtype, self.shape)
 
     def __sizeof__(self) -> int:
-        """Bytes of the object and of its elements, by which Dask's workers limit what they hold."""
+        """Return the bytes of the object and its elements, which Dask workers count."""
         return object.__sizeof__(self) + self.nbytes
 
     def __dask_tokenize__(self) -> Any:
-        """What Dask names a task by that is given this tensor: its elements, which are read back."""
+        """Return a token of the elements, read back, by which Dask names tasks."""
         return type(self).__qualname__, token(self.numpy())
 
     def __copy__(self) -> Tensor:
@@ -541,18 +569,18 @@ class Tensor(Uncomputed, Placed):
 
 
 def packed_copy(tensor: Tensor) -> Tensor:
-    """A tensor's elements, copied on the GPU into a buffer of their own."""
+    """Copy a tensor on the GPU into a new packed one."""
     copied = allocate(tensor.shape, tensor.dtype, tensor.device, zeroed=False)
     run_copy(tensor.device, tensor.bound_layout, copied.bound_layout._replace(fresh=True))
     return copied
 
 
-# A program makes tensors of the same sizes again and again.
+# Cached, since programs make many tensors of equal sizes.
 packed_layout = lru_cache(maxsize=MAX_PLANS)(Layout.packed)
 
 
 def allocate(sizes: Sequence[int], dtype: DType, device: Device, *, zeroed: bool = True) -> Tensor:
-    """Make a packed tensor in a buffer of its own, of zeros or, for what writes all of it, of any content."""
+    """Make a packed tensor in a new buffer, of zeros, or of any content for a caller that writes it all."""
     layout = packed_layout(tuple(sizes))
     memory = device.reused_buffer(layout.size * dtype.itemsize, zeroed=zeroed)
     return Tensor(device, memory, dtype, layout)
@@ -567,5 +595,5 @@ def from_host(array: NDArray[Any], device: Device) -> Tensor:
 
 
 def unpickled(elements: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> Tensor:
-    """The tensor of a pickle, on the default device of this process."""
+    """Make the tensor of a pickle on the default device of this process."""
     return from_host(elements.view(dtype).reshape(shape), checked_device(None))

@@ -1,4 +1,4 @@
-"""What tensors do not do: compute. Operators and NumPy's names that are absent say what does their work."""
+"""Errors of operators and absent NumPy names, which compute or have another name: each gives a remedy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from wgslice.errors import ComputationRefused
 
 REMEDY = (
-    "tensors are moved, and nothing is computed on them: x.numpy() or np.asarray(x) is an array to compute "
-    "with, and libraries that know DLPack take x as it is, such as torch.from_dlpack(x)"
+    "tensors are moved, and nothing is computed on them: compute with x.numpy() or np.asarray(x), or pass x "
+    "to a library that supports DLPack, as torch.from_dlpack(x)"
 )
 
 XP = "import wgslice.array_api as xp; "
 
-# Functions and attributes that compute nothing, by NumPy's names: code that does their work on a tensor x.
-# Other names are NumPy's parameters.
+# Replacements, for a tensor x, of NumPy functions and attributes that compute nothing. Other names are
+# NumPy's parameters.
 INSTEAD = {
     "append": "wg.concat((x, y), axis)",
     "arange": "wg.arange(stop, device=x.device)",
@@ -120,12 +120,12 @@ INSTEAD = {
 
 
 def remedy_of(name: str) -> str:
-    """How to go on without a function or attribute of NumPy's."""
-    return f"not there for tensors; what does its work: {INSTEAD[name]}" if name in INSTEAD else REMEDY
+    """Return the remedy for an absent NumPy function or attribute."""
+    return f"not available for tensors; use instead: {INSTEAD[name]}" if name in INSTEAD else REMEDY
 
 
 def refused(operation: str) -> NoReturn:
-    """Refuse an operation by its name, as a ComputationRefused where it computes, and say how to go on."""
+    """Raise the error of an operation with its remedy; a ComputationRefused if the operation computes."""
     name = operation.rpartition(".")[-1]
     kind = NotImplementedError if name in INSTEAD else ComputationRefused
     raise kind(f"{operation}: {remedy_of(name)}")
@@ -135,16 +135,17 @@ ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 def is_computable(value: object) -> bool:
-    """Whether people expect to compute with a value: a number, or anything like an array."""
+    """Whether a value is a number or array-like, so that arithmetic with it may be expected."""
     return isinstance(value, Number | np.generic | list | tuple) or any(
         hasattr(type(value), protocol) for protocol in ARRAY_PROTOCOLS
     )
 
 
 def refusing(expression: str) -> Callable[..., Any]:
-    """An operator on a tensor, alone or with another value, that refuses what `expression` says of types.
+    """Return an operator that raises with `expression`, formatted with the types of its operands.
 
-    Other values than numbers and arrays may answer themselves; of `==` Python makes a comparison by identity.
+    It returns NotImplemented for operands that are neither numbers nor arrays, so that these may define the
+    operator, and Python compares by identity for `==`.
     """
 
     def refuse(*operands: object) -> Any:
@@ -156,12 +157,12 @@ def refusing(expression: str) -> Callable[..., Any]:
 
 
 def of_two(symbol: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An operator between a tensor and another value, and between another value and a tensor."""
+    """Return an operator for a tensor as the left operand, and one for a tensor as the right operand."""
     return refusing(f"{{0}} {symbol} {{1}}"), refusing(f"{{1}} {symbol} {{0}}")
 
 
 class Uncomputed:
-    """Refuses comparison and arithmetic with tensors, arrays and numbers; identity makes keys and hashes."""
+    """Base class whose comparison and arithmetic raise, and whose instances hash by identity."""
 
     __slots__ = ()
 

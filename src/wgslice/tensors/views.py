@@ -1,4 +1,4 @@
-"""Other views on a tensor than indexing gives: dimensions moved, added, dropped, flipped, repeated or cut."""
+"""Views of a tensor with dimensions moved, added, dropped, flipped, repeated or split."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from wgslice.tensors.tensor import Tensor
 
 
 def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None = None) -> Tensor:
-    """Flip the order of elements, as `numpy.flip` and WebNN's `reverse` do.
+    """Reverse the order of elements along dimensions, as `numpy.flip` and WebNN's `reverse` do.
 
     Parameters
     ----------
     x : Tensor
         Of any rank.
     axes : int or sequence of int, optional
-        Dimensions to flip, each once; negative ones count from the last. All by default.
+        Dimensions to reverse, each once; negative ones count from the last. By default all.
     axis : int or sequence of int, optional
         Another name for `axes`.
 
     Returns
     -------
     Tensor
-        A view.
+        A view of the same shape.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, an axis is no integer, or both `axes` and `axis` are given.
+        `x` is not a tensor, an axis is not an integer, or both `axes` and `axis` are given.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`) or named twice.
 
@@ -53,27 +53,26 @@ def reverse(x: Tensor, axes: OneOrMore | None = None, *, axis: OneOrMore | None 
 
 
 def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tensor:
-    """Put the dimensions into another order; the semantics are those of `numpy.permute_dims`.
+    """Reorder dimensions; the semantics are those of `numpy.permute_dims`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank.
     order : int, or one sequence of int
-        For each dimension of the result, the dimension of `x` that it is; each once, negative ones count from
-        the last.
+        The dimension of `x` for each dimension of the result; each once, negative ones count from the last.
     axes : sequence of int, optional
-        Another name for `order`, as a sequence.
+        Another name for `order`.
 
     Returns
     -------
     Tensor
-        A view of the sizes `x.shape[axes[0]], x.shape[axes[1]], ...`.
+        A view of shape `(x.shape[axes[0]], x.shape[axes[1]], ...)`.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, an axis is no integer, or both `order` and `axes` are given, or neither.
+        `x` is not a tensor, an axis is not an integer, or both or none of `order` and `axes` are given.
     ValueError
         An axis is out of range (`numpy.exceptions.AxisError`), named twice or missing.
 
@@ -87,8 +86,8 @@ def permute(x: Tensor, *order: OneOrMore, axes: OneOrMore | None = None) -> Tens
     with named("permute"):
         check_tensor("x", x)
         if bool(order) == (axes is not None):
-            often = "twice" if order else "nowhere"
-            raise TypeError(f"axes are named {often}: name them once, as in permute(x, axes)")
+            count = "two" if order else "no"
+            raise TypeError(f"{count} orders are given: pass one, as in permute(x, axes)")
         named_axes = axes if axes is not None else order[0] if len(order) == 1 else cast("Any", order)
         return viewed(x, permuted(x.layout, named_axes))
 
@@ -101,19 +100,19 @@ def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
     x : Tensor
         Of any rank.
     shape : int or sequence of int
-        Sizes; from the last one on, each is that of `x`, or that of `x` is 1 or missing.
+        Sizes; aligned at the last dimension, each size of `x` is equal or 1, or the dimension is missing.
 
     Returns
     -------
     Tensor
-        A read-only view, whose repeated dimensions have stride 0.
+        A read-only view of shape `shape`; repeated dimensions have stride 0.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or a size is no integer.
+        `x` is not a tensor, or a size is not an integer.
     ValueError
-        `shape` does not fit that of `x`, or its rank is above 8.
+        `x` does not broadcast to `shape`, or its rank is above 8.
 
     Examples
     --------
@@ -129,14 +128,14 @@ def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
 
 
 def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
-    """Give a tensor other sizes without a copy; the semantics are those of `numpy.reshape(..., copy=False)`.
+    """View a tensor with other sizes; the semantics are those of `numpy.reshape(..., copy=False)`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank.
     shape : int or sequence of int
-        Sizes of as many elements; one may be -1, which stands for what is left.
+        Sizes with the same number of elements; one may be -1, and is then computed from the others.
 
     Returns
     -------
@@ -146,10 +145,10 @@ def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
     Raises
     ------
     TypeError
-        `x` is no tensor, or a size is no integer.
+        `x` is not a tensor, or a size is not an integer.
     ValueError
-        The sizes hold another number of elements, the rank is above 8, or the elements lie so that a copy is
-        needed, which `x.reshape(shape)` makes.
+        The number of elements differs, the rank is above 8, or the strides of `x` require a copy, which
+        `x.reshape(shape)` makes.
 
     Examples
     --------
@@ -178,7 +177,7 @@ def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     x : Tensor
         Of any rank.
     axis : int or sequence of int, optional
-        Dimensions to drop, all of size 1; negative ones count from the last. Every one of size 1 by default.
+        Dimensions to drop, each of size 1; negative ones count from the last. By default all of size 1.
 
     Returns
     -------
@@ -188,7 +187,7 @@ def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     Raises
     ------
     TypeError, ValueError
-        As `reverse`; or an axis is of another size than 1.
+        As `reverse`; or the size of an axis is not 1.
 
     Examples
     --------
@@ -201,7 +200,7 @@ def squeeze(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
-    """Put dimensions into other places, the rest in order; the semantics are those of `numpy.moveaxis`.
+    """Move dimensions to other positions, the others in order; the semantics are those of `numpy.moveaxis`.
 
     Parameters
     ----------
@@ -210,7 +209,7 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     source : int or sequence of int
         The dimensions to move, each once; negative ones count from the last.
     destination : int or sequence of int
-        Where each of them comes to lie, each place once.
+        Their positions in the result, each once.
 
     Returns
     -------
@@ -220,7 +219,7 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     Raises
     ------
     TypeError, ValueError
-        As `permute`; or there are more of one argument than of the other.
+        As `permute`; or `source` and `destination` differ in length.
 
     Examples
     --------
@@ -231,32 +230,32 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     """
     with named("moveaxis"):
         check_tensor("x", x)
-        taken = distinct_axes("source", source, x.ndim)
-        places = distinct_axes("destination", destination, x.ndim)
-        if len(taken) != len(places):
+        moved = distinct_axes("source", source, x.ndim)
+        positions = distinct_axes("destination", destination, x.ndim)
+        if len(moved) != len(positions):
             raise ValueError(
-                f"source has {len(taken)} axes, destination {len(places)}: each needs a place of its own"
+                f"source has {len(moved)} axes, destination {len(positions)}: must be equal in number"
             )
-        order = [axis for axis in range(x.ndim) if axis not in taken]
-        for place, axis in sorted(zip(places, taken, strict=True)):
-            order.insert(place, axis)
+        order = [axis for axis in range(x.ndim) if axis not in moved]
+        for position, axis in sorted(zip(positions, moved, strict=True)):
+            order.insert(position, axis)
         return viewed(x, x.layout.permuted(order))
 
 
 def expand_dims(x: Tensor, axis: OneOrMore) -> Tensor:
-    """View with further dimensions of size 1, as `numpy.expand_dims`."""
+    """View a tensor with additional dimensions of size 1, as `numpy.expand_dims`."""
     with named("expand_dims"):
         check_tensor("x", x)
         return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
 
 
 def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
-    """Flip the order of elements; the semantics are those of `numpy.flip`. `reverse` does it as well.
+    """Reverse the order of elements; the semantics are those of `numpy.flip`, as those of `reverse`.
 
     Parameters
     ----------
     x, axis : Tensor, int or sequence of int, optional
-        As of `reverse`, and so are result and errors.
+        As for `reverse`, which also describes result and errors.
 
     Examples
     --------
@@ -272,24 +271,24 @@ def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
 
 
 def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
-    """View turned by `k` right angles in the plane of two dimensions, as `numpy.rot90`."""
+    """View a tensor rotated by `k` right angles in the plane of two dimensions, as `numpy.rot90`."""
     with named("rot90"):
         check_tensor("x", x)
         plane = distinct_axes("axes", axes, x.ndim)
         if len(plane) != 2:
             raise ValueError(f"axes = {tuple(plane)}: must be the two dimensions of a plane")
-        (turns,) = one_or_more("k", k)
+        (rotations,) = one_or_more("k", k)
         order = list(range(x.ndim))
         first, second = plane
         order[first], order[second] = second, first
         layout = x.layout
-        for _ in range(turns % 4):
+        for _ in range(rotations % 4):
             layout = flipped(layout, [second]).permuted(order)
         return viewed(x, layout)
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """Read-only views of one common shape, as `numpy.broadcast_arrays`; tensors of that shape as they are."""
+    """Return read-only views of one common shape, as `numpy.broadcast_arrays`, or equal shapes unchanged."""
     with named("broadcast_arrays"):
         for number, array in enumerate(arrays):
             check_tensor(f"arrays[{number}]", array)
@@ -300,7 +299,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """Read-only views that repeat coordinates over the grid that they span, as `numpy.meshgrid`."""
+    """Return read-only views that repeat coordinates over the grid they span, as `numpy.meshgrid`."""
     with named("meshgrid"):
         if indexing not in ("xy", "ij"):
             raise ValueError(f"indexing = {indexing!r}: must be 'xy' or 'ij'")
@@ -308,7 +307,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
             check_tensor(f"arrays[{number}]", array)
             if array.ndim > 1:
                 raise ValueError(f"arrays[{number}] has rank {array.ndim}: must have rank 1")
-        places = list(range(len(arrays)))  # the dimension of each coordinate, and the coordinate of each
+        places = list(range(len(arrays)))  # the dimension of each array, and the array of each dimension
         if indexing == "xy":
             places[:2] = places[:2][::-1]
         grid = checked_shape([arrays[place].size for place in places])
