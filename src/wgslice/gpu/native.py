@@ -111,7 +111,7 @@ class Rows(NamedTuple):
 def copy_texels(
     encoder: CommandEncoder, region: Region, rows: Rows, size: tuple[int, int, int], *, writes: bool
 ) -> None:
-    """Record a copy between rows and one aspect of a texture, which wgpu-py's methods ignore."""
+    """Record a copy between rows and one aspect of a texture; wgpu-py's methods ignore the aspect."""
     from wgpu.backends.wgpu_native import ffi
 
     library, checked, _, _ = native()
@@ -158,7 +158,7 @@ class Placeholder:
 
 @cache
 def lease_class() -> Callable[[Buffer, Callable[[Buffer], None]], Buffer]:
-    """Make the class of leased buffers, on first use, since it derives from a class of wgpu's."""
+    """Make the class of leased buffers on first use, since its base class is wgpu's."""
     from wgpu.backends.wgpu_native import GPUBuffer
 
     class LeasedBuffer(GPUBuffer):  # type: ignore[misc]  # of Any
@@ -202,7 +202,7 @@ def is_exposed(buffer: Buffer) -> bool:
 
 
 class TranslatedErrors:
-    """Context manager that raises Python errors of this package for wgpu errors with known texts."""
+    """Context manager that raises Python or package errors for wgpu errors with known texts."""
 
     def __enter__(self) -> None:
         pass

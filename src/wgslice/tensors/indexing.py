@@ -159,7 +159,7 @@ def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, targ
 
 
 def dtype_of_indices(found: IndexedWindows) -> DType | None:
-    """Return the dtype of indices on the GPU: the tensors' common one if it fits all, else int64."""
+    """Return the dtype of device indices: a common one that fits all, else int64; None without tensors."""
     tensors = [each.places for each in found.dimensions if isinstance(each.places, DeviceIndices)]
     known = [each for each in found.dimensions if not isinstance(each.places, DeviceIndices)]
     if not tensors:

@@ -301,10 +301,26 @@ class Tensor(Uncomputed, Placed):
     def transpose(self, *axes: OneOrMore | None) -> Tensor:
         """View the tensor with dimensions in the order of `axes`, by default reversed, as NumPy does.
 
+        Parameters
+        ----------
+        axes : int, or one sequence of int
+            The dimension of the tensor for each dimension of the result; negative ones count from the last.
+
+        Returns
+        -------
+        Tensor
+            A view.
+
         Raises
         ------
         TypeError, ValueError
             An axis is not an integer, out of range (`numpy.exceptions.AxisError`), named twice or missing.
+
+        Examples
+        --------
+        >>> import numpy as np, wgslice as wg
+        >>> wg.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+        (4, 2, 3)
         """
         with named("transpose"):
             order = axes[0] if len(axes) == 1 else axes or None
@@ -312,6 +328,16 @@ class Tensor(Uncomputed, Placed):
 
     def swapaxes(self, axis1: SupportsIndex, axis2: SupportsIndex) -> Tensor:
         """View the tensor with two dimensions exchanged.
+
+        Parameters
+        ----------
+        axis1, axis2 : int
+            The dimensions; negative ones count from the last.
+
+        Returns
+        -------
+        Tensor
+            A view.
 
         Raises
         ------
@@ -328,6 +354,16 @@ class Tensor(Uncomputed, Placed):
     def squeeze(self, axis: OneOrMore | None = None) -> Tensor:
         """View the tensor without the dimensions `axis` of size 1, by default without all of size 1.
 
+        Parameters
+        ----------
+        axis : int or sequence of int, optional
+            The dimensions to drop; negative ones count from the last.
+
+        Returns
+        -------
+        Tensor
+            A view.
+
         Raises
         ------
         TypeError, ValueError
@@ -339,12 +375,28 @@ class Tensor(Uncomputed, Placed):
     def view(self, dtype: DTypeLike) -> Tensor:
         """View the same bits as another dtype of the same width, such as bfloat16 as uint16.
 
+        Parameters
+        ----------
+        dtype : dtype_like
+            A dtype with elements of `itemsize` bytes.
+
+        Returns
+        -------
+        Tensor
+            A view of the same shape.
+
         Raises
         ------
         TypeError
             The dtype does not have elements of 1, 2, 4, 8 or 16 bytes.
         ValueError
             The width of the dtype differs.
+
+        Examples
+        --------
+        >>> import numpy as np, wgslice as wg
+        >>> wg.asarray(np.float32([1, -2])).view(np.uint32).numpy()
+        array([1065353216, 3221225472], dtype=uint32)
         """
         with named("view"):
             element = element_dtype(dtype)
@@ -515,6 +567,13 @@ class Tensor(Uncomputed, Placed):
 
     def to_device(self, device: Device | str, /, *, stream: Any = None) -> Tensor:
         """Copy the tensor to another device, or one of that name, through host memory, which waits.
+
+        Parameters
+        ----------
+        device : Device or str
+            A device, or part of an adapter's name or backend, such as "vulkan".
+        stream : None
+            Only None is allowed.
 
         Returns
         -------
