@@ -35,9 +35,7 @@ def test_an_integer_without_dimensions_is_an_index(device: wg.Device) -> None:
     assert [10, 20, 30, 40][x[0]] == 40
     assert list(range(5)[x[1] :]) == [1, 2, 3, 4]
     for wrong in (x, x[:1], wg.asarray(2.0, device=device), wg.asarray(True, device=device)):
-        with pytest.raises(
-            TypeError, match=r"index: a tensor of shape .* only one integer without dimensions"
-        ):
+        with pytest.raises(TypeError, match=r"index: a tensor of shape .* only an integer of rank 0"):
             operator.index(wrong)
 
 
@@ -113,7 +111,7 @@ def test_astype_keeps_bits_or_is_refused(device: wg.Device) -> None:
         check_same(copied.numpy(), x.numpy())
     assert x.astype("i2", copy=False) is x
     with pytest.raises(
-        NotImplementedError, match=r"astype: int16 to float32: numbers .*; x.numpy\(\).astype computes"
+        NotImplementedError, match=r"astype: int16 to float32: nothing .*; use x.numpy\(\).astype"
     ):
         x.astype(np.float32)
     with pytest.raises(TypeError, match="astype: dtype object: Python objects"):

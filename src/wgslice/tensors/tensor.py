@@ -318,7 +318,7 @@ class Tensor(Uncomputed, Placed):
 
         Examples
         --------
-        >>> import numpy as np, wgslice as wg
+        >>> import wgslice as wg
         >>> wg.zeros((2, 3, 4)).transpose(2, 0, 1).shape
         (4, 2, 3)
         """
