@@ -45,7 +45,7 @@ def targets_of(found: IndexedWindows) -> NDArray[np.int64]:
 
 
 def sources_of(found: IndexedWindows) -> NDArray[np.int64]:
-    """Where the elements of all windows lie in the tensor, by the offsets alone."""
+    """Return the offsets of all elements of the windows, from the offsets alone."""
     windows = found.windows(range(found.count), found.offsets())
     box = elements_of(Layout.of(windows.extents, found.tensor.strides, found.tensor.offset))
     assert windows.offsets is not None
@@ -173,7 +173,7 @@ def test_an_index_that_is_wrong(key: Any) -> None:
     ],
     ids=id_of,
 )
-def test_what_numpy_takes_for_an_index(key: Any) -> None:
+def test_objects_that_numpy_accepts_as_an_index(key: Any) -> None:
     check_same_index((3, 4), key)
 
 
@@ -220,7 +220,7 @@ def test_indexed_dimensions_become_one_and_the_others_merge() -> None:
     assert sources_of(backwards).tolist() == [50 - 24, 50 - 8 - 10]
 
 
-def test_what_an_i32_does_not_count_stays_apart() -> None:
+def test_dimensions_beyond_an_i32_do_not_coalesce() -> None:
     large = windows_of(Layout.packed((2**16, 2**16)), ([3, 1], [-1, 0]))
     assert large.tensor.sizes == (2**16, 2**16)
     assert large.offsets().tolist() == [[3, 2**16 - 1], [1, 0]]
@@ -234,7 +234,7 @@ def test_what_an_i32_does_not_count_stays_apart() -> None:
         windows_of(Layout.packed((2**31,)), [0])
 
 
-def test_a_mask_of_dimensions_that_do_not_merge_is_taken_apart() -> None:
+def test_mask_of_dimensions_that_do_not_coalesce_is_split() -> None:
     tensor = Layout((3, 4), (1, 2**30), 0)
     mask = np.zeros((3, 4), bool)
     mask[2, 1] = mask[0, 3] = True
@@ -250,7 +250,7 @@ def test_too_many_dimensions_that_do_not_merge() -> None:
     assert windows_of(tensor, ([0], [1])).rank == 8
 
 
-def test_more_windows_than_a_binding_says_are_taken_in_pieces(device: wg.Device) -> None:
+def test_more_windows_than_a_binding_holds_are_split(device: wg.Device) -> None:
     found = windows_of(Layout.packed((100,)), np.arange(10))
     assert list(found.pieces(device.limits, 4)) == [range(10)]
     tight = replace(device.limits, binding_nbytes=24)  # three windows of 8 bytes, though one takes 4
@@ -263,7 +263,7 @@ def test_more_windows_than_a_binding_says_are_taken_in_pieces(device: wg.Device)
     assert [elements_of(found.elements_of(piece)).tolist() for piece in pieces][1] == [3, 4, 5]
 
 
-def test_of_indices_elsewhere_only_the_shape_counts() -> None:
+def test_device_resident_indices_depend_on_shape_only() -> None:
     key = DeviceIndices((2, 1), "held"), slice(None), [0, 1, 2]
     selected = any_index((5, 4, 3), key)
     assert isinstance(selected, AdvancedSelection)

@@ -31,7 +31,7 @@ def bits_of(dtype: Any, count: int) -> Any:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_out_and_back_bit_for_bit(device: wg.Device, library: Any, dtype: str) -> None:
+def test_dlpack_round_trip_keeps_bits(device: wg.Device, library: Any, dtype: str) -> None:
     array = bits_of(dtype, 60).reshape(3, 4, 5)
     x = wg.asarray(array, device=device)[:, ::-2, 1:]
     given = library.from_dlpack(x)
@@ -57,7 +57,7 @@ def test_booleans(device: wg.Device, library: Any) -> None:
     assert library.from_dlpack(wg.asarray(np.array([True, False]), device=device)).tolist() == [True, False]
 
 
-def test_what_comes_out_is_a_copy(device: wg.Device, library: Any) -> None:
+def test_exported_array_is_a_copy(device: wg.Device, library: Any) -> None:
     x = wg.asarray(np.arange(4, dtype=np.int32), device=device)
     t = library.from_dlpack(x)
     x[:] = 9
@@ -65,7 +65,7 @@ def test_what_comes_out_is_a_copy(device: wg.Device, library: Any) -> None:
 
 
 @pytest.mark.torch
-def test_what_comes_out_is_writable(device: wg.Device) -> None:
+def test_exported_array_is_writable(device: wg.Device) -> None:
     import torch
 
     x = wg.asarray(np.arange(4, dtype=np.int32), device=device)
@@ -75,7 +75,7 @@ def test_what_comes_out_is_writable(device: wg.Device) -> None:
     assert x.numpy().tolist() == [0, 1, 2, 3]
 
 
-def test_what_goes_in_is_a_copy(device: wg.Device, library: Any) -> None:
+def test_imported_array_is_a_copy(device: wg.Device, library: Any) -> None:
     t = library.arange(4)
     x = wg.from_dlpack(t, device)
     t[:] = 9
@@ -84,7 +84,7 @@ def test_what_goes_in_is_a_copy(device: wg.Device, library: Any) -> None:
 
 
 @pytest.mark.torch
-def test_bfloat16_goes_as_integers(device: wg.Device) -> None:
+def test_bfloat16_is_exchanged_as_integers(device: wg.Device) -> None:
     import torch
 
     t = torch.tensor([1.5, -2.0, float("inf")], dtype=torch.bfloat16)
@@ -122,7 +122,7 @@ def test_gradients_are_refused(device: wg.Device) -> None:
         wg.from_dlpack(torch.ones(3, requires_grad=True), device)
 
 
-def test_what_knows_no_dlpack_is_refused(device: wg.Device) -> None:
+def test_objects_without_dlpack_are_refused(device: wg.Device) -> None:
     with pytest.raises(TypeError, match="from_dlpack: x is of type list: must have __dlpack__"):
         wg.from_dlpack([1, 2], device)
 

@@ -55,7 +55,7 @@ def test_adapters_are_enumerated_once() -> None:
         ("thing", ODD),
     ],
 )
-def test_the_best_that_fits_is_chosen(query: str | None, best: wg.Adapter) -> None:
+def test_best_matching_adapter_is_chosen(query: str | None, best: wg.Adapter) -> None:
     found = [SOFTWARE_GL, ODD, SOFTWARE, INTEGRATED, DISCRETE_GL, DISCRETE]
     assert choose_adapter(found, query) is best
     assert choose_adapter(found[::-1], query) is best
@@ -76,7 +76,7 @@ def test_equal_adapters_are_chosen_by_number() -> None:
 
 
 @on_one_adapter
-def test_equal_adapters_have_devices_of_their_own(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_adapters_have_separate_devices(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(device.adapter, handle=wgpu.gpu.request_adapter_sync())
     monkeypatch.setattr("wgslice.gpu.adapter.found_adapters", [device.adapter, other])
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [])
@@ -94,7 +94,7 @@ def test_kinds_rank_before_backends() -> None:
     assert choose_adapter([SOFTWARE, ODD]) is ODD
 
 
-def test_a_missing_adapter_says_what_there_is_or_what_to_install() -> None:
+def test_missing_adapter_lists_adapters_or_what_to_install() -> None:
     with pytest.raises(
         wg.NoAdapterError, match=r"no adapter has 'voodoo' .*: Radeon via Vulkan; Iris via Vulkan"
     ):
@@ -128,7 +128,7 @@ def test_the_advice_is_for_this_system(
     assert advice in install_advice()
 
 
-def test_the_default_device_is_made_once_as_variables_say(device: wg.Device) -> None:
+def test_default_device_is_made_once_for_the_variable(device: wg.Device) -> None:
     code = """
 import threading, wgslice as wg
 found = []
@@ -149,7 +149,7 @@ print(wg.default_device().adapter)
     )
 
 
-def test_nothing_is_printed_where_no_runtime_folder_is_named(device: wg.Device) -> None:
+def test_nothing_is_printed_without_a_runtime_folder(device: wg.Device) -> None:
     """In containers, where drivers would complain up to four times; and the environment stays as it was."""
     code = """
 import os
@@ -175,7 +175,7 @@ def test_a_hidden_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_a_fall_from_vulkan_to_opengl_is_a_warning(
+def test_opengl_instead_of_vulkan_warns(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     opengl = replace(device.adapter, backend="OpenGL")
@@ -213,7 +213,7 @@ DOUBLE_STEP = wg.Slice1(wg.TensorDesc("int64", (8,)), wg.TensorDesc("int64", (4,
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_is_told_to_spawn(device: wg.Device) -> None:
+def test_forked_child_raises_with_the_advice_to_spawn(device: wg.Device) -> None:
     code = """
 import os, wgslice as wg
 x = wg.asarray([1, 2, 3])
@@ -234,14 +234,14 @@ os.wait()
 
 
 @pytest.mark.parametrize("adapter", [3, b"vulkan", wg.Adapter("a", "Vulkan", "CPU", "")])
-def test_an_adapter_is_a_name_or_of_the_list(adapter: Any) -> None:
+def test_request_of_anything_but_a_name_or_adapter_raises(adapter: Any) -> None:
     with pytest.raises(
         TypeError, match=r"Device.request: adapter = .*: must be a name or one of adapters\(\)"
     ):
         wg.Device.request(adapter)
 
 
-def test_devices_of_little_are_refused_or_planned_for(device: wg.Device) -> None:
+def test_low_limits_are_refused_or_planned_for(device: wg.Device) -> None:
     """A program may have asked its device for less than the adapter has."""
     handle = device.adapter.handle
     few = {"max-compute-workgroups-per-dimension": 4, "max-storage-buffer-binding-size": 1024}
@@ -259,7 +259,7 @@ def test_a_limit_too_small_for_the_kernels_is_named(device: wg.Device, name: str
         wg.Device.wrap(too_little)
 
 
-def test_the_least_limits_are_enough(device: wg.Device) -> None:
+def test_minimum_limits_are_enough(device: wg.Device) -> None:
     least = wg.Device.wrap(device.adapter.handle.request_device_sync(required_limits=MIN_LIMITS))
     assert {name: least.wgpu_device.limits[name] for name in MIN_LIMITS} == MIN_LIMITS
     x = np.arange(600, dtype=np.int16).reshape(20, 30)

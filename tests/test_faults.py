@@ -81,7 +81,7 @@ def lost_uses(device: wg.Device) -> dict[str, Callable[[], Any]]:
     }
 
 
-def test_whatever_is_done_with_a_lost_device_says_so(device: wg.Device) -> None:
+def test_every_use_of_a_lost_device_raises(device: wg.Device) -> None:
     uses = lost_uses(wg.Device.request(device.adapter))
     uses.pop("destroy")()
     said = {}
@@ -93,7 +93,7 @@ def test_whatever_is_done_with_a_lost_device_says_so(device: wg.Device) -> None:
     assert said == dict.fromkeys(uses, "the device is lost: request a new one and upload again")
 
 
-def test_views_of_a_lost_tensor_cost_and_need_nothing(device: wg.Device) -> None:
+def test_views_of_a_lost_tensor_need_no_device(device: wg.Device) -> None:
     lost = wg.Device.request(device.adapter)
     x = wg.asarray(np.arange(64), device=lost).reshape(8, 8)
     lost.wgpu_device.destroy()
@@ -121,7 +121,7 @@ except wg.DeviceLostError:
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_wait_ends_with_the_device(device: wg.Device, wait: str) -> None:
+def test_a_wait_ends_when_the_device_is_lost(device: wg.Device, wait: str) -> None:
     """A destroyed device answers no mapping any more."""
     lost = wg.Device.request(device.adapter)
     begin = waits(lost, ARRAY)[wait]

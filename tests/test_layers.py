@@ -38,7 +38,7 @@ LAYERS = [
     ],
     ["cli", "demo"],  # use the public names of the package too
 ]
-# What users import, beside the package itself; a test states problems and plans by few modules more.
+# What users import besides the package itself; a test states problems and plans by few modules more.
 PUBLIC = {"array_api", "dask", "dialects", "directml", "errors", "onnx", "pygfx", "zarr"}
 MAX_PRIVATE = 4
 IMPORTERS = {"import_module", "__import__"}

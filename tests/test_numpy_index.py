@@ -65,7 +65,7 @@ def test_slices_of_no_integers(key: Any) -> None:
 @pytest.mark.parametrize(
     "key", [1.0, "a", [0, 1], np.array([0, 1]), True, np.bool_(False), np.array(True), (0, [1])]
 )
-def test_what_would_copy_or_is_no_index_is_refused(key: Any) -> None:
+def test_advanced_and_invalid_indices_are_refused(key: Any) -> None:
     with pytest.raises(IndexError, match=r"^only integers, slices .* are valid indices here; axis \d got"):
         numpy_index((3, 4), key)
 
@@ -76,7 +76,7 @@ def test_ranks_stop_at_eight() -> None:
         numpy_index((2, 3), (None,) * 7)
 
 
-def test_an_index_is_whatever_has_an_index() -> None:
+def test_objects_with_dunder_index_are_indices() -> None:
     class Third:
         def __index__(self) -> int:
             return 2

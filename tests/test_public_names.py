@@ -308,7 +308,7 @@ def test_versions_agree() -> None:
         ),
     ],
 )
-def test_absent_names_of_numpy_point_to_what_does_it(name: str, what: str) -> None:
+def test_absent_numpy_names_point_to_a_replacement(name: str, what: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'wgslice' has no attribute '{name}': .*") as absent:
         getattr(wg, name)
     assert what in str(absent.value)

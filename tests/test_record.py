@@ -214,7 +214,9 @@ def test_a_hostile_handle_raises_and_records_nothing(
 
 @pytest.mark.parametrize("strides", [(1,), (2,)], ids=["buffer copy", "kernel"])
 @pytest.mark.parametrize("handle", ["of another device", "without STORAGE", "destroyed", "mapped"])
-def test_tensors_whose_buffers_went_bad(device: wg.Device, handle: str, strides: tuple[int]) -> None:
+def test_tensors_with_destroyed_or_mapped_buffers_are_refused(
+    device: wg.Device, handle: str, strides: tuple[int]
+) -> None:
     x = wg.asarray(np.arange(16, dtype=np.uint32), device=device)
     _, error, message = HOSTILE[handle]
     bad = wg.Tensor(device, HOSTILE[handle][0](device), x.dtype, x.layout)
@@ -245,7 +247,7 @@ def test_from_buffer_refuses_hostile_buffers(device: wg.Device) -> None:
 
 
 @pytest.mark.parametrize("handle", ["without STORAGE", "mapped"])
-def test_what_cannot_be_recorded_is_not_planned_for(device: wg.Device, handle: str) -> None:
+def test_unrecordable_calls_make_no_plan(device: wg.Device, handle: str) -> None:
     make, error, message = HOSTILE[handle]
     sides = wg.TensorDesc("uint32", (4,)), wg.TensorDesc("uint32", (4,))
     operator = device.compile(wg.Slice1(*sides, [0], [4]))
@@ -370,7 +372,7 @@ def test_a_binding_is_a_pair_of_buffer_and_offset(device: wg.Device, operator: w
             operator.record(encoder, input=buffer, output=wrong)
 
 
-def test_calls_with_what_is_no_tensor(device: wg.Device, operator: wg.CompiledOperator) -> None:
+def test_calls_without_a_tensor_are_refused(device: wg.Device, operator: wg.CompiledOperator) -> None:
     with pytest.raises(
         TypeError, match=r"Slice1: x is of type ndarray: must be a Tensor; asarray\(x\) makes one"
     ):

@@ -27,7 +27,7 @@ def random_array(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (0,), (2, 0, 3), (3, 5), (2, 1, 2, 1, 2, 1, 2, 3)])
-def test_an_array_comes_back_as_it_went(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
+def test_readback_equals_the_upload(device: wg.Device, shape: tuple[int, ...], dtype: str) -> None:
     array = random_array(shape, dtype)
     back = wg.asarray(array, device=device).numpy()
     check_same(back, array)
@@ -36,7 +36,7 @@ def test_an_array_comes_back_as_it_went(device: wg.Device, shape: tuple[int, ...
     assert back.base is None or back.base.base is None
 
 
-def test_any_memory_layout_and_byte_order_goes_up(device: wg.Device) -> None:
+def test_any_memory_layout_and_byte_order_is_uploaded(device: wg.Device) -> None:
     array = random_array((5, 6, 7), "float32")
     for view in (array.T, array[::-1, ::2], np.asfortranarray(array), np.broadcast_to(array[0], (3, 6, 7))):
         check_same(wg.asarray(view, device=device).numpy(), np.ascontiguousarray(view))
@@ -50,7 +50,7 @@ def test_any_memory_layout_and_byte_order_goes_up(device: wg.Device) -> None:
     check_same(wg.asarray(readonly, device=device).numpy(), array)
 
 
-def test_asarray_takes_what_numpy_takes(device: wg.Device) -> None:
+def test_asarray_accepts_what_numpy_accepts(device: wg.Device) -> None:
     check_same(wg.asarray([[1, 2], [3, 4]], device=device).numpy(), np.array([[1, 2], [3, 4]]))
     check_same(wg.asarray(2.5, device=device).numpy(), np.array(2.5))
     x = wg.asarray([1, 2, 3], device=device)
@@ -73,7 +73,7 @@ def test_asarray_takes_what_numpy_takes(device: wg.Device) -> None:
         (np.zeros((1,) * 9), ValueError, r"asarray: shape .* has rank 9: the rank must be 0 to 8"),
     ],
 )
-def test_what_no_tensor_holds_is_refused(
+def test_unsupported_dtypes_and_ranks_are_refused(
     device: wg.Device, value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -130,7 +130,7 @@ def test_a_tensor_does_not_change(device: wg.Device) -> None:
     assert weakref.ref(x)() is x
 
 
-def test_absent_attributes_name_what_does_it(device: wg.Device) -> None:
+def test_absent_attributes_name_a_replacement(device: wg.Device) -> None:
     x: Any = wg.asarray(np.arange(8), device=device)
     absent = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(wg.Tensor, name)]
     assert {"mean", "take", "fill", "put", "tobytes"} <= set(absent)
@@ -271,7 +271,7 @@ def test_zeros_and_empty(device: wg.Device) -> None:
             wg.empty(cast("Any", shape), np.uint8, device=device)
 
 
-def test_beyond_the_largest_buffer_says_the_limit(device: wg.Device) -> None:
+def test_error_beyond_the_largest_buffer_states_the_limit(device: wg.Device) -> None:
     limit = device.largest_buffer_nbytes
     with pytest.raises(ValueError, match=f"empty: a buffer of .* bytes: .* allows at most {limit}"):
         wg.empty((2**20, limit // 2**20 + 2**20), np.uint8, device=device)
@@ -312,7 +312,7 @@ def test_from_buffer_views_the_callers_memory(device: wg.Device) -> None:
         ({"shape": (2,), "dtype": ">f4"}, TypeError, "byte order"),
     ],
 )
-def test_from_buffer_refuses_what_leaves_the_buffer(
+def test_from_buffer_refuses_layouts_outside_the_buffer(
     device: wg.Device, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     buffer = make_buffer(device, random_bytes(64))
@@ -344,7 +344,7 @@ def test_buffers_need_no_copy_usages(device: wg.Device, usage: int) -> None:
     assert bits(wg.slice1(x, [0], [256], out=out).numpy()) == bits(content)
 
 
-def test_a_large_odd_sized_tensor_goes_up_and_comes_back(device: wg.Device) -> None:
+def test_large_odd_sized_tensor_round_trip(device: wg.Device) -> None:
     array = random_bytes(3_000_001)
     x = wg.asarray(array, device=device)
     check_same(x.numpy(), array)
@@ -352,7 +352,7 @@ def test_a_large_odd_sized_tensor_goes_up_and_comes_back(device: wg.Device) -> N
     check_same(x[2_999_998:].numpy(), array[2_999_998:])
 
 
-def test_copies_have_memory_of_their_own(device: wg.Device) -> None:
+def test_copies_have_separate_memory(device: wg.Device) -> None:
     """As NumPy's arrays have; and in whatever holds a tensor."""
     array = np.arange(12, dtype=np.int16).reshape(3, 4)
     x = wg.asarray(array, device=device)

@@ -226,9 +226,7 @@ def test_views_of_any_strides_are_copied_and_written(
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("offset", [0, 4, 8, 256])
 @pytest.mark.parametrize("usage", [STORAGE, STORAGE | 0x4, STORAGE | 0x8, STORAGE | 0xC])
-def test_callers_buffers_of_any_usage_and_offset_keep_their_other_bytes(
-    device: wg.Device, usage: int, offset: int
-) -> None:
+def test_callers_buffers_keep_bytes_around_a_texture_copy(device: wg.Device, usage: int, offset: int) -> None:
     """Rows 512 bytes apart, as a texture is copied to and from, and rows that are not."""
     texture = make_texture(device, "rgba8uint", (5, 3, 1))
     array = elements((3, 5, 4), "u1")
@@ -247,7 +245,7 @@ def test_callers_buffers_of_any_usage_and_offset_keep_their_other_bytes(
         wg.copy_to_texture(x, texture)
 
 
-def test_rows_that_lie_as_a_texture_copy_has_them_need_no_staging_buffer(device: wg.Device) -> None:
+def test_rows_padded_as_in_a_texture_need_no_staging_buffer(device: wg.Device) -> None:
     texture = make_texture(device, "rgba8unorm", (64, 4, 1))
     (plan,) = wg.explain(wg.from_texture, texture).plans
     assert plan.summary.endswith("a texture copy from the texture")
@@ -265,7 +263,7 @@ def test_rows_that_lie_as_a_texture_copy_has_them_need_no_staging_buffer(device:
 
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("view", [np.s_[:, :2], np.s_[::2, 1:], np.s_[:, 1:2], np.s_[::-1, :2]])
-def test_layers_and_rows_may_lie_apart(device: wg.Device, view: Any) -> None:
+def test_layers_and_rows_may_have_gaps(device: wg.Device, view: Any) -> None:
     array, other = elements((4, 4, 64, 4), "u1"), elements((4, 4, 64, 4), "u1", 1)
     layers, height = array[view].shape[:2]
     texture = make_texture(device, "rgba8uint", (64, height, layers))
@@ -372,7 +370,7 @@ def test_operators_record_into_a_callers_encoder(device: wg.Device, width: int) 
     check_same(read(texture, y[1]).numpy(), tiles[1])
 
 
-def test_an_operator_makes_nothing_after_its_first_run(
+def test_an_operator_makes_no_objects_after_its_first_run(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texture = make_texture(device, "rgba8unorm", (65, 5, 1))
@@ -525,7 +523,7 @@ def test_a_texture_and_a_tensor_of_two_devices_are_refused(device: wg.Device) ->
 
 
 @on_one_adapter
-def test_operators_refuse_what_is_not_as_described(device: wg.Device) -> None:
+def test_operators_refuse_tensors_unlike_their_description(device: wg.Device) -> None:
     texture = make_texture(device, "rgba8unorm", (8, 4, 1))
     desc = wg.TensorDesc("uint8", (4, 8, 4))
     refused(
@@ -576,7 +574,7 @@ def test_a_lost_device_is_named(device: wg.Device) -> None:
 
 
 @pytest.mark.every_adapter
-def test_opengl_refuses_what_it_does_not_copy(device: wg.Device) -> None:
+def test_opengl_refuses_copies_with_wrong_results(device: wg.Device) -> None:
     depth, cube = make_texture(device, "depth16unorm", (4, 4, 1)), make_texture(device, "r8uint", (4, 4, 6))
     if device.adapter.backend != "OpenGL":
         assert (wg.from_texture(depth).shape, wg.from_texture(cube).shape) == ((4, 4), (6, 4, 4))

@@ -58,7 +58,7 @@ def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_thread_that_waits_stops_no_other(device: wg.Device, wait: str) -> None:
+def test_a_waiting_thread_does_not_block_others(device: wg.Device, wait: str) -> None:
     """While one waits for work that does not end, another plans, compiles, uploads, records and submits."""
     shared = wg.Device.request(device.adapter)
     begin = waits(shared, ARRAY)

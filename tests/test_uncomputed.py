@@ -121,7 +121,7 @@ def test_membership_is_refused(x: Any) -> None:
 
 
 def test_tensors_are_found_by_identity(x: Any) -> None:
-    """In lists, sets and dicts, and beside objects that are no numbers."""
+    """In lists, sets and dicts, and next to objects that are not numbers."""
     other = wg.Tensor(x.device, x.buffer, x.dtype, x.layout)
     assert x in [x, other]
     assert [x, other].index(x) == 0
@@ -147,7 +147,7 @@ def grid(*shape: int) -> Any:
     return np.arange(np.prod(shape, dtype=int), dtype=np.int64).reshape(shape)
 
 
-WAYS = [(0, 0, 1), (1, 0, 1), (-1, 2, 0), (-9, 1, -1), (2, -1, -2)]  # offset, axis1, axis2
+DIAGONALS = [(0, 0, 1), (1, 0, 1), (-1, 2, 0), (-9, 1, -1), (2, -1, -2)]  # offset, axis1, axis2
 ROWS = [[grid(2, 3), -grid(2, 1)], [grid(1, 3) + 50, grid(1, 1) + 60]]
 MASKS = [grid(2, 3) % 2 == 0, grid(2, 3) > 3]
 REMEDIES: list[tuple[str, dict[str, Any]]] = [  # a name of NumPy's, and its parameters in order; x is first
@@ -164,7 +164,10 @@ REMEDIES: list[tuple[str, dict[str, Any]]] = [  # a name of NumPy's, and its par
     *(("diag", {"x": grid(*shape), "k": k}) for shape in ((3, 3), (2, 5), (4, 2)) for k in (0, 1, -1, 7)),
     *(("diagflat", {"x": grid(*shape), "k": k}) for shape in ((3,), (2, 2)) for k in (0, 2, -1)),
     *(("diagonal", {"x": grid(3, 5), "offset": k, "axis1": 0, "axis2": 1}) for k in (-1, 0, 3)),
-    *(("diagonal", {"x": grid(2, 3, 4), "offset": k, "axis1": one, "axis2": two}) for k, one, two in WAYS),
+    *(
+        ("diagonal", {"x": grid(2, 3, 4), "offset": k, "axis1": one, "axis2": two})
+        for k, one, two in DIAGONALS
+    ),
     ("extract", {"mask": MASKS[0], "x": grid(2, 3)}),
     *(("fftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),
     *(("ifftshift", {"x": grid(4, 5), "axes": axes}) for axes in ((0, 1), (-1,), (1, 0))),

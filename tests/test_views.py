@@ -69,7 +69,7 @@ def reshape_like_numpy(array: Any, x: wg.Tensor, shape: tuple[int, ...]) -> tupl
     """Both reshaped; or, where it needs a copy, as they are."""
     view = array.view()
     try:
-        view.shape = shape  # NumPy's way to reshape without a copy
+        view.shape = shape  # how NumPy reshapes without a copy
     except AttributeError:
         with pytest.raises(ValueError, match=r"^reshape: .*copy\(\) the tensor first"):
             wg.reshape(x, shape)
@@ -142,7 +142,7 @@ def test_views_cost_no_gpu_work(device: wg.Device, monkeypatch: pytest.MonkeyPat
         ("float16", (3, 20, 20, 1024), (0, 3, 2, 1)),
     ],
 )
-def test_far_elements_of_rows_a_power_of_two_apart_are_copied(
+def test_long_stride_rows_a_power_of_two_apart_are_copied(
     device: wg.Device, dtype: str, shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> None:
     """Into rows of a larger tensor, of which nothing else is written, forwards and backwards."""
@@ -159,7 +159,7 @@ def test_far_elements_of_rows_a_power_of_two_apart_are_copied(
     check_same(y.numpy(), around)
 
 
-def test_permute_refuses_what_is_no_order(device: wg.Device) -> None:
+def test_permute_refuses_invalid_orders(device: wg.Device) -> None:
     x = wg.asarray(np.zeros((3, 4)), device=device)
     for axes, error, message in [
         ((0,), ValueError, r"permute: axes = \(0,\): must name each of the 2 dimensions once"),
@@ -208,7 +208,7 @@ def test_reshape_copies_where_there_is_no_view(device: wg.Device) -> None:
     assert x[::2].reshape(2, 3, -1).buffer is x.buffer
 
 
-def test_reshape_knows_what_is_left(device: wg.Device) -> None:
+def test_reshape_computes_the_size_of_minus_one(device: wg.Device) -> None:
     x = wg.asarray(np.arange(24), device=device)
     assert x.reshape(2, -1, 3).shape == (2, 4, 3)
     assert wg.reshape(x, -1).shape == (24,)

@@ -49,7 +49,7 @@ def test_a_long_wait_goes_on_in_a_thread(device: wg.Device, monkeypatch: pytest.
     assert made.answers == [True]
 
 
-def test_a_poll_tells_pending_work_from_none(device: wg.Device) -> None:
+def test_a_poll_distinguishes_pending_work_from_none(device: wg.Device) -> None:
     """A thousand copies take lavapipe 0.1 s; OpenGL's submission waits, and a GPU may be as quick."""
     fresh = wg.Device.request(device.adapter)
     source, target = (fresh.create_buffer(2**20) for _ in range(2))

@@ -26,7 +26,7 @@ class Stall:
     """A wait that does not end before a test lets it."""
 
     def __init__(self) -> None:
-        self.begun = threading.Event()  # somebody waits
+        self.begun = threading.Event()  # set when a thread waits
         self.over = threading.Event()
         self.timed_out = False
         self.end = time.monotonic() + LONGEST_SECONDS
