@@ -189,7 +189,7 @@ class NDBuffer(cpu.NDBuffer):
         if self._reader is not current_task():
             return self._data
         reading.set(None)
-        self._held, self._device = asarray(self._landed(), device=self._device), None
+        self._held, self._device = asarray(self._flushed(), device=self._device), None
         return self._held
 
     @property
@@ -197,14 +197,14 @@ class NDBuffer(cpu.NDBuffer):
         """An array in host memory, for all else that Zarr does; a tensor is read back once and for all."""
         with self._lock:  # several threads encode chunks of one tensor
             if isinstance(self._held, Tensor):
-                self._held, self._batcher = self._landed().numpy(), None
+                self._held, self._batcher = self._flushed().numpy(), None
             return self._held
 
     @_data.setter
     def _data(self, array: Any) -> None:
         self._held = array
 
-    def _landed(self) -> Any:
+    def _flushed(self) -> Any:
         """The array, or the tensor with all that has been written into it."""
         if self._batcher is not None:
             with self._batcher.lock:

@@ -154,7 +154,7 @@ def directml_slice1(
         given_sizes = tensor_sizes(input_sizes)
         window = Window.of(offsets, sizes, strides)
         window.check_inside(given_sizes)
-        most = window.most_output_sizes
+        most = window.max_output_sizes
         taken = most if output_sizes is None else integers("output_sizes", output_sizes)
         window.check_filled(taken)
         return Selection(given_sizes, window.ranges(taken))
@@ -185,7 +185,7 @@ def directml_slice(
     with named("directml_slice"):
         given_sizes = tensor_sizes(input_sizes)
         window = Window.spanning(offsets, sizes, strides, given_sizes)
-        return Selection(given_sizes, window.ranges(window.most_output_sizes))
+        return Selection(given_sizes, window.ranges(window.max_output_sizes))
 
 
 def onnx_slice(

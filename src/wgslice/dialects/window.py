@@ -55,7 +55,7 @@ class Window:
         return cls(starts, tuple(extents), steps)
 
     @property
-    def most_output_sizes(self) -> tuple[int, ...]:
+    def max_output_sizes(self) -> tuple[int, ...]:
         """As many elements a dimension as the box holds steps: `1 + (size - 1) // abs(stride)`."""
         return tuple(
             1 + (size - 1) // abs(stride) for size, stride in zip(self.sizes, self.strides, strict=True)
@@ -74,7 +74,7 @@ class Window:
 
     def check_filled(self, sizes: Sequence[int], tensor: str = "output") -> None:
         """Refuse sizes of the tensor that holds the window's elements, which errors call `tensor`."""
-        most_sizes = self.most_output_sizes
+        most_sizes = self.max_output_sizes
         if len(sizes) != len(most_sizes):
             raise WindowError(
                 f"{tensor} sizes {tuple(sizes)} have rank {len(sizes)}: "

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Model: TypeAlias = onnx.ModelProto | str | PathLike[str] | bytes
-Where: TypeAlias = str | Device | GPUDevice
+DeviceLike: TypeAlias = str | Device | GPUDevice
 
 DEFAULT = "CPU"  # ONNX's word for "wherever"; its inputs and outputs are in memory
 
@@ -54,7 +54,7 @@ class Backend(onnx.backend.base.Backend):
     """
 
     @classmethod
-    def is_compatible(cls, model: Model, device: Where = DEFAULT, **kwargs: Any) -> bool:
+    def is_compatible(cls, model: Model, device: DeviceLike = DEFAULT, **kwargs: Any) -> bool:
         """Whether a model is one by ONNX's rules, and all of its operators run here.
 
         Parameters
@@ -74,7 +74,7 @@ class Backend(onnx.backend.base.Backend):
         return cls.supports_device(device)
 
     @classmethod
-    def prepare(cls, model: Model, device: Where = DEFAULT, **kwargs: Any) -> PreparedModel:
+    def prepare(cls, model: Model, device: DeviceLike = DEFAULT, **kwargs: Any) -> PreparedModel:
         """Make a model ready to run: check it, and upload its initializers.
 
         Parameters
@@ -109,7 +109,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def run_model(
-        cls, model: Model, inputs: Inputs, device: Where = DEFAULT, **kwargs: Any
+        cls, model: Model, inputs: Inputs, device: DeviceLike = DEFAULT, **kwargs: Any
     ) -> tuple[NDArray[Any], ...]:
         """Prepare a model, and run it once.
 
@@ -127,7 +127,7 @@ class Backend(onnx.backend.base.Backend):
         cls,
         node: onnx.NodeProto,
         inputs: Inputs,
-        device: Where = DEFAULT,
+        device: DeviceLike = DEFAULT,
         outputs_info: Any = None,
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
@@ -171,7 +171,7 @@ class Backend(onnx.backend.base.Backend):
             return PreparedModel(graph, find_device(device)).run(inputs)
 
     @classmethod
-    def supports_device(cls, device: Where) -> bool:
+    def supports_device(cls, device: DeviceLike) -> bool:
         """Whether there is such a device.
 
         Parameters
@@ -239,7 +239,7 @@ def loaded(model: Model) -> onnx.ModelProto:
     raise TypeError(f"model is of type {type(model).__name__}: must be an onnx.ModelProto, a path or bytes")
 
 
-def find_device(device: Where) -> Device:
+def find_device(device: DeviceLike) -> Device:
     """The device that a backend's caller names; the same one for the same name."""
     if isinstance(device, str | Device):
         return checked_device(None if device == DEFAULT else device)

@@ -56,10 +56,10 @@ class PreparedModel(onnx.backend.base.BackendRep):
         }
         uses = [(*node.inputs, *node.outputs) for node in graph.nodes]
         last_use = {name: number for number, names in enumerate(uses) for name in names}
-        self._dying: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
+        self._last_uses: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
         for name, number in last_use.items():
             if name not in graph.outputs:
-                self._dying[number].append(name)
+                self._last_uses[number].append(name)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
         """
         with self._running(inputs) as names:
             workspace = names.workspace
-            values = [each(workspace.give_away)(names.on_gpu(name)) for name in self.output_names]
+            values = [each(workspace.export)(names.on_gpu(name)) for name in self.output_names]
             workspace.submit()
             return cast("tuple[Tensor, ...]", tuple(each(workspace.tensor)(value) for value in values))
 
@@ -163,12 +163,12 @@ class PreparedModel(onnx.backend.base.BackendRep):
                 names.hold(name, value)
         workspace.label = "inputs"
         for name, given in inputs.items():
-            names.give(name, given, is_data=name in self._data_names)
-        for node, dying in zip(self._graph.nodes, self._dying, strict=True):
+            names.add_input(name, given, is_data=name in self._data_names)
+        for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
             workspace.label = node.label
             with named(node.label):
                 run_node(names, node)
-            for name in dying:
+            for name in expiring:
                 names.forget(name)
         workspace.label = "outputs"
         return names
@@ -196,7 +196,7 @@ class Names:
         self.workspace.hold(value)
         self.values[name] = value
 
-    def give(self, name: str, given: Given, *, is_data: bool) -> None:
+    def add_input(self, name: str, given: Given, *, is_data: bool) -> None:
         """What a caller gives; what is no data stays on the host until the GPU needs it."""
         if is_data or isinstance(given, Tensor):
             self.hold(name, each(self.workspace.upload)(given))
@@ -218,7 +218,7 @@ class Names:
             self.arrays[name] = self.workspace.read(as_value(position, self.values[name]))
         return self.arrays[name] if name else None
 
-    def outline(self, position: int, name: str) -> NDArray[Any]:
+    def placeholder(self, position: int, name: str) -> NDArray[Any]:
         """An array of the sizes and the dtype of a node's input; nothing is read back for it."""
         known = self.arrays.get(name)
         if known is None:
@@ -250,7 +250,7 @@ def run_node(names: Names, node: Node) -> None:
 def host_inputs(names: Names, node: Node) -> list[NDArray[Any] | None] | None:
     """What a node takes where the host runs it; None where it moves elements on the GPU."""
     if node.operator in FROM_SHAPES:
-        return [names.outline(0, node.inputs[0])]
+        return [names.placeholder(0, node.inputs[0])]
     if not node.on_host or any(name and name not in names.arrays for name in node.data):
         return None
     arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]

@@ -75,13 +75,13 @@ class Slot:
     nbytes: int
     label: str = ""
     array: NDArray[np.uint8] | None = None  # bytes to upload before anything is recorded
-    given: bool = False  # to the caller, who keeps its buffer
+    exported: bool = False  # to the caller, who keeps its buffer
     first: int = sys.maxsize  # the first and the last task of a submission that uses it
     last: int = -1
     buffer: Buffer | None = None
 
 
-def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
+def group_by_lifetime(slots: Iterable[Slot]) -> list[list[Slot]]:
     """Slots that can share a buffer, in as few groups as are used at the same time.
 
     In the order of their first use, each joins the group that it enlarges least of those done by then.
@@ -202,7 +202,7 @@ class Workspace:
     def end(self) -> MemoryUse:
         """Keep the buffers that this run has used for the next one, and say how many they were."""
         buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
-        given = {id(slot.buffer) for slot in self.slots if slot.given}
+        given = {id(slot.buffer) for slot in self.slots if slot.exported}
         self.owned = [buffer for key, buffer in buffers.items() if key not in given]
         return MemoryUse(
             peak_nbytes=sum(buffer.size for buffer in buffers.values()),
@@ -311,7 +311,7 @@ class Workspace:
                 with named(task.label):  # of a destroyed or mapped buffer a submission would abort
                     check_usable(self.device, task.source.memory)
                     check_alive(self.device, task.source.memory)
-        self._share_out()
+        self._assign_buffers()
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
                 assert slot.buffer is not None
@@ -328,7 +328,7 @@ class Workspace:
             self.submissions += 1
         self.tasks, self.waiting = [], []
 
-    def _share_out(self) -> None:
+    def _assign_buffers(self) -> None:
         """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
         for slot in self.waiting:
             slot.first = min(slot.first, len(self.tasks))
@@ -337,14 +337,14 @@ class Workspace:
         held = [slot for slot in self.slots if self.held[id(slot)]]
         used = [side.memory for task in self.tasks for side in (task.source, task.target)]
         busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
-        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
-        kept = {id(buffer): buffer for buffer in (*self.owned, *mine)}
+        assigned = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.exported]
+        kept = {id(buffer): buffer for buffer in (*self.owned, *assigned)}
         free = [buffer for key, buffer in kept.items() if key not in busy]
-        alone = [[slot] for slot in self.waiting if slot.given]
-        sharing = taking_turns(slot for slot in self.waiting if not slot.given)
+        alone = [[slot] for slot in self.waiting if slot.exported]
+        sharing = group_by_lifetime(slot for slot in self.waiting if not slot.exported)
         for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
             nbytes = needed_nbytes(slots)
-            most = 0 if slots[0].given else max(2 * nbytes, SMALL_NBYTES)
+            most = 0 if slots[0].exported else max(2 * nbytes, SMALL_NBYTES)
             fitting = [buffer for buffer in free if nbytes <= buffer.size <= most]
             if fitting:
                 buffer = min(fitting, key=lambda buffer: buffer.size)
@@ -372,11 +372,11 @@ class Workspace:
         """Let the memory of held values go, where no other value lies in it."""
         self.held.subtract(id(value.memory) for value in values_of(nested))
 
-    def give_away(self, x: Value) -> Value:
+    def export(self, x: Value) -> Value:
         """A held value for the caller to keep: packed, in a buffer that will hold nothing else."""
         slot = x.memory
-        own = isinstance(slot, Slot) and slot.buffer is None and not slot.given and x.nbytes == slot.nbytes
+        own = isinstance(slot, Slot) and slot.buffer is None and not slot.exported and x.nbytes == slot.nbytes
         kept = x if own and x.is_packed else self.packed(x)
         assert isinstance(kept.memory, Slot)
-        kept.memory.given = True
+        kept.memory.exported = True
         return kept

@@ -133,9 +133,9 @@ class Slice(WindowDescriptor):
         input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
     ) -> Window:
         window = Window.spanning(offsets, sizes, strides, input.sizes)
-        if output.sizes != window.most_output_sizes:
+        if output.sizes != window.max_output_sizes:
             raise WindowError(
-                f"output sizes {output.sizes}: must be the window's sizes, {window.most_output_sizes}"
+                f"output sizes {output.sizes}: must be the window's sizes, {window.max_output_sizes}"
             )
         return window
 
@@ -260,7 +260,7 @@ def slice(
     with named("slice"):
         check_tensor("x", x)
         window = Window.spanning(offsets, sizes, strides, x.shape)
-        return cut(x, x.layout.select(window.ranges(window.most_output_sizes)), out)
+        return cut(x, x.layout.select(window.ranges(window.max_output_sizes)), out)
 
 
 @lru_cache(maxsize=MAX_PLANS)
@@ -274,7 +274,7 @@ def windowed(
     """The part of a layout that a window takes, refused where a rule is broken."""
     window = Window.of(offsets, sizes, strides)
     window.check_inside(layout.sizes)
-    taken = window.most_output_sizes if output_sizes is None else output_sizes
+    taken = window.max_output_sizes if output_sizes is None else output_sizes
     window.check_filled(taken)
     return layout.select(window.ranges(taken))
 
