@@ -267,7 +267,7 @@ def test_uniform_tensors_are_one_element_repeated(device: wg.Device) -> None:
 COMPUTED = {
     "tensors": (
         "(float[n, 4] x) => (float[n, 4] y) { y = Add(x, x) }",
-        "operator Add: not supported; those that are: Concat, .*; and of shapes, constants, and integer "
+        "operator Add: not supported; supported are Concat, .*; and of shapes, constants, and integer "
         "inputs of rank 0 or 1, which the host knows: Abs, Add, .*; Add node 0 takes 'x', whose elements are "
         "on the GPU",
     ),
