@@ -796,7 +796,7 @@ def test_what_no_model_is_compatible_says_and_prepare_explains(
         path = tmp_path / "model.onnx"
         path.write_bytes(model)
         assert not backend.is_compatible(path)
-        with pytest.raises(ValueError, match=r"model: '.*model.onnx': no ONNX model, or a damaged one"):
+        with pytest.raises(ValueError, match=r"model: '.*model.onnx': not a valid ONNX model"):
             backend.prepare(path, device)
 
 

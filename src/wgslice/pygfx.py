@@ -216,7 +216,7 @@ def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
 
 def check_given(x: Tensor) -> None:
     """Raise unless `x` is a tensor on pygfx's device, outside of a capture."""
-    refuse_in_capture("it writes memory of pygfx")
+    refuse_in_capture("memory of pygfx is written")
     if not isinstance(x, Tensor):
         kind = type(x).__name__
         raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, device=wgslice.pygfx.device())")

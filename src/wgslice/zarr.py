@@ -40,9 +40,9 @@ from wgslice.tensors.tensor import Tensor, allocate
 
 __all__ = ["NDBuffer", "disable", "enable"]
 
-# Bytes to gather before an upload. Time relative to Zarr's own read of 192 MiB of float32, uncompressed store in
-# memory, lavapipe of Mesa 22.3, two shared cores of an AMD EPYC, with 2, 4, 8, 16 and 32 MiB: 5.5, 6.1, 5.6,
-# 5.4, 5.4 for chunks of 64 x 64 x 64; 3.1, 2.7, 2.8, 2.5, 2.9 for chunks of 16 x 32 x 32.
+# Bytes to gather before an upload. Time relative to Zarr's own read of 192 MiB of float32, uncompressed store
+# in memory, lavapipe of Mesa 22.3, two shared cores of an AMD EPYC, with 2, 4, 8, 16 and 32 MiB: 5.5, 6.1,
+# 5.6, 5.4, 5.4 for chunks of 64 x 64 x 64; 3.1, 2.7, 2.8, 2.5, 2.9 for chunks of 16 x 32 x 32.
 GATHERED_NBYTES = 2**24
 ALIGNMENT_NBYTES = 16  # of each gathered array, for element widths up to 16 bytes
 
