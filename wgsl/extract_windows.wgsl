@@ -1,7 +1,7 @@
 // extract_windows: copies many windows of one tensor; the general case. One invocation copies one element.
 //
 //   invocation i  ->  element i of the dispatch (see windows)
-//   batch[...] = tensor[index], or the fill where an index lies outside of the tensor
+//   batch[...] = tensor[index], or the fill where an index is outside of the tensor
 //
 // Sub-word elements share words with other invocations or with bytes outside the output, so the target is atomic: an
 // invocation writes only the bits of its own element.

@@ -1,7 +1,7 @@
 // insert_windows: inserts many windows into one tensor; the general case. One invocation copies one element.
 //
 //   invocation i  ->  element i of the dispatch (see windows)
-//   tensor[index] = batch[...], unless an index lies outside of the tensor, or a later window writes the element
+//   tensor[index] = batch[...], unless an index is outside of the tensor, or a later window writes the element
 //
 // Sub-word elements share words with other invocations or with bytes outside all windows, so the target is atomic: an
 // invocation writes only the bits of its own element.

@@ -1,4 +1,4 @@
-"""A photograph sliced five ways on this machine's best adapter, each compared with NumPy bit for bit."""
+"""Five slices of a photograph on this machine's best adapter, each compared with NumPy bit for bit."""
 
 from __future__ import annotations
 

@@ -247,8 +247,8 @@ class Walk:
     def _target(self, stretches: Sequence[Stretch]) -> tuple[slice, ...]:
         """The box of the target for stretches of the source's dimensions."""
         kept, items = iter(stretches), self.selection.items
-        landed = [(0, 1) if item is None else next(kept) for item in items]
-        return tuple(slice(*at) for at, item in zip(landed, items, strict=True) if not isinstance(item, int))
+        spans = [(0, 1) if item is None else next(kept) for item in items]
+        return tuple(slice(*at) for at, item in zip(spans, items, strict=True) if not isinstance(item, int))
 
 
 class Span(NamedTuple):
