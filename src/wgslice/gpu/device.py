@@ -320,6 +320,11 @@ def default_device() -> Device:
     The environment variable WGSLICE_ADAPTER, a part of an adapter's name or backend, picks it; otherwise it
     is the best of this machine. Of several that fit `#1` behind that part is the second: `nvidia#1`.
 
+    Returns
+    -------
+    Device
+        The same one for every call, until it is lost.
+
     Raises
     ------
     NoAdapterError

@@ -115,7 +115,7 @@ def explain(what: Callable[..., object], /, *args: Any, **kwargs: Any) -> Explan
 
 
 def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
-    """Tell what would run, why, and what in the layout keeps it from a faster way.
+    """Explain what a call would run, and why not something faster, without running it.
 
     Parameters
     ----------

@@ -251,7 +251,7 @@ def checked_strides(
 
 
 def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> NDArray[np.int64]:
-    """Tell where tiles begin that cover a tensor: the offsets of `extract_windows` and `insert_windows`.
+    """Compute the offsets of tiles that cover a tensor, for `extract_windows` and `insert_windows`.
 
     Parameters
     ----------

@@ -256,7 +256,17 @@ def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     Parameters
     ----------
     x, axis : Tensor, int or sequence of int, optional
-        As of `reverse`, and so are result and errors.
+        As of `reverse`.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `reverse`.
 
     Examples
     --------
