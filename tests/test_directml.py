@@ -414,7 +414,7 @@ def put(target: str, name: str, value: Any) -> Callable[[Any, Any], None]:
             ValueError,
             "OutputTensor: Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be",
         ),
-        (put("output", "Strides", [1, 1]), ValueError, "two elements lie on the same bytes"),
+        (put("output", "Strides", [1, 1]), ValueError, "two elements share bytes"),
         (
             put("buffer", "TotalTensorSizeInBytes", 60),
             ValueError,

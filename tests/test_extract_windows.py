@@ -805,7 +805,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
     ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
-    ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ({"out": "broadcast"}, ValueError, "two elements share bytes"),
 ]
 
 

@@ -414,12 +414,12 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"windows": np.zeros((2, 5, 1), np.float32), "outside": "clamp"},
         wg.WindowError,
-        "windows reach over 5 indices of dimension 0, 5 in steps of 1: must be at most 4, .*drop",
+        "windows have extent 5 in dimension 0, 5 elements in steps of 1: must be at most 4, .*drop",
     ),
     (
         {"offsets": "gpu", "windows": np.zeros((2, 2, 7), np.float32), "overlap": "last"},
         wg.WindowError,
-        "windows reach over 7 indices of dimension 1",
+        "windows have extent 7 in dimension 1",
     ),
     (
         {"offsets": "gpu", "outside": "refuse", "overlap": "last"},
@@ -451,11 +451,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"strides": (1, 2**31 - 1)},
         wg.WindowError,
-        r"windows reach over 4294967295 indices of dimension 1",
+        r"windows have extent 4294967295 in dimension 1",
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
-    ({"x": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ({"x": "broadcast"}, ValueError, "two elements share bytes"),
     ({"offsets": "float32"}, TypeError, "offsets have dtype float32: must be integers"),
 ]
 

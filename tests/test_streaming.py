@@ -377,7 +377,7 @@ def test_a_dataset_of_hdf5_looked_up_twice_is_refused_as_out() -> None:
 def test_tensors_that_cannot_be_written_are_refused(device: wg.Device) -> None:
     zeros = wg.zeros(19, np.uint32, device=device)
     repeated = wg.from_buffer(zeros.buffer, (17, 19), np.uint32, strides=(0, 1))
-    with pytest.raises(ValueError, match=r"stream: output sizes .* two elements lie on the same bytes"):
+    with pytest.raises(ValueError, match=r"stream: output sizes .* two elements share bytes"):
         wg.stream(CUBE, 0, repeated)
     other = wg.Device.request(device.adapter)
     with pytest.raises(ValueError, match=r"stream: out is on .*: omit device="):

@@ -1,9 +1,9 @@
 """The Python array API standard, version 2025.12, for everything that moves elements.
 
-Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12; a tensor leads here by
-`x.__array_namespace__()`. What can be a view is one; anything else is packed, in a buffer of its own, and
+Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12;
+`x.__array_namespace__()` of a tensor returns this module. Results are views if possible; others are packed, in a buffer of its own, and
 one submission that is not waited for. Elements are moved and never converted, so that functions of several
-tensors need one dtype. What computes raises a ComputationRefused by its name; the extensions `linalg` and
+tensors need one dtype. Functions that compute raise ComputationRefused; the extensions `linalg` and
 `fft` are absent.
 """
 
@@ -73,7 +73,7 @@ REFUSED = (
 
 
 def refusing(name: str) -> Callable[..., NoReturn]:
-    """A function of that name; whatever it is called with, an error says how to go on."""
+    """Return a function of that name that raises ComputationRefused with the remedy."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         refused(name)

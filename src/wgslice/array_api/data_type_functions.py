@@ -247,22 +247,22 @@ def default_dtype(dtype: AnyDType, *numbers: complex) -> DType:
 
 
 class Info:
-    """What this namespace can do."""
+    """Capabilities, dtypes and devices of this namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return that masks select, `repeat` takes a tensor of counts, and the maximum rank."""
+        """Return support of masks and of counts in tensors, and the maximum rank."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_RANK}
 
     def default_device(self) -> Device:
-        """The device that is used where none is named."""
+        """Return the default device."""
         return default_device()
 
     def devices(self) -> tuple[Device, ...]:
-        """The default device; `Device.request` makes others of `adapters()`."""
+        """Return the default device; `Device.request` makes others of `adapters()`."""
         return (default_device(),)
 
     def default_dtypes(self, *, device: AnyDevice = None) -> dict[str, DType]:
-        """The types of numbers that are given without one, the same on each device."""
+        """Return the default dtypes of numbers, the same on each device."""
         checked(device)
         return {
             "real floating": np.dtype(DEFAULTS[float]),
@@ -274,12 +274,12 @@ class Info:
     def dtypes(
         self, *, device: AnyDevice = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's types, of some kinds or all, the same on each device."""
+        """Return the standard's dtypes of some or all kinds, the same on each device."""
         checked(device)
         return {name: np.dtype(name) for name in STANDARD if kind is None or isdtype(name, kind)}
 
 
 def checked(device: AnyDevice) -> None:
-    """Refuse what is no device."""
+    """Refuse an argument that names no device."""
     if device is not None:
         checked_device(device)
