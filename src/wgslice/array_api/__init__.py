@@ -1,10 +1,10 @@
 """The Python array API standard, version 2025.12, for everything that moves elements.
 
 Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12;
-`x.__array_namespace__()` of a tensor returns this module. Results are views if possible; others are packed, in a buffer of its own, and
-one submission that is not waited for. Elements are moved and never converted, so that functions of several
-tensors need one dtype. Functions that compute raise ComputationRefused; the extensions `linalg` and
-`fft` are absent.
+`x.__array_namespace__()` of a tensor returns this module. Results are views if possible; others are packed,
+in a buffer of their own, by one submission that is not waited for. Elements are moved and never converted,
+so that functions of several tensors need one dtype. Functions that compute raise ComputationRefused; the
+extensions `linalg` and `fft` are absent.
 """
 
 from __future__ import annotations
