@@ -753,9 +753,13 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": [[0, 0], [1, 4]]},
         wg.WindowError,
-        r"offsets\[1\]\[1\] = 4: a window of size 3 .* size 6 in dimension 1, must be 0 to 3; .*clamp.* fill",
+        r"offsets\[1\]\[1\] = 4: must be 0 to 3 for a window of size 3 in dimension 1 .* size 6; .*clamp.* fill",
     ),
-    ({"offsets": [[-1, 0]]}, wg.WindowError, r"offsets\[0\]\[0\] = -1: a window of size 2"),
+    (
+        {"offsets": [[-1, 0]]},
+        wg.WindowError,
+        r"offsets\[0\]\[0\] = -1: must be 0 to . for a window of size 2",
+    ),
     ({"offsets": [[2**70, 0]]}, TypeError, r"offsets have dtype object: must be integers"),
     (
         {"offsets": np.array([[2**64 - 1, 0]], np.uint64)},
@@ -786,14 +790,18 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"fill": "edge"},
         TypeError,
-        "fill = 'edge': must be a number, which is taken for all that lies outside",
+        "fill = 'edge': must be a number, the value of all elements outside",
     ),
-    ({"fill": 0, "outside": "clamp"}, ValueError, "outside = 'clamp' and a fill: .*; give one of them"),
+    (
+        {"fill": 0, "outside": "clamp"},
+        ValueError,
+        "outside = 'clamp' and a fill are both given: .*; leave one of them out",
+    ),
     ({"outside": "drop"}, ValueError, "outside = 'drop': must be one of 'refuse', 'clamp'"),
     (
         {"offsets": "gpu", "outside": "refuse"},
         wg.WindowError,
-        'outside = "refuse": offsets in a tensor are not read back; give outside="clamp", or',
+        'outside = "refuse": offsets in a tensor are not read back; use outside="clamp", or',
     ),
     ({"x": "bytes", "fill": 300}, OverflowError, "300 out of bounds for uint8"),
     (
@@ -802,7 +810,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"strides\[0\] = 0: must not be 0",
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
-    ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
+    (
+        {"x": "scalar"},
+        ValueError,
+        r"offsets have shape \(2, 2\): must be \(windows, 0\), one offset for each",
+    ),
     ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
     ({"out": "broadcast"}, ValueError, "two elements share bytes"),

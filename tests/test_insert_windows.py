@@ -408,9 +408,9 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": [[0, 0], [2, 4]]},
         wg.WindowError,
-        r"offsets\[1\]\[1\] = 4: a window of size 3 .* x's size 6 in dimension 1, .* 0 to 3; .*clamp.*drop",
+        r"offsets\[1\]\[1\] = 4: must be 0 to 3 for a window of size 3 in dimension 1 of x, of size 6; .*clamp.*drop",
     ),
-    ({"offsets": [[0, 0], [-1, 0]]}, wg.WindowError, r"offsets\[1\]\[0\] = -1: .*, must be 0 to 2; move it"),
+    ({"offsets": [[0, 0], [-1, 0]]}, wg.WindowError, r"offsets\[1\]\[0\] = -1: must be 0 to 2 .*; move it"),
     (
         {"windows": np.zeros((2, 5, 1), np.float32), "outside": "clamp"},
         wg.WindowError,
@@ -424,7 +424,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": "gpu", "outside": "refuse", "overlap": "last"},
         wg.WindowError,
-        'outside = "refuse": offsets in a tensor are not read back; give outside="clamp" or outside="drop"',
+        'outside = "refuse": offsets in a tensor are not read back; use outside="clamp" or outside="drop"',
     ),
     ({"outside": "wrap"}, ValueError, "outside = 'wrap': must be one of 'refuse', 'clamp', 'drop'"),
     (
@@ -454,7 +454,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"windows have extent 4294967295 in dimension 1",
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
-    ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
+    (
+        {"x": "scalar"},
+        ValueError,
+        r"offsets have shape \(2, 2\): must be \(windows, 0\), one offset for each",
+    ),
     ({"x": "broadcast"}, ValueError, "two elements share bytes"),
     ({"offsets": "float32"}, TypeError, "offsets have dtype float32: must be integers"),
 ]

@@ -17,10 +17,12 @@ import numpy as np
 import wgslice.array_api.creation as creation
 import wgslice.array_api.data_type_functions as data_type_functions
 import wgslice.array_api.manipulation as manipulation
+import wgslice.array_api.selection as selection
 from wgslice.array_api.creation import *
 from wgslice.array_api.data_type_functions import *
 from wgslice.array_api.manipulation import *
-from wgslice.array_api.manipulation import lib as lib  # not of the standard: xarray looks for it here
+from wgslice.array_api.selection import *
+from wgslice.array_api.selection import lib as lib  # not of the standard: xarray looks for it here
 from wgslice.numpy_protocol.moving import pad as pad  # as well
 from wgslice.tensors.uncomputed import refused
 
@@ -117,3 +119,4 @@ __all__ += [
 __all__ += creation.__all__
 __all__ += data_type_functions.__all__
 __all__ += manipulation.__all__
+__all__ += selection.__all__
