@@ -408,7 +408,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": [[0, 0], [2, 4]]},
         wg.WindowError,
-        r"offsets\[1\]\[1\] = 4: must be 0 to 3 for a window of size 3 in dimension 1 of x, of size 6; .*clamp.*drop",
+        r"offsets\[1\]\[1\] = 4: must be 0 to 3 .* in dimension 1 of x, of size 6; .*clamp.*drop",
     ),
     ({"offsets": [[0, 0], [-1, 0]]}, wg.WindowError, r"offsets\[1\]\[0\] = -1: must be 0 to 2 .*; move it"),
     (
@@ -597,7 +597,7 @@ def test_arguments_in_the_old_order_are_refused(device: wg.Device) -> None:
 def test_a_descriptor_has_the_rules_for_the_outside(device: wg.Device) -> None:
     sides = wg.TensorDesc("int64", (1, 3)), wg.TensorDesc("int64", (5,))
     windows = wg.asarray([[7, 8, 9]], device=device)
-    with pytest.raises(wg.WindowError, match=r"^InsertWindows: offsets\[0\]\[0\] = 4: a window of size 3"):
+    with pytest.raises(wg.WindowError, match=r"^InsertWindows: offsets\[0\]\[0\] = 4: must be 0 to "):
         wg.InsertWindows(*sides, [[4]])
     bound = wg.TensorDesc("int64", (1, 1))
     with pytest.raises(wg.WindowError, match=r'^InsertWindows: outside = "refuse": offsets in a tensor'):
