@@ -52,7 +52,7 @@ class Explanation:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the plans write, without those that they copy aside."""
+        """Bytes that the plans write, without staging copies."""
         return sum(plan.nbytes for plan in self.plans)
 
     @property
