@@ -19,7 +19,7 @@ __all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]
 
 ROW_NBYTES = 4096  # long rows: an invocation takes as much as it can
 SHORT_UNITS = 3  # of a row's elements, words or blocks: an invocation takes as little as it can
-PATTERNS = ("beside", "near", "far")
+PATTERNS = ("contiguous", "short-stride", "long-stride")
 PAIRED_RUN = 24  # elements of rows that go in pairs
 
 # Neighbours that are far from each other lie on a page each, and on more of them than a core knows the places
@@ -92,7 +92,7 @@ class Probe(NamedTuple):
             runs = [PAIRED_RUN]
         elif kernel in (Kernel.SUBWORD_RUNS, Kernel.ROW_ENDS):
             runs = runs[1:]
-        elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "far":
+        elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "long-stride":
             runs = runs[:1]
         return [rows(run, width, self.way, nbytes) for run in runs]
 
@@ -127,7 +127,7 @@ def rows(run: int, width: int, way: str, nbytes: int) -> tuple[Layout, Layout]:
     """Rows of a run of elements, whose neighbours lie in the source as the way says."""
     count = max(nbytes // (run * width), 1)
     target = Layout.packed((count, run))
-    if way == "far":
+    if way == "long-stride":
         count = max(nbytes // (FAR_RUN * width), 1)
         return Layout.of((count, FAR_RUN), (1, FAR_NBYTES // width)), Layout.packed((count, FAR_RUN))
     steps = {name: step for step, name in STEPS.items()}

@@ -376,8 +376,8 @@ def test_nothing_is_kept_of_the_arguments(device: wg.Device) -> None:
 def test_a_device_made_by_an_explained_call_is_compared(device: wg.Device) -> None:
     made: list[wg.Device] = []
     wg.explain(lambda: made.append(wg.Device.request(device.adapter)))
-    assert str(made[0].limits.profile.costs.works) == str(
-        wg.Device.request(device.adapter).limits.profile.costs.works
+    assert str(made[0].limits.profile.costs.classes) == str(
+        wg.Device.request(device.adapter).limits.profile.costs.classes
     )
     check_same(wg.asarray(X, device=made[0])[KEY].numpy(), X[KEY])
 

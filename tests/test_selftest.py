@@ -406,7 +406,7 @@ TAKEN = {
 def test_a_plan_says_what_is_disabled(kernel: Kernel) -> None:
     width, source = TAKEN[kernel]
     needed = {kernel, *([Kernel.SHIFTED_ROWS] if kernel is Kernel.ROW_ENDS else [])}
-    others = {kind: (1e-6, 1e3) if kind.kernel is Kernel.SLICE1 else None for kind in CPU.costs.works}
+    others = {kind: (1e-6, 1e3) if kind.kernel is Kernel.SLICE1 else None for kind in CPU.costs.classes}
     profile = costing(CPU, {str(kind): price for kind, price in others.items() if kind.kernel not in needed})
     limits = replace(USUAL, profile=profile)
     plan = planned_copy(limits, source, width=width, copy_to=False)

@@ -16,7 +16,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import Limits, Profile, Work
+from wgslice.plans.profiles import ClassCost, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 
 # By name: what it is in words, the factor from its SI unit to the one it is printed in, and that unit.
@@ -62,13 +62,15 @@ def with_constants(profile: Profile, measured: Mapping[str, float], date: str) -
         factors = [f"{CONSTANTS[name][0]} x {ratio:.2g}" for name, ratio in ratios.items()]
         said = f"on this machine {', '.join(factors)}"
     faster = ratios.get("shader_bytes_per_s", 1.0)
-    works = {
-        name: Work(work.invocation_s / faster, work.bytes_per_s * faster)
-        for name, work in costs.works.items()
+    classes = {
+        name: ClassCost(work.invocation_s / faster, work.bytes_per_s * faster)
+        for name, work in costs.classes.items()
     }
     changed: dict[str, Any] = {name: measured[name] for name in ratios if hasattr(costs, name)}
     changed["clear_bytes_per_s"] = costs.clear_bytes_per_s * ratios.get("copy_bytes_per_s", 1.0)
-    return replace(profile, costs=replace(costs, origin=f"{costs.origin}, {said}", works=works, **changed))
+    return replace(
+        profile, costs=replace(costs, origin=f"{costs.origin}, {said}", classes=classes, **changed)
+    )
 
 
 def constants_of(profile: Profile) -> dict[str, float]:

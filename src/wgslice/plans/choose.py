@@ -29,7 +29,7 @@ def step_seconds(step: Step, costs: Costs) -> float:
         return step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
     if isinstance(step, TextureCopy):
         return costs.copy_s + step.nbytes / costs.copy_bytes_per_s
-    work = costs.works[step.work]
+    work = costs.classes[step.work]
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
     return costs.dispatch_s + invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)
 

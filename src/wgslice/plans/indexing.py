@@ -210,7 +210,7 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
 def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
     """Estimated seconds that a dispatch takes at least for its bytes."""
     costs = problem.limits.profile.costs
-    work = costs.works.get(CostClass(kernel, problem.wide[1]))
+    work = costs.classes.get(CostClass(kernel, problem.wide[1]))
     return costs.dispatch_s + problem.nbytes / work.bytes_per_s if work else inf
 
 

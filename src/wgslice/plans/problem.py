@@ -261,7 +261,9 @@ class Problem:
         What does not divide is one more, which may write elements again. None where lines are cached anyway,
         on a GPU, whose neighbouring invocations write neighbours, and where rows share words.
         """
-        competing = self.pattern == "far" and self.read_step * self.width_nbytes % COMPETING_NBYTES == 0
+        competing = (
+            self.pattern == "long-stride" and self.read_step * self.width_nbytes % COMPETING_NBYTES == 0
+        )
         if not (competing and self.write_step == 1 and self.limits.profile.contiguous):
             return []
         places = self.target.offset, self.target.sizes[-1], *self.target.strides[:-1]
@@ -277,7 +279,7 @@ class Problem:
         for part in columns:
             read, written = (side.select([*outer, part]) for side in (self.source, self.target))
             strips.append(self.of(*strip_by_strip(read, written, min(each, len(part)))))
-        return strips if all(strip.pattern == "near" for strip in strips) else []
+        return strips if all(strip.pattern == "short-stride" for strip in strips) else []
 
     # reasons
 

@@ -24,11 +24,11 @@ ALIKE = {
 
 # Kernels for which that is the step between elements.
 IN_BLOCKS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
-STEPS = {1: "beside", 2: "every-second", 4: "every-fourth"}
+STEPS = {1: "contiguous", 2: "every-second", 4: "every-fourth"}
 
 
 @dataclass(frozen=True)
-class Work:
+class ClassCost:
     """What a class of work costs where an adapter has enough of it."""
 
     invocation_s: float  # seconds for an invocation, beside its bytes, shared by all that run at once
@@ -46,7 +46,7 @@ class Costs:
     copy_bytes_per_s: float  # of a buffer copy
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
-    works: Mapping[CostClass, Work] = field(repr=False)  # a kernel without it is not applicable
+    classes: Mapping[CostClass, ClassCost] = field(repr=False)  # a kernel without it is not applicable
 
 
 class CostClass(NamedTuple):
@@ -54,7 +54,7 @@ class CostClass(NamedTuple):
 
     kernel: Kernel
     width_nbytes: int
-    traits: tuple[str, ...] = ()  # such as ("paired", "near"), in the order in which files have them
+    traits: tuple[str, ...] = ()  # such as ("paired", "short-stride"), in the order in which files have them
 
     @classmethod
     def parsed(cls, text: str) -> CostClass:
@@ -91,7 +91,7 @@ def windows_class(
     """
     by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
     width_nbytes = element_nbytes if by_words else UNITS_NBYTES.get(kernel, element_nbytes)
-    traits = ("unaligned",) * unaligned + ("ends",) * ends + ("mirrored",) * mirrored
+    traits = ("unaligned",) * unaligned + ("ends",) * ends + ("reversed",) * mirrored
     return CostClass(kernel, width_nbytes, traits)
 
 
@@ -106,22 +106,24 @@ def pattern(source: Layout, width_nbytes: int) -> str:
     They are near where a cache line is read again while it is still in the cache.
     """
     if source.rank == 0 or abs(source.strides[-1]) <= 1:
-        return "beside"
+        return "contiguous"
     inside = 1
     for size, stride in zip(reversed(source.sizes), reversed(source.strides), strict=True):
         if abs(stride) * width_nbytes < CACHE_LINE_NBYTES:
-            return "near" if inside <= CACHED_LINES else "far"
+            return "short-stride" if inside <= CACHED_LINES else "long-stride"
         inside *= size
-    return "far"
+    return "long-stride"
 
 
 @cache
 def shipped(name: str) -> Costs:
     """The figures of a file."""
     content = json.loads((files("wgslice.plans") / "cost_models" / f"{name}.json").read_text("utf-8"))
-    figures = content["costs"]
-    works = {CostClass.parsed(name): Work(**costs) for name, costs in figures.pop("works").items()}
-    return Costs(f"shipped figures of {content['about']}", **figures, works=works)
+    parameters = content["costs"]
+    classes = {
+        CostClass.parsed(name): ClassCost(**costs) for name, costs in parameters.pop("classes").items()
+    }
+    return Costs(content["about"], **parameters, classes=classes)
 
 
 def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Costs:

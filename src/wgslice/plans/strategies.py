@@ -178,7 +178,7 @@ def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) 
 def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
     """Estimated seconds that a kernel takes at least for its bytes."""
     profile = problem.limits.profile
-    work = profile.costs.works.get(class_of(kernel, paired, problem))
+    work = profile.costs.classes.get(class_of(kernel, paired, problem))
     if work is None:
         return inf
     share = MIN_OF_BLOCKS if kernel in LEAVING_ENDS else 1

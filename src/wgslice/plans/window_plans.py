@@ -128,7 +128,7 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
-        return None if ends in problem.costs.works else UNKNOWN
+        return None if ends in problem.costs.classes else UNKNOWN
     if problem.tensor.stop * problem.itemsize > problem.context.source_room_nbytes:
         return NO_ROOM
     return against_groups(problem)
@@ -138,7 +138,7 @@ def against_winner_blocks(problem: WindowProblem) -> Reason | None:
     """Why rows do not claim blocks of the target."""
     if Kernel.LAST_WRITER_ROWS in problem.limits.disabled:
         return FAILED
-    if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.works:
+    if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.classes:
         return UNKNOWN
     winners = [band.winners for band in problem.bands_of_blocks]
     fits = all(each is None or each.span.nbytes <= problem.max_nbytes for each in winners)
@@ -174,7 +174,7 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
 def extracted_seconds(problem: WindowProblem) -> float:
     """Estimated seconds of one dispatch of blocks of rows; inf where nothing is known of them."""
     row, costs, size = problem.row, problem.costs, problem.limits.profile.workgroup_size
-    work = costs.works.get(class_of(Kernel.WINDOW_ROWS, problem))
+    work = costs.classes.get(class_of(Kernel.WINDOW_ROWS, problem))
     if work is None:
         return inf
     pieces, each = launch_blocks(problem, Kernel.WINDOW_ROWS)
@@ -222,7 +222,7 @@ def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: Win
 def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
     """Estimated seconds that a kernel takes at least for its bytes; inf where nothing is known of it."""
     costs = problem.costs
-    work = costs.works.get(class_of(kernel, problem))
+    work = costs.classes.get(class_of(kernel, problem))
     return costs.dispatch_s + share * problem.nbytes / work.bytes_per_s if work else inf
 
 

@@ -15,7 +15,7 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import launch_row, share_of, words_spanned
 from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, Work, windows_class
+from wgslice.plans.profiles import BLOCKS_EACH, ClassCost, CostClass, Profile, windows_class
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
@@ -134,7 +134,7 @@ def dimensions_of(
 # rows
 
 
-def block_seconds(problem: WindowProblem, work: Work) -> float:
+def block_seconds(problem: WindowProblem, work: ClassCost) -> float:
     """Estimated seconds of a block of a row, which costs as many as it is made of."""
     return problem.row.channels * problem.windows.steps[problem.row.axis] * WIDEST_NBYTES / work.bytes_per_s
 
@@ -147,7 +147,7 @@ def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     row, profile = problem.row, problem.limits.profile
     if not profile.contiguous:
         return launch_row(kernel, row.nbytes, 1, profile)
-    work = profile.costs.works[class_of(kernel, problem)]
+    work = profile.costs.classes[class_of(kernel, problem)]
     block_s = block_seconds(problem, work)
     most = row.nbytes // WIDEST_NBYTES
     least = most  # whole blocks of a row, wherever it begins
