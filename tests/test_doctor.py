@@ -80,11 +80,11 @@ def test_a_report_is_right_in_all_that_it_says(report: Report) -> None:
 def test_speeds_are_of_what_they_say(report: Report) -> None:
     plans = {speed.name: speed.plan for speed in report.speeds}
     assert list(plans) == ["buffer copy", "aligned rows", "unaligned rows", "permuted", "pixels, RGB to BGR"]
-    assert plans["buffer copy"] == "merged (1048576,) x 16 bytes, a buffer copy"
-    assert plans["aligned rows"].startswith("merged (4096, 256) x 16 bytes, ")
-    assert plans["unaligned rows"].startswith("merged (4096, 4096) x 1 bytes, ")
-    assert plans["permuted"].startswith("merged (2048, 2048) x 4 bytes, ")
-    assert plans["pixels, RGB to BGR"].startswith("merged (5591040, 3) x 1 bytes, ")
+    assert plans["buffer copy"] == "coalesced (1048576,) x 16 B, buffer copy"
+    assert plans["aligned rows"].startswith("coalesced (4096, 256) x 16 B, ")
+    assert plans["unaligned rows"].startswith("coalesced (4096, 4096) x 1 B, ")
+    assert plans["permuted"].startswith("coalesced (2048, 2048) x 4 B, ")
+    assert plans["pixels, RGB to BGR"].startswith("coalesced (5591040, 3) x 1 B, ")
     for speed in report.speeds:
         assert 2**24 - 2**13 < speed.nbytes <= 2**24
         assert speed.gigabytes_per_s == pytest.approx(speed.nbytes / speed.seconds / 1e9)

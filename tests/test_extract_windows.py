@@ -914,7 +914,7 @@ def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device
     )
     assert np.array_equal(known(x).numpy()[0], array[1:6, 2:72])
     assert "window_rows on 1 windows of (5, 70)" in str(known.plan)
-    assert known.plan.summary == "merged (1, 5, 70) x 1 bytes, window_rows"
+    assert known.plan.summary == "coalesced (1, 5, 70) x 1 B, window_rows"
     with pytest.raises(
         ValueError, match="ExtractWindows: offsets are given: the descriptor has them already"
     ):
@@ -946,14 +946,14 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
             wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, out), [[0, 0, 0], [1, 1, 0]], out[1:]
         )
         itemsize = np.dtype(dtype).itemsize
-        nbytes, plan = prod(out) * itemsize, planned_windows(CPU, windows)
+        kilobytes, plan = prod(out) * itemsize / 1000, planned_windows(CPU, windows)
         first, *_, step, estimate, considered = str(plan).splitlines()
-        assert first == f"copy of {nbytes} bytes, items of {itemsize}, planned in elements of {itemsize}"
+        assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte elements"
         assert "window_rows" in step
-        assert "blocks of 16 bytes" in step
+        assert "vectors of 16 bytes" in step
         second = "window_words" if itemsize == 1 else "extract_windows"
-        assert re.match(r"  estimated time \S+ us: .*figures", estimate)
-        assert re.match(rf"  considered: {second} (at least )?\S+ us", considered)
+        assert re.match(r"  estimate    \S+ us \(cost model: .*\)", estimate)
+        assert re.match(rf"  considered  {second} (at least )?\S+ us", considered)
 
 
 def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:

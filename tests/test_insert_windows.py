@@ -347,8 +347,8 @@ def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profil
     expected = case.expected(source, target)
     for choice in plan.choices:
         last_writer_pass = {"last_writer_windows", "last_writer_rows"} & {step.name for step in choice.steps}
-        in_order = choice.name in ("layers", "buffer copy per window")
-        assert bool(last_writer_pass) == ("layers" in names and not in_order)
+        in_order = choice.name in ("disjoint sets", "buffer copy per window")
+        assert bool(last_writer_pass) == ("disjoint sets" in names and not in_order)
         found = run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets))
         check_bytes(found, expected)
 
@@ -693,7 +693,7 @@ def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> Non
     assert "last_writer_windows on 3 windows of (40,) to the winners" in str(operator.plan)
     known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]], outside="drop"))
     check_same(known(wg.asarray(windows, device=device)).numpy(), windows.ravel()[:100])
-    assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_")
+    assert known.plan.summary.startswith("coalesced (100,) x 1 B, insert_")
 
 
 # the choice of the kernels

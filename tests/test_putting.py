@@ -163,9 +163,9 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
         ["gather on (9, 128) by 2 tables on the host"],
         ["gather_words on (64, 384) by indices on the host"],
         ["rows on (64, 3)"],
-        ["a buffer copy of 32768 bytes: contiguous words on both sides"],
+        ["buffer copy of 32,768 bytes: contiguous words on both sides"],
         ["scatter on (64, 128) by indices on the host"],
-        ["a buffer copy of 32768 bytes: contiguous words on both sides"],
+        ["buffer copy of 32,768 bytes: contiguous words on both sides"],
         [
             "last_writer_indices on (64,) by indices on the GPU to the winners",
             "scatter on (64, 32) by indices on the GPU",

@@ -98,7 +98,7 @@ class Slice1(WindowDescriptor):
     array([[ 7,  5],
            [11,  9]])
     >>> operator.plan.summary
-    'merged (2, 2) x 8 bytes, rows'
+    'coalesced (2, 2) x 8 B, rows'
     """
 
 

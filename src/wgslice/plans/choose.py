@@ -47,7 +47,7 @@ COMMON = {
 RUNS_OF_A_PIPELINE = 1000
 
 OTHER = "it is for other copies"  # not printed: no change of layouts or buffers that is small would help
-TOO_LARGE = "no grid holds it"
+TOO_LARGE = "it exceeds the workgroups of one dispatch"
 
 Reason: TypeAlias = str | Callable[[], str]  # a function where the text takes long to make
 

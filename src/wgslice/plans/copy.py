@@ -132,7 +132,7 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
 GRADIENTS: tuple[Strategy[Gradient], ...] = (
     Strategy("each byte once", anything, lambda gradient: gradient.seconds(), each_byte_once),
     Strategy(
-        "a clear first",
+        "clear first",
         where(lambda gradient: gradient.clear),
         lambda gradient: gradient.seconds(*gradient.clear),
         lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
@@ -168,7 +168,7 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, c
         return plan_packed(planner, source, target, itemsize, context)
     firsts = zip(source.sizes, source.strides, strict=True)
     once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
-    reason = "input and output lie in one buffer"
+    reason = "input and output share one buffer"
     room = context._replace(copy_to=True, target_room_nbytes=inf, table=None)
     reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.STAGING, reason)
     repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
@@ -192,7 +192,7 @@ def plan_packed(
         return planner(source, target, itemsize, context)
     packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
     room = PlanContext(context.limits, table.copy_from, True, table.room_nbytes)
-    reason = "kernels read offsets in one piece, from a binding of their own"
+    reason = "kernels bind packed offsets"
     packing = staging_copy(table.layout, table.itemsize, room, Memory.OFFSETS, packed.memory, reason)
     plan = planner(source, target, itemsize, context._replace(table=packed))
     scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)

@@ -15,7 +15,7 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
 from wgslice.plans.problem import Table, in_units
 from wgslice.plans.profiles import CostClass
-from wgslice.plans.steps import Memory, OnGrid, Span, way
+from wgslice.plans.steps import Memory, OnGrid, Span, read_and_written
 
 MAX_TABLES = 4  # that kernels take
 SHORT_RUN, MAX_FLATTENED = 16, 8  # elements, and times that each index must then serve
@@ -238,8 +238,8 @@ class IndexedDispatch(OnGrid):
         return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
-        of = "on the GPU" if self.table else "on the host"
-        count = f"{len(self.copy.tables)} tables" if len(self.copy.tables) > 1 else "indices"
-        count = "a mask" if self.copy.masked else count
-        sides = way(self.reads, self.writes)
-        return f"{self.name} on {self.copy.sizes} by {count} {of}{sides}, {self.grid}: {self.reason}"
+        memory = "device" if self.table else "host"
+        count = len(self.copy.tables)
+        tables = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
+        by = f"by {tables} in {memory} memory{read_and_written(self.reads, self.writes)}"
+        return f"kernel {self.name} on {self.copy.sizes} {by}, {self.launch}: {self.reason}"

@@ -222,13 +222,13 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
         (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
         for side, span in zip(problem.sides, spans if copy.reads else spans[::-1], strict=True)
     )
-    table = "a mask" if copy.masked else "an index"
-    how = f"{table} for each {'row' if copy.by_rows else 'element'}"
+    table = "mask element" if copy.masked else "index"
+    how = f"one {table} per {'row' if copy.by_rows else 'element'}"
     copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
     if copy.winners is None:
         return [copying]
     claiming = copy.claiming()
-    reason = "several indices may name one place, of which the last one stays"
+    reason = "last-writer pass: winner index per element that several indices name"
     winners = [Span(0, WORD_NBYTES), copy.winners.span]
     first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, claiming, WORD_NBYTES, winners, reason)
     return [replace(first, writes=Memory.WINNERS), copying]

@@ -76,7 +76,7 @@ class Plan:
         """One line: merged dimensions, element width, kernels."""
         used = ", ".join(dict.fromkeys(step.name for step in self.steps)) or "nothing to do"
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
-        return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
+        return f"coalesced {self.target.sizes} x {self.width_nbytes} B, {used}{count}"
 
     @property
     def seconds(self) -> float | None:
@@ -120,37 +120,38 @@ class Plan:
                 found.setdefault(each.text, []).append(each.name)
         return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
-    def estimate(self) -> Iterator[str]:
-        """Lines of the printed plan: its estimated time, other strategies', and why some do not apply."""
+    def estimates(self) -> Iterator[tuple[str, str]]:
+        """Labelled lines: the estimated time, that of other strategies, and why strategies are rejected."""
         if self.costs is None or self.seconds is None:
             return
-        yield f"estimated time {duration(self.seconds)}: {self.costs.origin}"
+        yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin})"
         if self.others:
             submission_s = self.costs.submission_s
             others = [
                 f"{each.name} {'at least ' * each.is_bound}{duration(submission_s + each.seconds)}"
                 for each in self.others[:OTHERS_PRINTED]
             ]
-            yield f"considered: {'; '.join(others)}"
-        yield from (f"not applicable: {line}" for line in self.rejected)
+            yield "considered", "; ".join(others)
+        yield from (("rejected", line) for line in self.rejected)
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        width = self.width_nbytes
-        lines = [
-            f"copy of {self.nbytes} bytes, items of {self.itemsize}, planned in elements of {width}",
-            f"  merged sizes {self.target.sizes}",
-            f"  source strides {self.source.strides} from {self.source.offset}",
-            f"  target strides {self.target.strides} from {self.target.offset}",
-        ]
-        lines += [f"  note: {self.note}"] * bool(self.note)
-        lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
+        coalesced = (
+            f"sizes {self.target.sizes}",
+            f"input {strides(self.source)}",
+            f"output {strides(self.target)}",
+            f"element width {self.width_nbytes} B",
+        )
+        lines = [("coalesced", "  ".join(coalesced))]
+        lines += [("note", self.note)] * bool(self.note)
+        lines += [(f"step {number}", f"{step}") for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
-            lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps")
-        lines += [f"  {line}" for line in self.estimate()]
-        return "\n".join(lines)
+            lines.append(("...", f"{len(self.steps) - STEPS_PRINTED} more steps"))
+        lines += self.estimates()
+        header = f"copy: {in_bytes(self.nbytes)}, {self.itemsize}-byte elements"
+        return "\n".join([header, *(f"  {label:<10}  {text}" for label, text in lines)])
 
 
 class Planner(Protocol):
@@ -175,6 +176,19 @@ def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
     )
 
 
+def strides(layout: Layout) -> str:
+    """Strides, and the offset unless it is 0, in elements."""
+    return f"strides {layout.strides}" + f" offset {layout.offset}" * bool(layout.offset)
+
+
+def in_bytes(nbytes: int) -> str:
+    """Bytes with a decimal prefix, such as 3.28 MB."""
+    if nbytes < 1000:
+        return f"{nbytes} B"
+    exponent = min((len(str(nbytes)) - 1) // 3, 4)
+    return f"{nbytes / 1000**exponent:.3g} {' kMGT'[exponent]}B"
+
+
 def duration(seconds: float) -> str:
-    """Seconds in the unit in which they are short."""
+    """Seconds as milliseconds or microseconds."""
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"

@@ -207,7 +207,7 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
-NO_ROOM = "a buffer ends inside a vector of 16 bytes"
+NO_ROOM = "an unpadded buffer ends inside a vector of 16 bytes"
 
 
 class Problem:
@@ -285,17 +285,17 @@ class Problem:
 
     def against_buffer_copies(self) -> str:
         """Why buffer copies do not do it."""
-        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.context.copy_from)
-        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.context.copy_to)
+        reasons = ["the input buffer lacks usage COPY_SRC"] * (not self.context.copy_from)
+        reasons += ["the output buffer lacks usage COPY_DST"] * (not self.context.copy_to)
         if not self.in_runs:
             reasons.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
             reasons.append(self.uneven(WORD_NBYTES))
-        return "; and ".join(reasons)
+        return "; ".join(reasons)
 
     def short(self) -> str:
         """That rows are too short to hold a block of 16 bytes wherever they begin."""
-        return f"rows of {counted(self.row_nbytes)}, at least {MIN_SHIFTED_NBYTES} are needed"
+        return f"rows are {counted(self.row_nbytes)} long; at least {MIN_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""
@@ -313,19 +313,19 @@ class Problem:
         reasons = []
         axis = self.tile_axis if read else None
         if read == 0:
-            reasons.append("the input repeats one element along each row")
+            reasons.append("the input broadcasts one element along each row")
         elif axis is not None:
             step = abs(self.source.strides[axis])
-            between = f", {counted(step * self.width_nbytes)} apart," if step > 1 else ""
-            reasons.append(f"permuted, neighbours of the input{between} lie along merged dimension {axis}")
+            step_text = f"{counted(step * self.width_nbytes)} apart" if step > 1 else "contiguous"
+            reasons.append(f"input elements are {step_text} along coalesced dimension {axis}, not along rows")
         elif abs(read) != 1:
             nbytes = counted(abs(read) * self.width_nbytes)
-            reasons.append(f"elements of a row lie {nbytes} apart in the input")
+            reasons.append(f"elements of an input row are {nbytes} apart")
         if read < 0 and axis is None:
-            reasons.append("the input is read backwards")
+            reasons.append("the input is reversed along rows")
         if written != 1:
             nbytes = counted(written * self.width_nbytes)
-            reasons.append(f"elements of a row lie {nbytes} apart in the output")
+            reasons.append(f"elements of an output row are {nbytes} apart")
         return ", and ".join(reasons)
 
     def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
@@ -335,20 +335,20 @@ class Problem:
         """
         found = []
         if self.row_nbytes % unit_nbytes:
-            found.append(f"the rows' length, {self.row_nbytes}")
+            found.append(f"rows are {counted(self.row_nbytes)} long")
         between = self.source.strides[:-1] if strides is None else strides
         sides = ("input", self.source, between), ("output", self.target, self.target.strides[:-1])
         for side, layout, outer in sides:
             if layout.offset * self.width_nbytes % unit_nbytes:
                 past = counted(layout.offset * self.width_nbytes % unit_nbytes)
-                found.append(f"their beginning in the {side}, {past} past one")
+                found.append(f"the {side} begins {past} past a multiple")
             if not layout.is_packed:  # there the rows' length says it
                 distances = [abs(stride) * self.width_nbytes for stride in outer]
                 odd = [distance for distance in distances if distance % unit_nbytes]
-                found += [f"their distance in the {side}, {distance}" for distance in dict.fromkeys(odd)]
-        return f"not multiples of {unit_nbytes} bytes: {'; '.join(found)}"
+                found += [f"{side} rows are {counted(distance)} apart" for distance in dict.fromkeys(odd)]
+        return f"unaligned to {unit_nbytes} bytes: {'; '.join(found)}"
 
 
 def counted(nbytes: int) -> str:
-    """Bytes as people say them."""
-    return "1 byte" if nbytes == 1 else f"{nbytes} bytes"
+    """A number of bytes in words."""
+    return "1 byte" if nbytes == 1 else f"{nbytes:,} bytes"

@@ -238,8 +238,8 @@ class Limits:
         return self.binding_nbytes  # looked up at every copy; a process has few of these
 
 
-FAILED = "it failed the self-test of this device"
-UNKNOWN = "nothing is known of what it costs"
+FAILED = "its kernel failed the self-test of this device"
+UNKNOWN = "the cost model lacks its cost class"
 
 
 def untrusted(what: str, limits: Limits) -> str:

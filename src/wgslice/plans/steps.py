@@ -32,8 +32,9 @@ class Memory(IntEnum):
         """As it is printed."""
         return {
             Memory.ZEROS: "zeros",
-            Memory.STAGING: "the copy aside",
-            Memory.PACKED_OFFSETS: "packed offsets",
+            Memory.STAGING: "the staging copy",
+            Memory.PACKED_OFFSETS: "the packed offsets",
+            Memory.WINNERS: "the winner indices",
         }.get(self, f"the {self.name.lower()}")
 
 
@@ -83,10 +84,11 @@ class BufferCopies:
     @property
     def name(self) -> str:
         """What a summary calls it."""
-        return "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
+        return "buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
 
     def __str__(self) -> str:
-        return f"{self.name} of {self.nbytes} bytes{way(self.reads, self.writes)}: {self.reason}"
+        sides = read_and_written(self.reads, self.writes)
+        return f"{self.name} of {self.nbytes:,} bytes{sides}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,10 @@ class Clear:
     offset_nbytes: int
     nbytes: int
 
-    name = "a clear"
+    name = "clear"
 
     def __str__(self) -> str:
-        return f"a clear of {self.nbytes} bytes: then overwritten in part"
+        return f"clear of {self.nbytes:,} bytes: later steps overwrite a part"
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,11 @@ class TextureCopy:
     @property
     def name(self) -> str:
         """What a summary calls it."""
-        return f"a texture copy {'to' if self.writes is Memory.TEXTURE else 'from'} the texture"
+        return "buffer-to-texture copy" if self.writes is Memory.TEXTURE else "texture-to-buffer copy"
 
     def __str__(self) -> str:
         size = " x ".join(map(str, self.size))
-        return f"{self.name}, {size} texels: rows begin {self.row_nbytes} bytes apart in the buffer"
+        return f"{self.name}, {size} texels: buffer rows are {self.row_nbytes:,} bytes apart"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,10 +149,13 @@ class OnGrid:
         return self.kernel.value
 
     @property
-    def grid(self) -> str:
-        """How many invocations, as it is printed."""
-        groups = " x ".join(map(str, self.share.workgroups))
-        return f"grid {groups} of {self.share.workgroup_size}, {self.share.each} each"
+    def launch(self) -> str:
+        """The launch configuration as it is printed."""
+        groups, each = " x ".join(map(str, self.share.workgroups)), self.share.each
+        items = f"{each} item{'s' * (each != 1)} per invocation"
+        if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+            items = f"a tile of {each} x {each} elements per workgroup"
+        return f"{groups} workgroups of {self.share.workgroup_size}, {items}"
 
 
 @dataclass(frozen=True)
@@ -172,11 +177,12 @@ class Dispatch(OnGrid):
         return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
-        return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
+        sides = read_and_written(self.reads, self.writes)
+        return f"kernel {self.name} on {self.target.sizes}{sides}, {self.launch}: {self.reason}"
 
 
-def way(reads: Memory, writes: Memory) -> str:
-    """What a printed step says of where it reads and writes: nothing, if that is the input and the output."""
+def read_and_written(reads: Memory, writes: Memory) -> str:
+    """The memories that a printed step names: none for the input and the output."""
     origin = "" if reads is Memory.INPUT else f" from {reads.phrase}"
     return origin if writes is Memory.OUTPUT else f"{origin} to {writes.phrase}"
 

@@ -113,15 +113,15 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
     if problem.against_rows:
         return problem.against_rows
     if row.nbytes < WIDEST_NBYTES:
-        return f"rows of {row.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
+        return f"rows are {row.nbytes} bytes long; at least {WIDEST_NBYTES} are needed"
     if (
         problem.unaligned
         and problem.limits.profile.contiguous
         and row.nbytes < (least := 2 * WIDEST_NBYTES - 1)
     ):
-        return f"rows of {row.nbytes} bytes, some from inside a vector of 16, which takes {least}"
+        return f"rows are {row.nbytes} bytes long, some unaligned to 16; at least {least} are needed"
     if row.channels > MAX_CHANNELS:
-        return f"{row.channels} elements that keep their order in a mirrored row, at most {MAX_CHANNELS}"
+        return f"reversed rows keep {row.channels} elements in order; at most {MAX_CHANNELS} are supported"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
         return NO_ROOM
     if problem.in_parts and (against := against_winner_blocks(problem)):
@@ -142,7 +142,7 @@ def against_winner_blocks(problem: WindowProblem) -> Reason | None:
         return UNKNOWN
     winners = [band.winners for band in problem.bands_of_blocks]
     fits = all(each is None or each.span.nbytes <= problem.max_nbytes for each in winners)
-    return None if fits else "no binding holds the winners on blocks and on indices"
+    return None if fits else "the winner indices exceed a storage binding"
 
 
 def against_groups(problem: WindowProblem) -> Reason | None:
@@ -151,9 +151,9 @@ def against_groups(problem: WindowProblem) -> Reason | None:
     for numbers in problem.held(problem.whole, problem.numbers, invocations):
         groups = source_groups(problem, numbers)
         if problem.unaligned and (groups is None or len(groups) > 1):
-            return "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
+            return "rows are unaligned to 16 bytes, and the input exceeds a storage binding"
         if groups is None:
-            return "no binding holds what a window reads"
+            return "the input of one window exceeds a storage binding"
     return None
 
 
@@ -167,7 +167,7 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    why = f"left out of blocks: {NO_ROOM}"
+    why = NO_ROOM
     return [*steps, *(replace(step, reason=f"{step.reason}; {why}") for step in found)]
 
 
@@ -264,7 +264,7 @@ WINDOWS: tuple[Copying, ...] = (
         buffer_copies,
     ),
     Strategy(
-        "layers",
+        "disjoint sets",
         where(lambda problem: problem.disjoint is not None),
         lambda problem: len(problem.disjoint or ()) * problem.costs.dispatch_s,
         layers,

@@ -169,9 +169,9 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     row, part, kernel = problem.row, problem.whole, Kernel.WINDOW_ROWS
     pieces, each = launch_blocks(problem, kernel)
     step = problem.windows.steps[row.axis]
-    orders = "neighbours" if step == 1 else f"elements {step} apart"
-    orders += ", forwards and backwards" * row.mirrored
-    reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
+    order = "contiguous" if step == 1 else f"step {step}"
+    order += " or reversed" * row.mirrored
+    reason = f"window rows ({order}), in vectors of 16 bytes"
     dealt: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
@@ -216,9 +216,8 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """
     row, part = problem.row, problem.whole
     pieces, each = launch_blocks(problem, Kernel.INSERT_ROWS)
-    orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
-    reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
-    of_ends = "where rows begin or end inside a block, word by word"
+    reason = f"window rows (contiguous{' or reversed' * row.mirrored}), in vectors of 16 bytes"
+    of_ends = "heads and tails of unaligned rows, word by word"
     whole: dict[str, Any] = {"pieces": pieces, "each": each}
     at_ends: dict[str, Any] = {"pieces": END_PIECES, "each": BLOCK_WORDS, "ends": True}
     for band in problem.bands_of_blocks:
@@ -244,7 +243,7 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
 
 def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """All words of rows."""
-    row, kernel, reason = problem.row, Kernel.INSERT_WORDS, "windows, row by row, word by word"
+    row, kernel, reason = problem.row, Kernel.INSERT_WORDS, "window rows, word by word"
     each = min(row.words_spanned, BLOCK_WORDS) if problem.limits.profile.contiguous else 1
     pieces = -(-row.words_spanned // each)
     for band in problem.bands:
@@ -260,7 +259,7 @@ def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
 def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Windows element by element, or word by word of the output, between parts that bindings hold."""
     in_words = kernel is Kernel.WINDOW_WORDS
-    reason = "windows, element by element" + ", put together word by word" * in_words
+    reason = "windows, element by element" + ", packed into words" * in_words
     for band in problem.bands:
         yield from winners(problem, band)
         bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
@@ -314,7 +313,7 @@ def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
     sizes = problem.windows.sizes
     claimed = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
     bindings = band.winners.span, Span(0, WORD_NBYTES)
-    reason = "windows that may overlap claim their indices, so that the later one wins"
+    reason = "last-writer pass: winner index per element of overlapping windows"
     for part in problem.parts(claimed):
         size = prod(map(len, part))
         most = max(problem.max_invocations // size, 1)
@@ -330,7 +329,7 @@ def winners_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispat
     touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
     pieces = -(-touched // profile.blocks_each)
     each = -(-touched // pieces)
-    reason = "rows that may overlap claim their blocks and their ends, so that the later one wins"
+    reason = "last-writer pass: winner index per vector and row end of overlapping windows"
     bindings = problem.binding(band), Span(0, WORD_NBYTES)
     for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
         step = dispatch(
