@@ -388,7 +388,7 @@ def test_of_equal_offsets_the_last_one_is_left() -> None:
     sides = Layout.packed((7, 1)), Layout.packed((10,))
     plan = planned_insertion(CPU, *sides, 4, offsets, copy_to=False)
     (step,) = plan.steps
-    assert str(step).startswith("insert_windows on 3 windows")
+    assert str(step).startswith("kernel insert_windows on 3 windows")
 
 
 # refusals
@@ -690,7 +690,7 @@ def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> Non
         )
         numpy_insert(expected, windows, offsets, (1,))
         check_same(x.numpy(), expected)
-    assert "last_writer_windows on 3 windows of (40,) to the winners" in str(operator.plan)
+    assert "last_writer_windows on 3 windows of (40,) to the winner indices" in str(operator.plan)
     known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]], outside="drop"))
     check_same(known(wg.asarray(windows, device=device)).numpy(), windows.ravel()[:100])
     assert known.plan.summary.startswith("coalesced (100,) x 1 B, insert_")

@@ -415,7 +415,7 @@ def test_a_plan_says_what_is_disabled(kernel: Kernel) -> None:
     without = replace(limits, disabled=frozenset({kernel}))
     plan = planned_copy(without, source, width=width, copy_to=False)
     assert names_of(plan) == ["slice1"]
-    assert "it failed the self-test of this device" in f"{plan}\n"
+    assert "its kernel failed the self-test of this device" in f"{plan}\n"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=adapter_id)
