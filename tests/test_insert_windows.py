@@ -403,7 +403,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": "gpu"},
         wg.WindowError,
-        "offsets lie on the GPU, so that nobody can tell whether windows overlap",
+        "offsets are on the device, so that the host cannot check whether windows overlap",
     ),
     (
         {"offsets": [[0, 0], [2, 4]]},

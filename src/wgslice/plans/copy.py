@@ -40,7 +40,7 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:
-    """The copies that write one element everywhere, out of a buffer that repeats it.
+    """Returns the copies that fill a target from a buffer that repeats one element.
 
     The runs of neighbours read as many neighbours, so that they are copied as quickly as any; those longer
     than the buffer are cut.
@@ -84,7 +84,7 @@ class SliceGradPlanner(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """A copy into some indices of a target, and zeros everywhere else."""
+    """A gradient to plan: a copy into some indices of a target, zeros in all others."""
 
     inside: Plan
     taken: tuple[range, ...]
@@ -94,7 +94,7 @@ class Gradient:
 
     @property
     def limits(self) -> Limits:
-        """The device's."""
+        """The device's limits."""
         return self.context.limits
 
     def seconds(self, *before: Step) -> float:
@@ -113,7 +113,7 @@ class Gradient:
 
 
 def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
-    """The copy, and zeros wherever nothing else is written; no steps where a clear takes less time."""
+    """Returns the copy and fills of all other elements; no steps if a clear takes less time."""
     costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
     most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
     of_pattern = gradient.context._replace(copy_from=True, source_room_nbytes=inf)
@@ -161,7 +161,7 @@ def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
 def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
     """A planner's plan, after the copies that it needs beforehand.
 
-    No command may read a buffer that it writes, so what is read of the output's buffer is copied aside.
+    No command may read a buffer that it writes, so input in the output's buffer takes a staging copy.
     Kernels read offsets of windows in one piece, from where a binding can begin.
     """
     if not (context.shared and target.size):

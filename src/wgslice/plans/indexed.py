@@ -102,7 +102,7 @@ class IndexedCopy:
         return len(self.sizes) == 1 and steps[:2] == (1, 1) and steps[2] in (0, 1)
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
-        """The same copy, both sides so many elements further along."""
+        """The same copy, both sides shifted by numbers of elements."""
         return replace(self, indexed=self.indexed.shifted(indexed), other=self.other.shifted(other))
 
     def coalesced(self) -> IndexedCopy:
@@ -130,8 +130,8 @@ class IndexedCopy:
             winners=winners._replace(strides=rest[0], numbers=rest[1]) if winners else None,
         )
 
-    def claiming(self) -> IndexedCopy:
-        """The same indices, each once, without what lies beside each other at them."""
+    def at_indices(self) -> IndexedCopy:
+        """Returns the same indices, each once, without the elements at them."""
         assert self.winners is not None
         items = [
             range(size if number else 1)

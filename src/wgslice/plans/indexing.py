@@ -33,7 +33,7 @@ WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
 MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 CACHE_LINE_NBYTES = 64
-MIN_WINDOW_NBYTES = 64  # of what lies beside each other at an index, from which on it may go as a window
+MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 
 
 def copy_at_once(
@@ -113,7 +113,7 @@ def plan_indexing(
     itemsize: int,
     context: PlanContext,
 ) -> Plan:
-    """Gather what indices take of a view, or scatter to it, in the way that is estimated to be quickest.
+    """Gather what indices take of a view, or scatter to it, by the strategy of the least estimated time.
 
     `windows` gives the same as windows, where the host knows the indices.
     """
@@ -151,7 +151,7 @@ class Indexing:
 
     @property
     def limits(self) -> Limits:
-        """The device's."""
+        """The device's limits."""
         return self.context.limits
 
     @property
@@ -200,7 +200,7 @@ def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
-    """Why a kernel does not copy."""
+    """Returns why a kernel is not applicable, or None."""
     if kernel_of(*problem.wide) is not kernel:
         return OTHER
     needed = {kernel, *([Kernel.LAST_WRITER_INDICES] if problem.copy.winners else [])}
@@ -227,10 +227,10 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
     copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
     if copy.winners is None:
         return [copying]
-    claiming = copy.claiming()
+    winning = copy.at_indices()
     reason = "last-writer pass: winner index per element that several indices name"
     winners = [Span(0, WORD_NBYTES), copy.winners.span]
-    first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, claiming, WORD_NBYTES, winners, reason)
+    first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, winning, WORD_NBYTES, winners, reason)
     return [replace(first, writes=Memory.WINNERS), copying]
 
 

@@ -1,4 +1,4 @@
-"""What a plan is: the whole truth of what one copy runs."""
+"""A plan: the steps that one copy runs, its estimate, and the reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What one copy runs, step by step, and why. Printed, it says so; immutable, the same for every buffer.
+    """The steps of one copy and their reasons. Immutable, and independent of the buffers.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Plan:
     itemsize, width_nbytes : int
         Bytes an element of the tensor, and of the copy, which moves several at a time where it can.
     source, target : Layout
-        Merged sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers.
+        Coalesced sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers.
     steps : tuple
         Buffer copies, clears and dispatches, in the order in which they run; `str` of each says why.
     summary : str
-        Merged sizes, element width and kernels in a line.
+        Coalesced sizes, element width and kernels in a line.
     seconds : float or None
         Estimate of the time from its submission to the end of the wait; None where there is nothing to do.
     rejected : tuple of str
@@ -54,7 +54,7 @@ class Plan:
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
-        """Callers' memories that no dispatch binds: wgpu looks at their buffers only in a submission."""
+        """Callers' memories that no dispatch binds: wgpu validates their buffers only at submission."""
         used: set[Memory] = set()
         bound: set[Memory] = set()
         for step in self.steps:
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """One line: merged dimensions, element width, kernels."""
+        """One line: coalesced sizes, element width, kernels."""
         used = ", ".join(dict.fromkeys(step.name for step in self.steps)) or "nothing to do"
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
         return f"coalesced {self.target.sizes} x {self.width_nbytes} B, {used}{count}"
@@ -155,7 +155,7 @@ class Plan:
 
 
 class Planner(Protocol):
-    """A function that plans what is to be done with a source and a target, counted from their bases."""
+    """A function that plans a copy from a source to a target, both counted from their bases."""
 
     def __call__(self, source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         """The plan for elements of `itemsize` bytes."""

@@ -1,4 +1,4 @@
-"""A copy to plan: its buffers, its parts, and what keeps strategies from it, as it is printed."""
+"""A copy to plan: its bindings, its parts, and the reasons that reject strategies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_BINDING_NBYTES = 2**31
 
 
 class Table(NamedTuple):
-    """Offsets of windows that the GPU has."""
+    """A table of device-resident offsets or indices."""
 
     layout: Layout  # of integers, from the base of their memory
     itemsize: int  # bytes an offset
@@ -40,13 +40,13 @@ class Table(NamedTuple):
 
 
 class PlanContext(NamedTuple):
-    """What a plan can rely on: the device, and what is known of the buffers on both sides."""
+    """A plan context: limits, cost model and facts about the bound buffers."""
 
     limits: Limits
     copy_from: bool = True  # whether the input's buffer has the usage for copies from it
     copy_to: bool = True  # whether the output's buffer has the usage for copies into it
     source_room_nbytes: float = inf  # from the base, whole vectors of 16 bytes; inf where all that are used
-    target_room_nbytes: float = inf  # likewise of the output's buffer
+    target_room_nbytes: float = inf  # of the output's buffer
     shared: bool = False  # whether input and output lie in one buffer
     table: Table | None = None
 
@@ -190,7 +190,7 @@ COMPETING_NBYTES = 256
 
 
 def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, Layout]:
-    """A copy of rows cut into so many elements each, all dimensions before these in the source's order."""
+    """Returns a copy with rows cut into `each` elements, dimensions before them in the source's order."""
 
     def cut(layout: Layout) -> Layout:
         *sizes, size = layout.sizes
@@ -229,7 +229,7 @@ class Problem:
         self.is_held = axis_to_halve(source, target, width_nbytes, context.limits) is None
         sides = (source, context.source_room_nbytes), (target, context.target_room_nbytes)
         has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
-        self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
+        self.unpadded = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
@@ -284,7 +284,7 @@ class Problem:
     # reasons
 
     def against_buffer_copies(self) -> str:
-        """Why buffer copies do not do it."""
+        """Returns why buffer copies are not applicable."""
         reasons = ["the input buffer lacks usage COPY_SRC"] * (not self.context.copy_from)
         reasons += ["the output buffer lacks usage COPY_DST"] * (not self.context.copy_to)
         if not self.in_runs:
@@ -294,7 +294,7 @@ class Problem:
         return "; ".join(reasons)
 
     def short(self) -> str:
-        """That rows are too short to hold a block of 16 bytes wherever they begin."""
+        """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
         return f"rows are {counted(self.row_nbytes)} long; at least {MIN_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
@@ -308,7 +308,7 @@ class Problem:
         return self.of(self.source.select(forwards), self.target).uneven(WIDEST_NBYTES, strides)
 
     def apart(self) -> str:
-        """How neighbours on one side lie on the other."""
+        """Returns the strides that keep rows from being contiguous."""
         read, written = self.read_step, self.write_step
         reasons = []
         axis = self.tile_axis if read else None
@@ -329,7 +329,7 @@ class Problem:
         return ", and ".join(reasons)
 
     def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
-        """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart.
+        """Returns which row lengths, offsets and strides are unaligned to a unit.
 
         `strides` are those of the source that matter, where these are not those of its rows.
         """

@@ -1,4 +1,4 @@
-"""What a plan is made of: buffer copies, clears, and dispatches with all that they need but the buffers."""
+"""Steps of plans: buffer copies, clears, and dispatches, complete but for the buffers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_
 
 
 class Memory(IntEnum):
-    """What a step reads or writes, by its place among the buffers that a plan is recorded with."""
+    """A memory that a step reads or writes, by its index among the buffers of a recording."""
 
     INPUT = 0
     OUTPUT = 1
-    OFFSETS = 2  # of windows, where the GPU has them
+    OFFSETS = 2  # device-resident offsets of windows
     ZEROS = 3  # PATTERN_NBYTES of them
-    STAGING = 4  # made for a recording: what is read of the output's buffer
+    STAGING = 4  # made for a recording: the staging copy
     PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
-    WINNERS = 6  # made for a recording, of zeros: which of windows that overlap has the last word
-    TEXTURE = 7  # a region of a texture, which a recording brings beside the buffers
+    WINNERS = 6  # made for a recording, zeroed: winner indices
+    TEXTURE = 7  # a region of a texture, given to a recording besides the buffers
 
     @property
     def phrase(self) -> str:
-        """As it is printed."""
+        """The memory as it is printed."""
         return {
             Memory.ZEROS: "zeros",
             Memory.STAGING: "the staging copy",
@@ -40,29 +40,29 @@ class Memory(IntEnum):
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a buffer, whole words, its start a multiple of what its use demands."""
+    """A range of a buffer in whole words, its start aligned as its use demands."""
 
     offset_nbytes: int
     nbytes: int
 
     def in_whole(self, unit_nbytes: int) -> Span:
-        """The same stretch, a multiple of a unit long."""
+        """Returns the range extended to a multiple of a unit."""
         return Span(self.offset_nbytes, -(-self.nbytes // unit_nbytes) * unit_nbytes)
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Bytes at which something begins, one after the other."""
+    """Byte offsets of rows."""
 
     starts: NDArray[np.int64]
 
     @property
     def size(self) -> int:
-        """How many."""
+        """The number of offsets."""
         return self.starts.size
 
     def places(self) -> list[int]:
-        """All of them, in order."""
+        """The offsets as a list, in order."""
         found: list[int] = self.starts.tolist()
         return found
 
@@ -83,7 +83,7 @@ class BufferCopies:
 
     @property
     def name(self) -> str:
-        """What a summary calls it."""
+        """The name in a summary."""
         return "buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class BufferCopies:
 
 @dataclass(frozen=True)
 class Clear:
-    """Write zeros to a stretch of the output, whole words, counted from its base."""
+    """Zeros written to a range of whole words of the output, counted from its base."""
 
     offset_nbytes: int
     nbytes: int
@@ -118,7 +118,7 @@ class TextureCopy:
 
     @property
     def name(self) -> str:
-        """What a summary calls it."""
+        """The name in a summary."""
         return "buffer-to-texture copy" if self.writes is Memory.TEXTURE else "texture-to-buffer copy"
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class TextureCopy:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OnGrid:
-    """A step that a kernel takes."""
+    """A step that runs a kernel."""
 
     kernel: Kernel
     source_binding: Span
@@ -140,12 +140,12 @@ class OnGrid:
 
     @property
     def memories(self) -> set[Memory]:
-        """What it binds."""
+        """The memories that it binds."""
         return {self.reads, self.writes}
 
     @property
     def name(self) -> str:
-        """What a summary calls it."""
+        """The name in a summary."""
         return self.kernel.value
 
     @property
@@ -200,7 +200,7 @@ def dispatch_of(
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings.
 
-    `work` is its class of work, where that is known already.
+    `work` is its cost class if the caller knows it.
     """
     if work is None:
         work = copy_class(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
@@ -225,12 +225,12 @@ def dispatch_of(
 
 
 def row_sizes(source: Layout, target: Layout) -> tuple[int, ...]:
-    """How many rows a buffer copy each is for, by dimensions; none of them where one copies everything."""
+    """Sizes of the dimensions of rows that take one buffer copy each; () if one copies everything."""
     return () if source.is_packed and target.is_packed else target.sizes[:-1]
 
 
 def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
-    """A buffer copy of each contiguous row; of everything, where that is one."""
+    """Returns a buffer copy per contiguous row, or one of everything if both sides are packed."""
     rows = [range(size) for size in row_sizes(source, target)]
     firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
     nbytes = prod(target.sizes[len(rows) :]) * width_nbytes

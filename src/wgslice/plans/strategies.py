@@ -75,7 +75,7 @@ tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 def pixels(problem: Problem) -> Reason | None:
     """Rows are pixels."""
-    return problem.tight if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
+    return problem.unpadded if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
 
 
 def wide_tiles(problem: Problem) -> Reason | None:
@@ -84,7 +84,7 @@ def wide_tiles(problem: Problem) -> Reason | None:
         return OTHER
     if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
         return problem.against_tiles
-    return problem.tight
+    return problem.unpadded
 
 
 def shifted(problem: Problem) -> Reason | None:
@@ -93,7 +93,7 @@ def shifted(problem: Problem) -> Reason | None:
         return problem.apart
     if not problem.target.is_nested:
         return INTERLEAVING
-    return problem.short if problem.row_nbytes < MIN_SHIFTED_NBYTES else problem.tight
+    return problem.short if problem.row_nbytes < MIN_SHIFTED_NBYTES else problem.unpadded
 
 
 def vectors(problem: Problem) -> Reason | None:
@@ -165,7 +165,7 @@ def class_of(kernel: Kernel, paired: bool, problem: Problem) -> CostClass:
 
 
 def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) -> Reason | None:
-    """Why a kernel does not take a copy."""
+    """Returns why a kernel is not applicable to a copy, or None."""
     if not problem.is_held or (problem.rank == 0 and kernel in UNIT_GRIDS):
         return OTHER
     reason = applies(problem)
@@ -237,7 +237,7 @@ def in_parts(problem: Problem) -> Sequence[Step]:
 
 def without_room(problem: Problem) -> list[Copying]:
     """The kernels that would take a copy if both buffers had room for whole vectors."""
-    if problem.tight is None or not problem.is_held:
+    if problem.unpadded is None or not problem.is_held:
         return []
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is NO_ROOM]
 

@@ -54,7 +54,7 @@ def insert_windows_planner(insertion: Insertion) -> Planner:
 def plan_windows(
     asked: Insertion, inserts: bool, source: Layout, target: Layout, itemsize: int, context: PlanContext
 ) -> Plan:
-    """Copy windows by the strategy that is estimated to take the least time."""
+    """Returns the plan of windows by the strategy of the least estimated time."""
     tensor, batch = (target, source) if inserts else (source, target)
     windows, nbytes = asked.windows, batch.size * itemsize
     if batch.size > U32_MAX:
@@ -106,7 +106,7 @@ def layers(problem: WindowProblem) -> Sequence[Step]:
 
 
 def against_blocks(problem: WindowProblem) -> Reason | None:
-    """Why rows are not copied in blocks of 16 bytes."""
+    """Returns why rows are not copied in vectors of 16 bytes, or None."""
     row = problem.row
     if problem.tensor.size == 0:
         return "the input is empty"
@@ -135,7 +135,7 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
 
 
 def against_winner_blocks(problem: WindowProblem) -> Reason | None:
-    """Why rows do not claim blocks of the target."""
+    """Returns why winners per vector of the target are not applicable, or None."""
     if Kernel.LAST_WRITER_ROWS in problem.limits.disabled:
         return FAILED
     if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.classes:
@@ -212,7 +212,7 @@ def by_kernel(
 
 
 def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: WindowProblem) -> Reason | None:
-    """Why a kernel does not take windows."""
+    """Returns why a kernel is not applicable to windows, or None."""
     if (kernel in EXTRACTING) == problem.inserts:
         return OTHER
     failed = FAILED if kernel in problem.limits.disabled else None

@@ -53,7 +53,7 @@ class Band:
     contested: bool  # whether windows may overlap
     differ: tuple[bool, ...]  # dimensions in which winners differ from index to index
     base: int  # of winners
-    blocks: int = 0  # of the binding that rows claim, where windows may overlap in parts of rows
+    blocks: int = 0  # vectors of the binding with winners, where windows may overlap in parts of rows
 
     @cached_property
     def winner_strides(self) -> list[int]:
@@ -158,7 +158,7 @@ class WindowProblem:
 
     @property
     def bands_of_blocks(self) -> list[Band]:
-        """The bands, of which rows claim blocks too where windows may overlap in parts of rows."""
+        """The bands, with winners per vector if windows may overlap in parts of rows."""
         if not self.in_parts:
             return self.bands
         return [replace(band, blocks=-(-self.binding(band).nbytes // WIDEST_NBYTES)) for band in self.bands]
@@ -166,7 +166,7 @@ class WindowProblem:
     def reaching(
         self, numbers: Numbers, ranges: Sequence[range]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which windows may have an element among some indices of the tensor, and which one elsewhere."""
+        """Which windows may have an element among some indices of the tensor, and which one outside."""
         if self.windows.offsets is None:
             return np.ones(len(numbers), np.bool_), np.ones(len(numbers), np.bool_)
         starts = self.windows.offsets[numbers].astype(np.int64)
@@ -293,7 +293,7 @@ class WindowProblem:
 
     @cached_property
     def against_winners(self) -> Reason | None:
-        """Why windows that may overlap cannot claim what they write; refused where nothing else does it."""
+        """Why a last-writer pass is not applicable; raises ValueError if no strategy is."""
         if not self.contested:
             return None
         if len(self.bands) * self.windows.count <= U32_MAX:

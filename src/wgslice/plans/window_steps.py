@@ -53,7 +53,7 @@ def dispatch(
 ) -> WindowDispatch:
     """A dispatch of some windows, a part of each or all, between bindings of the tensor and of the batch.
 
-    Each row or element has so many `pieces`, an invocation each, unless there are other `invocations`.
+    Each row or element has `pieces`, an invocation each, unless there are other `invocations`.
     """
     windows, tensor, batch, itemsize = problem.windows, problem.tensor, problem.batch, problem.itemsize
     of_tensor, of_batch = bindings
@@ -61,8 +61,9 @@ def dispatch(
     part = problem.whole if part is None else part
     unit_nbytes = 1 if row else itemsize  # that offsets and strides are counted in
     window_size = prod(map(len, part[: row.axis] if row else part))
-    dealt = len(numbers) * window_size * pieces if invocations is None else invocations
-    share = share_of(problem.limits, len(numbers), pieces, each, dealt)
+    if invocations is None:
+        invocations = len(numbers) * window_size * pieces
+    share = share_of(problem.limits, len(numbers), pieces, each, invocations)
     if kernel in APART:
         share = replace(share, contiguous=False)
     begin = batch.offset + sum(
@@ -107,7 +108,7 @@ def dimensions_of(
             if axis == row.axis:
                 tensor_stride = batch_stride = row.unit
             tensor_stride, batch_stride = tensor_stride * itemsize, batch_stride * itemsize
-        # Whatever index it is that stands for all, where windows claim a dimension once.
+        # One winner index stands for a whole dimension that every window writes.
         once = kernel is Kernel.LAST_WRITER_WINDOWS and not band.differ[axis]
         found.append(
             Dimension(
@@ -172,12 +173,12 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     order = "contiguous" if step == 1 else f"step {step}"
     order += " or reversed" * row.mirrored
     reason = f"window rows ({order}), in vectors of 16 bytes"
-    dealt: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
+    launch: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
         for some, source in source_groups(problem, numbers) or ():
             both = source.in_whole(WIDEST_NBYTES), target
-            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, **dealt)
+            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, **launch)
 
 
 def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span]] | None:
@@ -265,13 +266,13 @@ def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]
         bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
         for part in problem.parts(problem.whole):
             for numbers in problem.held(part, band.numbers, prod(map(len, part))):
-                dealt: dict[str, Any] = launch_words(problem, numbers) if in_words else {}
+                launch: dict[str, Any] = launch_words(problem, numbers) if in_words else {}
                 of_batch = batch_binding(problem, numbers, part)
                 for binding in bindings:
                     segment = 0 if problem.inserts else binding.nbytes // problem.itemsize
                     both = binding, of_batch
                     yield dispatch(
-                        problem, kernel, band, numbers, both, reason, part=part, segment=segment, **dealt
+                        problem, kernel, band, numbers, both, reason, part=part, segment=segment, **launch
                     )
 
 
@@ -304,17 +305,17 @@ def words_each(row_nbytes: int, profile: Profile) -> int:
 
 
 def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Each window winners its indices, once along dimensions that all have; nothing of disjoint windows."""
+    """Returns the last-writer pass of windows, once along dimensions that all have; empty if disjoint."""
     if band.winners is None:
         return
     if band.winners.in_parts:
         yield from winners_of_rows(problem, band)
         return
     sizes = problem.windows.sizes
-    claimed = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
+    winning = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
     bindings = band.winners.span, Span(0, WORD_NBYTES)
     reason = "last-writer pass: winner index per element of overlapping windows"
-    for part in problem.parts(claimed):
+    for part in problem.parts(winning):
         size = prod(map(len, part))
         most = max(problem.max_invocations // size, 1)
         for start in range(0, len(band.numbers), most):
@@ -323,7 +324,7 @@ def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
 
 
 def winners_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Each row winners the blocks that it has all of, and its indices in those at its ends."""
+    """Returns the last-writer pass of rows: winners per whole vector, and per index at row ends."""
     assert band.winners is not None
     row, profile = problem.row, problem.limits.profile
     touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
