@@ -257,8 +257,8 @@ def test_rows_that_lie_as_a_texture_copy_has_them_need_no_staging_buffer(device:
         "buffer-to-texture copy, 64 x 4 x 1 texels: buffer rows are 512 bytes apart"
     ]
     padded, moved = wg.explain(wg.from_texture, texture, size=(63, 4)).plans
-    assert "texture copy" in padded.summary
-    assert "texture copy" not in moved.summary
+    assert "texture-to-buffer copy" in padded.summary
+    assert "texture-to-buffer copy" not in moved.summary
     assert moved.nbytes == 63 * 4 * 4
     assert len(wg.explain(wg.copy_to_texture, x[:4, ::-1], texture).submissions) == 1
 
