@@ -315,9 +315,9 @@ def test_a_healthy_device_passes(device: wg.Device, monkeypatch: pytest.MonkeyPa
     assert {Kernel.SLICE1.value, Kernel.EXTRACT_WINDOWS.value} < {test.kernel for test in tested.kernels}
     lines = str(tested).splitlines()
     assert lines[0].startswith(
-        f"{len(tested.kernels)} of {len(tested.kernels)} kernels are right on {device.adapter}"
+        f"{len(tested.kernels)} of {len(tested.kernels)} kernels are correct on {device.adapter}"
     )
-    assert all(": right in " in line for line in lines[1:])
+    assert all(": correct in " in line for line in lines[1:])
     assert len(lines) == 1 + len(tested.kernels)
 
 
