@@ -93,7 +93,7 @@ class Bench:
         self.room = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
         self.places = [Place(device.create_buffer(self.room)) for _ in range(2)]
         encoder = device.create_encoder()
-        for place in self.places:  # memory that nobody has written may be no memory yet
+        for place in self.places:  # memory is allocated at the first write
             encoder.clear_buffer(place.buffer, 0, self.room)
         device.submit(encoder)
 
@@ -206,6 +206,6 @@ def plan_of(step: Step) -> Plan:
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:
-    """So many buffer copies."""
+    """Return `count` buffer copies of adjacent blocks of `nbytes`."""
     places = Layout.of((count,), (nbytes,))
     return BufferCopies(places, places, nbytes)

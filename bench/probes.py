@@ -78,7 +78,7 @@ class Probe(NamedTuple):
         ]
 
     def copies(self, nbytes: int) -> list[tuple[Layout, Layout]]:
-        """Copies of about so many bytes: in long rows, and in short ones where an invocation takes less."""
+        """Return copies of about `nbytes`: long rows, and short ones with fewer items per invocation."""
         kernel, _, paired = self.candidate
         width = self.width_nbytes
         if kernel in SQUARE:
@@ -142,7 +142,7 @@ def permuted(width: int, nbytes: int) -> tuple[Layout, Layout]:
 
 
 def channel(width: int, nbytes: int, channels: int) -> tuple[Layout, Layout]:
-    """One channel of pixels, of which the words are so many bytes."""
+    """Return the layouts of one channel of pixels, `nbytes` in all channels."""
     count = nbytes // width // channels
     return Layout.of((count,), (1,)), Layout.of((count,), (channels,), 1)
 

@@ -35,7 +35,7 @@ __all__ = ["Regret", "Way", "run_regret"]
 
 MAX_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
 KINDS = "slices", "permutes", "windows"
-HOPELESS = 5.0  # ways that are estimated to take so many times as long as the best are run once
+HOPELESS = 5.0  # strategies estimated to take this many times the best are run once
 
 
 @dataclass

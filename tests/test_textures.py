@@ -226,9 +226,7 @@ def test_views_of_any_strides_are_copied_and_written(
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("offset", [0, 4, 8, 256])
 @pytest.mark.parametrize("usage", [STORAGE, STORAGE | 0x4, STORAGE | 0x8, STORAGE | 0xC])
-def test_callers_buffers_of_any_usage_and_offset_keep_their_other_bytes(
-    device: wg.Device, usage: int, offset: int
-) -> None:
+def test_bound_buffers_keep_bytes_outside_the_layout(device: wg.Device, usage: int, offset: int) -> None:
     """Rows 512 bytes apart, as a texture is copied to and from, and rows that are not."""
     texture = make_texture(device, "rgba8uint", (5, 3, 1))
     array = elements((3, 5, 4), "u1")
@@ -247,7 +245,7 @@ def test_callers_buffers_of_any_usage_and_offset_keep_their_other_bytes(
         wg.copy_to_texture(x, texture)
 
 
-def test_rows_that_lie_as_a_texture_copy_has_them_need_no_staging_buffer(device: wg.Device) -> None:
+def test_rows_in_texture_copy_layout_need_no_staging_buffer(device: wg.Device) -> None:
     texture = make_texture(device, "rgba8unorm", (64, 4, 1))
     (plan,) = wg.explain(wg.from_texture, texture).plans
     assert plan.summary.endswith("texture-to-buffer copy")

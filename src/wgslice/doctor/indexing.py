@@ -72,8 +72,8 @@ class IndexCase:
         """As planners take it."""
         shape = self.indices.shape
         known = self.indices, self.indices[..., None]
-        elsewhere = DeviceIndices(shape, None), DeviceIndices((*shape, 1), None)
-        found = any_index(self.picture.sizes, self.key(*(elsewhere if self.index_dtype else known)))
+        device_indices = DeviceIndices(shape, None), DeviceIndices((*shape, 1), None)
+        found = any_index(self.picture.sizes, self.key(*(device_indices if self.index_dtype else known)))
         assert isinstance(found, AdvancedSelection)
         return found
 
