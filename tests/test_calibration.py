@@ -38,7 +38,6 @@ from wgslice.calibration.store import (
     processor,
     read_record,
 )
-from wgslice.calibration.verdict import verdict
 from wgslice.plans.profiles import CPU, GPU, Profile
 
 ADAPTER = wg.Adapter("Voodoo (tm) 5", "Vulkan", "CPU", "Mesa 99")
@@ -109,24 +108,6 @@ def test_a_model_of_shaders_five_times_slower_is_brought_back() -> None:
     for name, work in found.costs.classes.items():
         assert work.bytes_per_s == pytest.approx(CPU.costs.classes[name].bytes_per_s)
         assert work.invocation_s == pytest.approx(CPU.costs.classes[name].invocation_s)
-
-
-# verdicts
-
-
-@pytest.mark.parametrize("profile", [CPU, GPU], ids=lambda profile: profile.name)
-def test_a_verdict_counts_slices_of_another_strategy(profile: Profile) -> None:
-    """Free buffer copies are taken wherever they apply; equal cost models change nothing."""
-    same = verdict(profile, profile)
-    assert (same.changed, same.speedup) == (0, 1.0)
-    assert str(same) == "0 of 90 typical slices use another strategy than with the shipped cost model"
-    free = with_constants(profile, constants_of(profile) | {"copy_s": 1e-12, "copy_bytes_per_s": 1e15}, "")
-    copied = verdict(profile, free)
-    assert 0 < copied.changed < copied.slices == same.slices
-    assert copied.speedup > 1.2
-    back = verdict(free, profile)
-    assert back.changed == copied.changed
-    assert back.speedup > 1
 
 
 # devices
