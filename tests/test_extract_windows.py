@@ -1048,5 +1048,5 @@ def test_equal_small_offsets_are_prepared_and_uploaded_once(
     offsets = offsets.astype(np.int16).reshape(3, 2)
     check()
     offsets[0, 0] = 3
-    with pytest.raises(wg.WindowError, match=r"offsets\[0\]\[0\] = 3: a window of size 3"):
+    with pytest.raises(wg.WindowError, match=r"offsets\[0\]\[0\] = 3: must be 0 to 2 for a window of size 3"):
         wg.extract_windows(tensor, offsets, (3, 2))
