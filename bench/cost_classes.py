@@ -22,7 +22,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import ClassCost, CostClass, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
-from wgslice.plans.window_plans import winners_scratch
+from wgslice.plans.window_strategies import winners_scratch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 

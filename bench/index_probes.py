@@ -10,8 +10,8 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
+from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
-from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits

@@ -28,7 +28,7 @@ from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.profiles import Costs
-from wgslice.plans.window_plans import winners_scratch
+from wgslice.plans.window_strategies import winners_scratch
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Regret", "Way", "run_regret"]

@@ -12,8 +12,8 @@ from wgslice.plans.kernels import EXTRACTING, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits, windows_class
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.window_plans import WINDOWS
 from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.window_strategies import WINDOWS
 from wgslice.plans.windows import DROPPED, WindowDispatch, Windows
 
 __all__ = ["WindowProbe", "window_probes"]

@@ -17,6 +17,7 @@ from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows, repeated_bytes
 from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, Choice, seconds_of
 from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
+from wgslice.plans.copy_strategies import dispatches
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of
 from wgslice.plans.plan import Planner
@@ -33,8 +34,7 @@ from wgslice.plans.profiles import (
     step_of,
 )
 from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span, dispatch_of
-from wgslice.plans.strategies import dispatches
-from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner, winners_scratch
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, winners_scratch
 from wgslice.shaders import override_constants
 
 Known: TypeAlias = Profile | Limits  # of a device

@@ -109,7 +109,7 @@ def test_printing_a_plan_of_windows_asks_no_strategy(
             **{name: partial(asked, getattr(strategy, name)) for name in strategy._fields[1:]}
         )
 
-    planner = "wgslice.plans.window_plans"
+    planner = "wgslice.plans.window_strategies"
     monkeypatch.setattr(f"{planner}.WINDOWS", [noting(row) for row in import_module(planner).WINDOWS])
     offsets = np.stack([np.arange(count) * rows_apart, np.arange(count) % 200], 1)
     image = wg.TensorDesc("u1", (count * rows_apart + 2, 300))

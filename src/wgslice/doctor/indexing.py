@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
+from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import indexed_copy, masked_copy

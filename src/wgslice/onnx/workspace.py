@@ -25,7 +25,7 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.gather import WindowCopy, indexed_windows
-from wgslice.plans.indexing import copy_at_once
+from wgslice.plans.index_strategies import copy_at_once
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
 from wgslice.tensors.creation import asarray

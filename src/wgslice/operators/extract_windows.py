@@ -21,7 +21,7 @@ from wgslice.operators.windows_arguments import (
     repeated_bytes,
 )
 from wgslice.plans.plan import Planner
-from wgslice.plans.window_plans import extract_windows_planner
+from wgslice.plans.window_strategies import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor

@@ -19,7 +19,7 @@ from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.windows_arguments import OnGpu, Outside, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.plans.plan import Planner
-from wgslice.plans.window_plans import insert_windows_planner
+from wgslice.plans.window_strategies import insert_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor

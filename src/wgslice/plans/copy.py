@@ -12,11 +12,11 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.strategies import COPIES
 
 
 def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:

@@ -12,6 +12,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
@@ -19,7 +20,6 @@ from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import NO_ROOM, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
-from wgslice.plans.strategies import MIN_OF_BLOCKS
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import (
     block_seconds,

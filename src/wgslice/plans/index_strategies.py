@@ -24,9 +24,9 @@ from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.tables import indexed_copy, masked_copy
-from wgslice.plans.window_plans import WINDOWS, winners_scratch
 from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
+from wgslice.plans.window_strategies import WINDOWS, winners_scratch
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
