@@ -160,7 +160,7 @@ def run_case(
         begun = perf_counter()
         if number and begun + lasted > until:
             break
-        first = number % len(processes)  # so that nobody always follows the same one
+        first = number % len(processes)  # so that no contender always follows the same one
         for process in [*processes[first:], *processes[:first]]:
             check_time(end if number == 0 else inf)
             attempt(outcomes[process.entry.name], process, measure, turn)

@@ -20,9 +20,9 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import Dispatched, Step, seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import CostClass, Costs, Work
+from wgslice.plans.profiles import ClassCost, CostClass, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Span, dispatch_of
-from wgslice.plans.window_plans import winners_scratch
+from wgslice.plans.window_strategies import winners_scratch
 
 __all__ = ["Bench", "Timed", "time_all", "typical", "work_of"]
 
@@ -93,7 +93,7 @@ class Bench:
         self.room = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
         self.places = [Place(device.create_buffer(self.room)) for _ in range(2)]
         encoder = device.create_encoder()
-        for place in self.places:  # memory that nobody has written may be no memory yet
+        for place in self.places:  # memory is allocated at the first write
             encoder.clear_buffer(place.buffer, 0, self.room)
         device.submit(encoder)
 
@@ -162,7 +162,7 @@ class Bench:
         submission_s = max(fixed_s("submission") - copy_s, MIN_S)
         dispatch_s = max(fixed_s("dispatch") - submission_s, MIN_S)
         copied, cleared = (max(fixed_s(name) - one_s, MIN_S) for name in ("large copy", "clear"))
-        works: dict[CostClass, Work] = {}
+        works: dict[CostClass, ClassCost] = {}
         for name, steps in self.steps.items():
             points = [
                 (step.invocation_nbytes, invocations_of(step), took[name, number])
@@ -183,8 +183,8 @@ def work_of(
     work: CostClass,
     points: Sequence[tuple[float, int, float]],
     fixed_s: float,
-    known: Mapping[CostClass, Work],
-) -> Work:
+    known: Mapping[CostClass, ClassCost],
+) -> ClassCost:
     """What an invocation and a byte of a class of work cost, beside the seconds that all work takes."""
     (nbytes, seconds), *short = (
         (nbytes, max(seconds - fixed_s, MIN_S) / invocations) for nbytes, invocations, seconds in points
@@ -193,10 +193,10 @@ def work_of(
         less_nbytes, less_s = short[0]
         invocation_s = (less_s * nbytes - seconds * less_nbytes) / (nbytes - less_nbytes)
     else:
-        alike = known.get(work._replace(traits=("beside",)))
+        alike = known.get(work._replace(traits=("contiguous",)))
         invocation_s = alike.invocation_s if alike else 0.0
     invocation_s = min(max(invocation_s, 0.0), MAX_BESIDE * seconds)
-    return Work(invocation_s, nbytes / (seconds - invocation_s))
+    return ClassCost(invocation_s, nbytes / (seconds - invocation_s))
 
 
 def plan_of(step: Step) -> Plan:
@@ -206,6 +206,6 @@ def plan_of(step: Step) -> Plan:
 
 
 def copies(nbytes: int, count: int) -> BufferCopies:
-    """So many buffer copies."""
+    """Return `count` buffer copies of adjacent blocks of `nbytes`."""
     places = Layout.of((count,), (nbytes,))
     return BufferCopies(places, places, nbytes)

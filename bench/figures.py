@@ -1,8 +1,7 @@
-"""The figures that are shipped for an adapter: what several measurements of it say, by median.
+"""Writes the shipped cost model of an adapter: medians of several measurements.
 
-`python -m bench.figures lavapipe-25-0 --runs 3` writes them into
-`src/wgslice/plans/cost_models`. With `--works`,
-a pattern, it writes those classes of work alone, on whatever machine: by what they take beside all others.
+`python -m bench.figures lavapipe-25-0 --runs 3` writes it into `src/wgslice/plans/cost_models`.
+With `--classes`, a pattern, it writes those cost classes alone, on any machine: relative to all others.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from bench.rivals.ours import device
 from wgslice.calibration.store import processor
 from wgslice.plans.profiles import Costs, shipped_for
 
-Figures: TypeAlias = dict[str, float]  # of a class of work
+ClassCosts: TypeAlias = dict[str, float]  # of one cost class
 
-FIGURES = ROOT / "src" / "wgslice" / "plans" / "cost_models"
+COST_MODELS = ROOT / "src" / "wgslice" / "plans" / "cost_models"
 TYPICAL_NBYTES = 64  # of an invocation
 
 
@@ -36,25 +35,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", help="of the file, which there is already")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--works", default="", help="pattern of the classes of work to write, all if empty")
+    parser.add_argument("--classes", default="", help="pattern of the cost classes to write, all if empty")
     arguments = parser.parse_args()
     console = Console()
-    path = FIGURES / f"{arguments.name}.json"
+    path = COST_MODELS / f"{arguments.name}.json"
     adapter = device.adapter
     known = shipped_for(adapter.name, adapter.backend, adapter.driver, software=adapter.software)
     runs = []
     for number in range(arguments.runs):
         console.print(f"run {number + 1} of {arguments.runs} on {adapter}", highlight=False)
         runs.append(time_all(device, known))
-        if runs[-1].works.keys() != known.works.keys():
+        if runs[-1].classes.keys() != known.classes.keys():
             raise SystemExit("the driver had kernels to compile, which left no time for all: run again")
     cores = os.cpu_count() or 1
     content = json.loads(path.read_text("utf-8"))
-    if arguments.works:
-        added = beside_others(arguments.works, content["costs"]["works"], middle_of(known, runs)["works"])
-        content["costs"]["works"] |= added
+    if arguments.classes:
+        added = beside_others(
+            arguments.classes, content["costs"]["classes"], middle_of(known, runs)["classes"]
+        )
+        content["costs"]["classes"] |= added
         content["measured"] += (
-            f"; works like {arguments.works} by what they take beside others on {processor()}, "
+            f"; cost classes like {arguments.classes} relative to the others on {processor()}, "
             f"{cores} cores, medians of {len(runs)}"
         )
     else:
@@ -73,9 +74,9 @@ def main() -> None:
 
 
 def beside_others(
-    pattern: str, kept: Mapping[str, Figures], measured: Mapping[str, Figures]
-) -> dict[str, Figures]:
-    """Classes of work that match, as fast as they were measured beside those that do not."""
+    pattern: str, kept: Mapping[str, ClassCosts], measured: Mapping[str, ClassCosts]
+) -> dict[str, ClassCosts]:
+    """Cost classes that match, as fast as measured relative to those that do not."""
     shares = [
         typical_seconds(kept[name]) / typical_seconds(measured[name])
         for name in measured
@@ -84,21 +85,21 @@ def beside_others(
     slower = median(shares)
     return {
         name: {
-            "invocation_s": figures["invocation_s"] * slower,
-            "bytes_per_s": figures["bytes_per_s"] / slower,
+            "invocation_s": costs["invocation_s"] * slower,
+            "bytes_per_s": costs["bytes_per_s"] / slower,
         }
-        for name, figures in measured.items()
+        for name, costs in measured.items()
         if re.search(pattern, name)
     }
 
 
-def typical_seconds(figures: Figures) -> float:
+def typical_seconds(costs: ClassCosts) -> float:
     """What a typical invocation takes."""
-    return figures["invocation_s"] + TYPICAL_NBYTES / figures["bytes_per_s"]
+    return costs["invocation_s"] + TYPICAL_NBYTES / costs["bytes_per_s"]
 
 
 def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, Any]:
-    """Three digits of the median of each figure."""
+    """The median of each cost parameter, of three digits."""
 
     def middle(values: Sequence[float]) -> float:
         return float(f"{median(values):.3g}")
@@ -110,14 +111,14 @@ def middle_of(known: Costs, runs: Sequence[Costs]) -> dict[str, Any]:
     }
     # The driver may have compiled the kernels before, and a later run finds them made.
     fixed["pipeline_s"] = max(known.pipeline_s, *(run.pipeline_s for run in runs))
-    works = {
+    classes = {
         str(name): {
-            "invocation_s": middle([run.works[name].invocation_s for run in runs]),
-            "bytes_per_s": middle([run.works[name].bytes_per_s for run in runs]),
+            "invocation_s": middle([run.classes[name].invocation_s for run in runs]),
+            "bytes_per_s": middle([run.classes[name].bytes_per_s for run in runs]),
         }
-        for name in runs[0].works
+        for name in runs[0].classes
     }
-    return {**fixed, "works": works}
+    return {**fixed, "classes": classes}
 
 
 if __name__ == "__main__":

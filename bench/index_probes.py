@@ -10,8 +10,8 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
+from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
-from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits
@@ -34,7 +34,7 @@ class IndexProbe(NamedTuple):
         return CostClass(self.kernel, self.width_nbytes)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
-        """The dispatch that copies the columns of rows of about so many bytes."""
+        """Return the dispatch that copies columns of rows, about `nbytes` in all."""
         if self.kernel is Kernel.MASKED_WORDS:
             return self.masked_steps(nbytes, limits)
         winners = self.kernel is Kernel.LAST_WRITER_INDICES
@@ -55,7 +55,7 @@ class IndexProbe(NamedTuple):
         return [step for step in plan.steps if isinstance(step, IndexedDispatch) and step.work == self.work]
 
     def masked_steps(self, nbytes: int, limits: Limits) -> Sequence[IndexedDispatch]:
-        """The dispatch that writes one element where a mask of about so many bytes of elements is true."""
+        """Return the dispatch that writes one element where a mask is true, for `nbytes` of elements."""
         row = Layout.packed((max(nbytes // self.width_nbytes, COLUMNS),))
         element = Layout.of(row.sizes, (0,))
         mask = np.resize(np.array([0, 1, 1, 0], np.uint8), row.size // WORD_NBYTES * WORD_NBYTES)

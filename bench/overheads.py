@@ -62,7 +62,7 @@ def best_times(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[s
 
 
 def host_times() -> dict[str, float]:
-    """Our calls beside the wgpu calls that do the same by hand, of a 4 x 16 tensor; nobody waits."""
+    """Time our calls and the equivalent wgpu calls on a 4 x 16 tensor, without waits."""
     x = wg.asarray(np.zeros((4, 16), np.float32), device=device)
     out = wg.empty((4, 8), np.float32, device=device)
     window = (0, 0), (4, 16), (1, 2)

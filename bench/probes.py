@@ -19,7 +19,7 @@ __all__ = ["FAR_NBYTES", "FAR_RUN", "Probe", "probes"]
 
 ROW_NBYTES = 4096  # long rows: an invocation takes as much as it can
 SHORT_UNITS = 3  # of a row's elements, words or blocks: an invocation takes as little as it can
-PATTERNS = ("beside", "near", "far")
+PATTERNS = ("contiguous", "short-stride", "long-stride")
 PAIRED_RUN = 24  # elements of rows that go in pairs
 
 # Neighbours that are far from each other lie on a page each, and on more of them than a core knows the places
@@ -78,7 +78,7 @@ class Probe(NamedTuple):
         ]
 
     def copies(self, nbytes: int) -> list[tuple[Layout, Layout]]:
-        """Copies of about so many bytes: in long rows, and in short ones where an invocation takes less."""
+        """Return copies of about `nbytes`: long rows, and short ones with fewer items per invocation."""
         kernel, _, paired = self.candidate
         width = self.width_nbytes
         if kernel in SQUARE:
@@ -92,7 +92,7 @@ class Probe(NamedTuple):
             runs = [PAIRED_RUN]
         elif kernel in (Kernel.SUBWORD_RUNS, Kernel.ROW_ENDS):
             runs = runs[1:]
-        elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "far":
+        elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "long-stride":
             runs = runs[:1]
         return [rows(run, width, self.way, nbytes) for run in runs]
 
@@ -127,7 +127,7 @@ def rows(run: int, width: int, way: str, nbytes: int) -> tuple[Layout, Layout]:
     """Rows of a run of elements, whose neighbours lie in the source as the way says."""
     count = max(nbytes // (run * width), 1)
     target = Layout.packed((count, run))
-    if way == "far":
+    if way == "long-stride":
         count = max(nbytes // (FAR_RUN * width), 1)
         return Layout.of((count, FAR_RUN), (1, FAR_NBYTES // width)), Layout.packed((count, FAR_RUN))
     steps = {name: step for step, name in STEPS.items()}
@@ -142,7 +142,7 @@ def permuted(width: int, nbytes: int) -> tuple[Layout, Layout]:
 
 
 def channel(width: int, nbytes: int, channels: int) -> tuple[Layout, Layout]:
-    """One channel of pixels, of which the words are so many bytes."""
+    """Return the layouts of one channel of pixels, `nbytes` in all channels."""
     count = nbytes // width // channels
     return Layout.of((count,), (1,)), Layout.of((count,), (channels,), 1)
 

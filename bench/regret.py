@@ -28,14 +28,14 @@ from wgslice.gpu.recording import Recorder
 from wgslice.plans.choose import Choice
 from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.profiles import Costs
-from wgslice.plans.window_plans import winners_scratch
+from wgslice.plans.window_strategies import winners_scratch
 from wgslice.plans.windows import WindowDispatch
 
 __all__ = ["Regret", "Way", "run_regret"]
 
 MAX_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
 KINDS = "slices", "permutes", "windows"
-HOPELESS = 5.0  # ways that are estimated to take so many times as long as the best are run once
+HOPELESS = 5.0  # strategies estimated to take this many times the best are run once
 
 
 @dataclass

@@ -22,7 +22,7 @@ FIXED_NBYTES = 8 * 2**20
 
 
 class Schedule:
-    """So many parts in so many seconds: a bar shows how far it is, in a pipe a line for each finished part.
+    """A time budget shared by parts: shows a bar on a terminal, or a line per finished part in a pipe.
 
     Of the seconds that are left, each part has the share that its weight is of all weights that are left.
     """

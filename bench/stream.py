@@ -26,7 +26,7 @@ from wgslice.dialects.basic import basic_index
 from wgslice.gpu.recording import BoundLayout
 from wgslice.streaming.sinks import Sink
 from wgslice.streaming.sources import Block, Source
-from wgslice.streaming.stream import Place, Ring, Turn
+from wgslice.streaming.stream import Job, Ring, TileBuffer
 from wgslice.streaming.walk import Tile, limit_nbytes, shares
 
 __all__ = ["STAGES", "STREAMS", "Stream", "measure_stream", "run_stream"]
@@ -61,10 +61,10 @@ class Stages(Ring):
         with clocked(self.seconds, "file"):
             return super().take()
 
-    def upload(self, block: Block, turn: Turn) -> BoundLayout:
+    def upload(self, block: Block, job: Job) -> BoundLayout:
         """Upload."""
         with clocked(self.seconds, "upload"):
-            source = super().upload(block, turn)
+            source = super().upload(block, job)
             self.device.synchronize()
         return source
 
@@ -74,16 +74,16 @@ class Stages(Ring):
             super().copy(source, target)
             self.device.synchronize()
 
-    def read_back(self, place: Place, nbytes: int) -> None:
+    def read_back(self, tile_buffer: TileBuffer, nbytes: int) -> None:
         """Copy a tile to where it is read."""
         with clocked(self.seconds, "readback"):
-            super().read_back(place, nbytes)
+            super().read_back(tile_buffer, nbytes)
             self.device.synchronize()
 
-    def write(self, tile: Tile, place: Place, sink: Sink) -> int:
+    def write(self, tile: Tile, tile_buffer: TileBuffer, sink: Sink) -> int:
         """Write."""
         with clocked(self.seconds, "file"):
-            return super().write(tile, place, sink)
+            return super().write(tile, tile_buffer, sink)
 
     def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
         """Write what no GPU is needed for."""

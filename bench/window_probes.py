@@ -12,8 +12,8 @@ from wgslice.plans.kernels import EXTRACTING, WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits, windows_class
 from wgslice.plans.steps import Dispatch
-from wgslice.plans.window_plans import WINDOWS
 from wgslice.plans.window_problem import WindowProblem
+from wgslice.plans.window_strategies import WINDOWS
 from wgslice.plans.windows import DROPPED, WindowDispatch, Windows
 
 __all__ = ["WindowProbe", "window_probes"]
@@ -42,13 +42,13 @@ class WindowProbe(NamedTuple):
         return windows_class(self.kernel, self.width_nbytes, **kinds)
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
-        """Dispatches that copy about so many bytes, in long rows and in short ones where these differ."""
+        """Return dispatches that copy about `nbytes`, of long rows and of short ones where these differ."""
         if self.kernel in (Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.LAST_WRITER_ROWS):
             return [self.step(row_nbytes, nbytes, limits) for row_nbytes in (LONG_NBYTES, SHORT_NBYTES)]
         return [self.step(SHORT_NBYTES if self.ends else SHORTEST_NBYTES, nbytes, limits)]
 
     def step(self, row_nbytes: int, nbytes: int, limits: Limits) -> WindowDispatch:
-        """The dispatch of this work on windows of rows of so many bytes."""
+        """Return the dispatch of this cost class on windows with rows of `row_nbytes`."""
         width, channels = self.width_nbytes, CHANNELS if self.mirrored else 1
         row = max(row_nbytes // (channels * width), 1) + self.unaligned
         gap = max(GAP_NBYTES // (channels * width), 1)

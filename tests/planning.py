@@ -17,24 +17,24 @@ from wgslice.layout import Layout
 from wgslice.operators.windows_arguments import OnGpu, extracted_windows, inserted_windows, repeated_bytes
 from wgslice.plans.choose import RUNS_OF_A_PIPELINE, WORTHWHILE, Choice, seconds_of
 from wgslice.plans.copy import SliceGradPlanner, plan_anew, plan_copy
+from wgslice.plans.copy_strategies import dispatches
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.overlaps import insertion_of, layers_of
 from wgslice.plans.plan import Planner
 from wgslice.plans.problem import PlanContext, Problem, Table
 from wgslice.plans.profiles import (
     IN_BLOCKS,
+    ClassCost,
     CostClass,
     Costs,
     Limits,
     Profile,
-    Work,
     copy_class,
     pattern,
     step_of,
 )
 from wgslice.plans.steps import BufferCopies, Memory, OnGrid, Span, dispatch_of
-from wgslice.plans.strategies import dispatches
-from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner, winners_scratch
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, winners_scratch
 from wgslice.shaders import override_constants
 
 Known: TypeAlias = Profile | Limits  # of a device
@@ -71,7 +71,7 @@ def priced(
         for paired in (False, True)
     }
     works |= {probe.work: CHEAP if probe.ends else price(probe.kernel, False) for probe in window_probes()}
-    classes = {kind: Work(*prices) for kind, prices in works.items()}
+    classes = {kind: ClassCost(*prices) for kind, prices in works.items()}
     costs = Costs("a test", 0, dispatch_s, copy_s, copy_bytes_per_s, clear_bytes_per_s, 0, classes)
     return replace(profile, costs=costs)
 
@@ -92,9 +92,9 @@ def ranking(profile: Profile, *kernels: Kernel, copies: bool = False) -> Profile
 @cache
 def favouring(profile: Profile, *kernels: Kernel) -> Profile:
     """A profile on which some kernels of windows cost what they do, and everything else much."""
-    costs, dearest = profile.costs, Work(*DEAREST)
-    works = {kind: work if kind.kernel in kernels else dearest for kind, work in costs.works.items()}
-    return replace(profile, costs=replace(costs, works=works, dispatch_s=1e-9, copy_s=1.0))
+    costs, dearest = profile.costs, ClassCost(*DEAREST)
+    works = {kind: work if kind.kernel in kernels else dearest for kind, work in costs.classes.items()}
+    return replace(profile, costs=replace(costs, classes=works, dispatch_s=1e-9, copy_s=1.0))
 
 
 @cache
@@ -122,12 +122,12 @@ def preferring(
 def costing(profile: Profile, works: Mapping[str, Price | None], **fixed: float) -> Profile:
     """A profile with prices of its own for some cost classes, None for unknown; dispatches cost nothing."""
     own = {CostClass.parsed(name): price for name, price in works.items()}
-    known = profile.costs.works
+    known = profile.costs.classes
     assert own.keys() <= known.keys()
-    merged = {**known, **{kind: Work(*price) for kind, price in own.items() if price is not None}}
+    merged = {**known, **{kind: ClassCost(*price) for kind, price in own.items() if price is not None}}
     classes = {kind: work for kind, work in merged.items() if own.get(kind, CHEAP) is not None}
     changed: Any = {"dispatch_s": 0.0, **fixed}
-    return replace(profile, costs=replace(profile.costs, works=classes, **changed))
+    return replace(profile, costs=replace(profile.costs, classes=classes, **changed))
 
 
 # plans; `context` has what is known of the buffers, with the names of the plan context's fields

@@ -75,7 +75,7 @@ def test_a_slice_is_verified_and_timed_on_every_contender(
         assert len(outcome.times) == 2
     for name in (OURS, "slice1.wgsl", COPY):
         assert_clocked(outcomes[name], device)
-    assert outcomes[OURS].note.startswith("merged")
+    assert outcomes[OURS].note.startswith("coalesced")
     assert processes[0].description["adapter"] == str(device.adapter)
 
 

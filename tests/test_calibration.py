@@ -74,9 +74,9 @@ def test_all_constants_replace_those_of_the_cost_model(profile: Profile) -> None
         f"{profile.costs.origin}, scaled to what `wgslice tune` measured on 2026-02-03"
     )
     factor = MEASURED["shader_bytes_per_s"] / constants_of(profile)["shader_bytes_per_s"]
-    for name, work in scaled.costs.works.items():
-        assert work.bytes_per_s == pytest.approx(profile.costs.works[name].bytes_per_s * factor)
-        assert work.invocation_s == pytest.approx(profile.costs.works[name].invocation_s / factor)
+    for name, work in scaled.costs.classes.items():
+        assert work.bytes_per_s == pytest.approx(profile.costs.classes[name].bytes_per_s * factor)
+        assert work.invocation_s == pytest.approx(profile.costs.classes[name].invocation_s / factor)
 
 
 def test_every_constant_has_its_unit_in_its_name() -> None:
@@ -100,14 +100,14 @@ def test_a_compared_constant_counts_beyond_a_factor_of_three(name: str, factor: 
 
 
 def test_a_model_of_shaders_five_times_slower_is_brought_back() -> None:
-    works = CPU.costs.works.items()
+    works = CPU.costs.classes.items()
     slower = {str(name): (5 * work.invocation_s, work.bytes_per_s / 5) for name, work in works}
     distorted = costing(CPU, slower, dispatch_s=CPU.costs.dispatch_s)
     known = constants_of(CPU)
     found = with_constants(distorted, {name: known[name] for name in COMPARED}, "2026-02-03")
-    for name, work in found.costs.works.items():
-        assert work.bytes_per_s == pytest.approx(CPU.costs.works[name].bytes_per_s)
-        assert work.invocation_s == pytest.approx(CPU.costs.works[name].invocation_s)
+    for name, work in found.costs.classes.items():
+        assert work.bytes_per_s == pytest.approx(CPU.costs.classes[name].bytes_per_s)
+        assert work.invocation_s == pytest.approx(CPU.costs.classes[name].invocation_s)
 
 
 # devices

@@ -12,7 +12,7 @@ from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import CPU, GPU
 
 KNOWN = preferring(GPU)  # whose costs know every kernel
-PARTS = {"a part and its end", "parts that bindings hold"}
+PARTS = {"bulk and end", "split by binding size"}
 
 
 def applicable(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:

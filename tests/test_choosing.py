@@ -102,20 +102,20 @@ def test_what_an_invocation_writes(
 @pytest.mark.parametrize(
     ("sizes", "strides", "width", "expected"),
     [
-        ((), (), 4, "beside"),
-        ((9, 9), (1, 0), 4, "beside"),
-        ((9, 9), (9, -1), 1, "beside"),
+        ((), (), 4, "contiguous"),
+        ((9, 9), (1, 0), 4, "contiguous"),
+        ((9, 9), (9, -1), 1, "contiguous"),
         # within a cache line of 64 bytes
-        ((9, 9), (999, -15), 4, "near"),
-        ((9, 9), (999, 16), 4, "far"),
-        ((9,), (63,), 1, "near"),
-        ((9,), (64,), 1, "far"),
+        ((9, 9), (999, -15), 4, "short-stride"),
+        ((9, 9), (999, 16), 4, "long-stride"),
+        ((9,), (63,), 1, "short-stride"),
+        ((9,), (64,), 1, "long-stride"),
         # or in one that 256 lines ago was read
-        ((9, 256), (15, 999), 4, "near"),
-        ((9, 257), (15, 999), 4, "far"),
-        ((9, 16, 16), (1, 999, 9999), 4, "near"),
-        ((9, 16, 17), (1, 999, 9999), 4, "far"),
-        ((9, 16, 17), (1000, 1, 9999), 4, "near"),
+        ((9, 256), (15, 999), 4, "short-stride"),
+        ((9, 257), (15, 999), 4, "long-stride"),
+        ((9, 16, 16), (1, 999, 9999), 4, "short-stride"),
+        ((9, 16, 17), (1, 999, 9999), 4, "long-stride"),
+        ((9, 16, 17), (1000, 1, 9999), 4, "short-stride"),
     ],
 )
 def test_how_neighbours_lie_in_the_source(
@@ -128,7 +128,7 @@ def test_how_neighbours_lie_in_the_source(
 def test_each_class_of_work_has_its_own_cost() -> None:
     """A source of which neighbours lie far goes through tiles, one of which they lie near does not."""
     profile = pricing(CPU, (Kernel.ROWS, (0.0, 1e9)), (Kernel.TILES, (0.0, 1e9)))
-    profile = costing(profile, {"rows 4 far": NEVER, "rows 4 paired far": NEVER})
+    profile = costing(profile, {"rows 4 long-stride": NEVER, "rows 4 paired long-stride": NEVER})
     for columns, kernel in ((256, Kernel.ROWS), (257, Kernel.TILES)):
         assert kernels_of(planned_copy(profile, Layout.of((99, columns), (1, 99), 1))) == [kernel]
 
@@ -137,7 +137,7 @@ def test_a_kernel_whose_cost_is_unknown_is_not_taken() -> None:
     profile = preferring(CPU, Kernel.ROWS)
     source = Layout.of((99,), (3,))
     assert kernels_of(planned_copy(profile, source)) == [Kernel.ROWS]
-    unknown = costing(profile, {"rows 4 near": None})
+    unknown = costing(profile, {"rows 4 short-stride": None})
     assert kernels_of(planned_copy(unknown, source))[0] is not Kernel.ROWS
 
 
@@ -177,7 +177,7 @@ def test_short_rows_are_taken_in_pairs(run: int, paired: bool) -> None:
     profile = priced(CPU, price, dispatch_s=5e-6)
     step = only_dispatch(planned_copy(profile, Layout.of((100, run), (999, 3))))
     assert (step.share.paired, step.share.count) == (paired, 1 if paired else 100)
-    assert step.reason == f"whole words, {'two dimensions a row' if paired else 'row by row'}"
+    assert step.reason == f"whole words, {'two dimensions per row' if paired else 'row by row'}"
 
 
 @pytest.mark.parametrize(("size", "kernel"), [(3, Kernel.ROWS), (9, Kernel.TILES)])
@@ -222,7 +222,7 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     assert bulk.target.sizes == (rows - 1, 33)
     assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
     assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
-    assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+    assert end.reason.endswith("the end of an unpadded buffer")
 
 
 def test_the_end_of_an_unpadded_buffer_may_be_a_buffer_copy() -> None:
@@ -234,7 +234,7 @@ def test_the_end_of_an_unpadded_buffer_may_be_a_buffer_copy() -> None:
         profile = pricing(CPU, *known, copy_s=copy_s, copy_bytes_per_s=1e9)
         made = planned_copy(profile, source, source_room_nbytes=room_nbytes)
         assert len(buffer_copies_of(made)) == copies
-        assert str(made.steps[-1]).endswith("the end, whose buffer ends inside a vector of 16 bytes")
+        assert str(made.steps[-1]).endswith("the end of an unpadded buffer")
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -252,7 +252,7 @@ def test_pixels_in_an_unpadded_buffer_stay_pixels(side: str) -> None:
         assert bulk.target.sizes == rows
         assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
         assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
-        assert end.reason.endswith("the end, whose buffer ends inside a vector of 16 bytes")
+        assert end.reason.endswith("the end of an unpadded buffer")
 
 
 @pytest.mark.parametrize(("columns", "kept"), [(16, True), (72, False)])

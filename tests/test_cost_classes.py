@@ -24,7 +24,7 @@ FIGURES = ("lavapipe-22-3", "lavapipe-25-0", "llvmpipe-opengl", "swiftshader", "
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_shipped_costs_have_every_cost_class(name: str) -> None:
-    assert {probe.work for probe in probes()} <= shipped(name).works.keys()
+    assert {probe.work for probe in probes()} <= shipped(name).classes.keys()
 
 
 def steps_of(probe: WindowProbe, limits: Limits) -> list[Any]:
@@ -106,6 +106,6 @@ def test_time_that_runs_out_leaves_classes_out(device: wg.Device, monkeypatch: p
     monkeypatch.setattr("bench.cost_classes.MAX_S", 0.4)
     known = shipped("lavapipe-25-0")
     timed = time_all(device, known)
-    assert 0 < len(timed.works) < len(known.works)
-    assert timed.works.keys() < known.works.keys()
-    assert all(work.bytes_per_s > 0 <= work.invocation_s for work in timed.works.values())
+    assert 0 < len(timed.classes) < len(known.classes)
+    assert timed.classes.keys() < known.classes.keys()
+    assert all(work.bytes_per_s > 0 <= work.invocation_s for work in timed.classes.values())

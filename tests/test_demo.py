@@ -29,7 +29,7 @@ def test_the_demo_shows_five_slices_equal_to_numpy(
     assert demo.main() == 0
     printed = capsys.readouterr().out
     assert str(device.adapter) in printed
-    assert printed.count("equal to NumPy, bit for bit") == printed.count("  plan    merged (") == 5
+    assert printed.count("equal to NumPy, bit for bit") == printed.count("  plan    coalesced (") == 5
     sheet = Path(printed.splitlines()[-1].removeprefix("contact sheet: "))
     with Image.open(sheet) as image:
         assert image.width > 500

@@ -234,7 +234,7 @@ def test_an_input_owned_by_directml_is_given_once(device: wg.Device) -> None:
     check_bytes(read_buffer(target), expected)
 
     table.BindInputs(1, binding(given_weights, 0, 64))
-    with pytest.raises(ValueError, match="input: is owned by DirectML, and bound to the initializer"):
+    with pytest.raises(ValueError, match="input: is owned by DirectML and bound to the initializer"):
         submitted(device, lambda encoder: recorder.RecordDispatch(encoder, owner, table))
     table.BindInputs(1, nothing)
     table.BindPersistentResource(None)
@@ -414,7 +414,7 @@ def put(target: str, name: str, value: Any) -> Callable[[Any, Any], None]:
             ValueError,
             "OutputTensor: Flags = DML_TENSOR_FLAG_OWNED_BY_DML: must be",
         ),
-        (put("output", "Strides", [1, 1]), ValueError, "two elements lie on the same bytes"),
+        (put("output", "Strides", [1, 1]), ValueError, "two elements share bytes"),
         (
             put("buffer", "TotalTensorSizeInBytes", 60),
             ValueError,
@@ -470,7 +470,7 @@ def test_counts_and_objects_are_checked(device: wg.Device) -> None:
     device_ml = dml.DMLCreateDevice(device)
     operator = device_ml.CreateOperator(described(lambda *_: None))
     with pytest.raises(
-        ValueError, match="flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when"
+        ValueError, match="flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: RecordDispatch reads"
     ):
         device_ml.CompileOperator(operator, dml.DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE)
     compiled = device_ml.CompileOperator(operator, dml.DML_EXECUTION_FLAG_DISABLE_META_COMMANDS)

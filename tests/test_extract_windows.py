@@ -570,7 +570,7 @@ def test_one_dispatch_unless_limits_demand_more() -> None:
     many: dict[str, Any] = {"shape": (4096, 4096, 3), "sizes": (64, 64, 3), "count": 10_000}
     step = only_dispatch(plan_of(**many, strides=(1, -1, 1)))
     assert step.kernel is Kernel.WINDOW_ROWS
-    assert str(step).startswith("window_rows on 10000 windows of (64, 64), grid ")
+    assert str(step).startswith("kernel window_rows on 10000 windows of (64, 64), ")
     assert len(plan_of(**many, binding_nbytes=2**26).steps) == 2  # 123 MB of output in bindings of 67 MB
     tiny: dict[str, Any] = {
         "shape": (40, 40),
@@ -753,9 +753,13 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": [[0, 0], [1, 4]]},
         wg.WindowError,
-        r"offsets\[1\]\[1\] = 4: a window of size 3 .* size 6 in dimension 1, must be 0 to 3; .*clamp.* fill",
+        r"offsets\[1\]\[1\] = 4: must be 0 to 3 .* of size 3 in dimension 1 .* size 6; .*clamp.* fill",
     ),
-    ({"offsets": [[-1, 0]]}, wg.WindowError, r"offsets\[0\]\[0\] = -1: a window of size 2"),
+    (
+        {"offsets": [[-1, 0]]},
+        wg.WindowError,
+        r"offsets\[0\]\[0\] = -1: must be 0 to . for a window of size 2",
+    ),
     ({"offsets": [[2**70, 0]]}, TypeError, r"offsets have dtype object: must be integers"),
     (
         {"offsets": np.array([[2**64 - 1, 0]], np.uint64)},
@@ -786,14 +790,18 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"fill": "edge"},
         TypeError,
-        "fill = 'edge': must be a number, which is taken for all that lies outside",
+        "fill = 'edge': must be a number, the value of all elements outside",
     ),
-    ({"fill": 0, "outside": "clamp"}, ValueError, "outside = 'clamp' and a fill: .*; give one of them"),
+    (
+        {"fill": 0, "outside": "clamp"},
+        ValueError,
+        "outside = 'clamp' and a fill are both given: .*; leave one of them out",
+    ),
     ({"outside": "drop"}, ValueError, "outside = 'drop': must be one of 'refuse', 'clamp'"),
     (
         {"offsets": "gpu", "outside": "refuse"},
         wg.WindowError,
-        'outside = "refuse": offsets in a tensor are not read back; give outside="clamp", or',
+        'outside = "refuse": offsets in a tensor are not read back; use outside="clamp", or',
     ),
     ({"x": "bytes", "fill": 300}, OverflowError, "300 out of bounds for uint8"),
     (
@@ -802,10 +810,14 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"strides\[0\] = 0: must not be 0",
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
-    ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
+    (
+        {"x": "scalar"},
+        ValueError,
+        r"offsets have shape \(2, 2\): must be \(windows, 0\), one offset for each",
+    ),
     ({"out": (2, 2, 4)}, ValueError, r"out has sizes \(2, 2, 4\): must be \(2, 2, 3\), windows first"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
-    ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ({"out": "broadcast"}, ValueError, "two elements share bytes"),
 ]
 
 
@@ -902,7 +914,7 @@ def test_a_compiled_operator_is_called_with_offsets_of_its_own(device: wg.Device
     )
     assert np.array_equal(known(x).numpy()[0], array[1:6, 2:72])
     assert "window_rows on 1 windows of (5, 70)" in str(known.plan)
-    assert known.plan.summary == "merged (1, 5, 70) x 1 bytes, window_rows"
+    assert known.plan.summary == "coalesced (1, 5, 70) x 1 B, window_rows"
     with pytest.raises(
         ValueError, match="ExtractWindows: offsets are given: the descriptor has them already"
     ):
@@ -934,14 +946,14 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
             wg.TensorDesc(dtype, sizes), wg.TensorDesc(dtype, out), [[0, 0, 0], [1, 1, 0]], out[1:]
         )
         itemsize = np.dtype(dtype).itemsize
-        nbytes, plan = prod(out) * itemsize, planned_windows(CPU, windows)
+        kilobytes, plan = prod(out) * itemsize / 1000, planned_windows(CPU, windows)
         first, *_, step, estimate, considered = str(plan).splitlines()
-        assert first == f"copy of {nbytes} bytes, items of {itemsize}, planned in elements of {itemsize}"
+        assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte elements"
         assert "window_rows" in step
-        assert "blocks of 16 bytes" in step
+        assert "vectors of 16 bytes" in step
         second = "window_words" if itemsize == 1 else "extract_windows"
-        assert re.match(r"  estimated time \S+ us: .*figures", estimate)
-        assert re.match(rf"  considered: {second} (at least )?\S+ us", considered)
+        assert re.match(r"  estimate    \S+ us \(cost model: .*\)", estimate)
+        assert re.match(rf"  considered  {second} (at least )?\S+ us", considered)
 
 
 def test_tables_are_forgotten_with_their_plans(device: wg.Device) -> None:
@@ -1036,5 +1048,5 @@ def test_equal_small_offsets_are_prepared_and_uploaded_once(
     offsets = offsets.astype(np.int16).reshape(3, 2)
     check()
     offsets[0, 0] = 3
-    with pytest.raises(wg.WindowError, match=r"offsets\[0\]\[0\] = 3: a window of size 3"):
+    with pytest.raises(wg.WindowError, match=r"offsets\[0\]\[0\] = 3: must be 0 to 2 for a window of size 3"):
         wg.extract_windows(tensor, offsets, (3, 2))

@@ -347,8 +347,8 @@ def test_every_strategy_to_insert_is_right(device: wg.Device, case: Case, profil
     expected = case.expected(source, target)
     for choice in plan.choices:
         last_writer_pass = {"last_writer_windows", "last_writer_rows"} & {step.name for step in choice.steps}
-        in_order = choice.name in ("layers", "buffer copy per window")
-        assert bool(last_writer_pass) == ("layers" in names and not in_order)
+        in_order = choice.name in ("disjoint sets", "buffer copy per window")
+        assert bool(last_writer_pass) == ("disjoint sets" in names and not in_order)
         found = run_on_gpu(device, by_strategy(plan, choice), source, target, offset_table(case.offsets))
         check_bytes(found, expected)
 
@@ -388,7 +388,7 @@ def test_of_equal_offsets_the_last_one_is_left() -> None:
     sides = Layout.packed((7, 1)), Layout.packed((10,))
     plan = planned_insertion(CPU, *sides, 4, offsets, copy_to=False)
     (step,) = plan.steps
-    assert str(step).startswith("insert_windows on 3 windows")
+    assert str(step).startswith("kernel insert_windows on 3 windows")
 
 
 # refusals
@@ -403,28 +403,28 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"offsets": "gpu"},
         wg.WindowError,
-        "offsets lie on the GPU, so that nobody can tell whether windows overlap",
+        "offsets are on the device, so that the host cannot check whether windows overlap",
     ),
     (
         {"offsets": [[0, 0], [2, 4]]},
         wg.WindowError,
-        r"offsets\[1\]\[1\] = 4: a window of size 3 .* x's size 6 in dimension 1, .* 0 to 3; .*clamp.*drop",
+        r"offsets\[1\]\[1\] = 4: must be 0 to 3 .* in dimension 1 of x, of size 6; .*clamp.*drop",
     ),
-    ({"offsets": [[0, 0], [-1, 0]]}, wg.WindowError, r"offsets\[1\]\[0\] = -1: .*, must be 0 to 2; move it"),
+    ({"offsets": [[0, 0], [-1, 0]]}, wg.WindowError, r"offsets\[1\]\[0\] = -1: must be 0 to 2 .*; move it"),
     (
         {"windows": np.zeros((2, 5, 1), np.float32), "outside": "clamp"},
         wg.WindowError,
-        "windows reach over 5 indices of dimension 0, 5 in steps of 1: must be at most 4, .*drop",
+        "windows have extent 5 in dimension 0, 5 elements in steps of 1: must be at most 4, .*drop",
     ),
     (
         {"offsets": "gpu", "windows": np.zeros((2, 2, 7), np.float32), "overlap": "last"},
         wg.WindowError,
-        "windows reach over 7 indices of dimension 1",
+        "windows have extent 7 in dimension 1",
     ),
     (
         {"offsets": "gpu", "outside": "refuse", "overlap": "last"},
         wg.WindowError,
-        'outside = "refuse": offsets in a tensor are not read back; give outside="clamp" or outside="drop"',
+        'outside = "refuse": offsets in a tensor are not read back; use outside="clamp" or outside="drop"',
     ),
     ({"outside": "wrap"}, ValueError, "outside = 'wrap': must be one of 'refuse', 'clamp', 'drop'"),
     (
@@ -451,11 +451,15 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"strides": (1, 2**31 - 1)},
         wg.WindowError,
-        r"windows reach over 4294967295 indices of dimension 1",
+        r"windows have extent 4294967295 in dimension 1",
     ),
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
-    ({"x": "scalar"}, ValueError, r"offsets have shape \(2, 2\): must be \(windows, 0\), one for each"),
-    ({"x": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    (
+        {"x": "scalar"},
+        ValueError,
+        r"offsets have shape \(2, 2\): must be \(windows, 0\), one offset for each",
+    ),
+    ({"x": "broadcast"}, ValueError, "two elements share bytes"),
     ({"offsets": "float32"}, TypeError, "offsets have dtype float32: must be integers"),
 ]
 
@@ -593,7 +597,7 @@ def test_arguments_in_the_old_order_are_refused(device: wg.Device) -> None:
 def test_a_descriptor_has_the_rules_for_the_outside(device: wg.Device) -> None:
     sides = wg.TensorDesc("int64", (1, 3)), wg.TensorDesc("int64", (5,))
     windows = wg.asarray([[7, 8, 9]], device=device)
-    with pytest.raises(wg.WindowError, match=r"^InsertWindows: offsets\[0\]\[0\] = 4: a window of size 3"):
+    with pytest.raises(wg.WindowError, match=r"^InsertWindows: offsets\[0\]\[0\] = 4: must be 0 to "):
         wg.InsertWindows(*sides, [[4]])
     bound = wg.TensorDesc("int64", (1, 1))
     with pytest.raises(wg.WindowError, match=r'^InsertWindows: outside = "refuse": offsets in a tensor'):
@@ -686,10 +690,10 @@ def test_a_compiled_operator_is_called_again_and_again(device: wg.Device) -> Non
         )
         numpy_insert(expected, windows, offsets, (1,))
         check_same(x.numpy(), expected)
-    assert "last_writer_windows on 3 windows of (40,) to the winners" in str(operator.plan)
+    assert "last_writer_windows on 3 windows of (40,) to the winner indices" in str(operator.plan)
     known = device.compile(wg.InsertWindows(*sides, [[0], [40], [80]], outside="drop"))
     check_same(known(wg.asarray(windows, device=device)).numpy(), windows.ravel()[:100])
-    assert known.plan.summary.startswith("merged (100,) x 1 bytes, insert_")
+    assert known.plan.summary.startswith("coalesced (100,) x 1 B, insert_")
 
 
 # the choice of the kernels

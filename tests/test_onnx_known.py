@@ -267,27 +267,27 @@ def test_uniform_tensors_are_one_element_repeated(device: wg.Device) -> None:
 COMPUTED = {
     "tensors": (
         "(float[n, 4] x) => (float[n, 4] y) { y = Add(x, x) }",
-        "operator Add: not supported; those that are: Concat, .*; and of shapes, constants, and integer "
-        "inputs of rank 0 or 1, which the host knows: Abs, Add, .*; Add node 0 takes 'x', whose elements are "
-        "on the GPU",
+        "operator Add: not supported; supported are Concat, .*; and on shapes, constants, and integer "
+        "inputs of rank 0 or 1, which are known on the host: Abs, Add, .*; Add node 0 reads 'x', whose "
+        "elements are on the GPU",
     ),
     "integers of rank 2": (
         "(int64[n, 4] x) => (int64[n, 4] y) <int64 one = {1}> { y = Mul(one, x) }",
-        "operator Mul: not supported; .*; Mul node 0 takes 'x', whose elements are on the GPU",
+        "operator Mul: not supported; .*; Mul node 0 reads 'x', whose elements are on the GPU",
     ),
     "floats of rank 1": (
         "(float[n] x) => (int64[n] y) { y = Cast<to = 7>(x) }",
-        "operator Cast: not supported; .*; Cast node 0 takes 'x'",
+        "operator Cast: not supported; .*; Cast node 0 reads 'x'",
     ),
     "what is moved from a tensor": (
         """(float[n, 4] x) => (float[n, 4] y)
         <int64 i0 = {0}> { s = Shape(x) t = Transpose(x) n = Gather(s, i0) y = Div(t, t) z = Relu(y) }""",
-        "operators Div, Relu: not supported; .*; Div node 3 takes 't'",
+        "operators Div, Relu: not supported; .*; Div node 3 reads 't'",
     ),
     "a reduction": (
         """(float[4] x, int64[2, 1] i, float[2] u) => (float[4] y)
         { y = ScatterND<reduction = "mul">(x, i, u) }""",
-        "operator ScatterND with reduction = 'mul': not supported; those that are",
+        "operator ScatterND with reduction = 'mul': not supported; supported are",
     ),
 }
 

@@ -368,25 +368,25 @@ def test_a_plan_says_what_runs_and_why() -> None:
     pairing = replace(LIMITS, profile=preferring(CPU, *BY_ROWS, paired=True))
     crop = plan(Layout.of((20, 8), (100, 1), 205), limits=pairing)
     assert str(crop).splitlines() == [
-        "copy of 640 bytes, items of 4, planned in elements of 4",
-        "  merged sizes (20, 8)",
-        "  source strides (100, 1) from 205",
-        "  target strides (8, 1) from 0",
-        "  step 1: rows on (20, 8), grid 1 x 1 x 1 of 64, 16 each: whole words, two dimensions a row",
-        "  estimated time 0.001 us: a test",
-        "  considered: shifted_grid at least 320 us; shifted_rows at least 320 us; word_grid at least 640 us",
+        "copy: 640 B, 4-byte elements",
+        "  coalesced   sizes (20, 8)  input strides (100, 1) offset 205  output strides (8, 1)  "
+        "element width 4 B",
+        "  step 1      kernel rows on (20, 8), 1 x 1 x 1 workgroups of 64, 16 items per invocation: "
+        "whole words, two dimensions per row",
+        "  estimate    0.001 us (cost model: a test)",
+        "  considered  shifted_grid at least 320 us; shifted_rows at least 320 us; word_grid at least 640 us",
     ]
-    assert crop.summary == "merged (20, 8) x 4 bytes, rows"
+    assert crop.summary == "coalesced (20, 8) x 4 B, rows"
     copying = replace(USUAL, profile=COPYING)
-    assert plan(Layout.packed((8,)), limits=copying).summary == "merged (2,) x 16 bytes, a buffer copy"
+    assert plan(Layout.packed((8,)), limits=copying).summary == "coalesced (2,) x 16 B, buffer copy"
     few = plan(Layout.of((5, 8), (10, 1)), limits=copying)
-    assert few.summary == "merged (5, 4) x 8 bytes, 5 buffer copies"
+    assert few.summary == "coalesced (5, 4) x 8 B, 5 buffer copies"
     assert str(few).splitlines()[-3] == (
-        "  step 1: 5 buffer copies of 32 bytes: contiguous words on both sides"
+        "  step 1      5 buffer copies of 32 bytes: contiguous words on both sides"
     )
     pieces = plan(Layout.of((1000,), (2,)), limits=replace(SMALL, profile=GRIDDED))
-    assert pieces.summary == f"merged (1000,) x 4 bytes, word_grid in {len(pieces.steps)} steps"
-    assert str(pieces).splitlines()[12] == f"  and {len(pieces.steps) - 8} more steps"
+    assert pieces.summary == f"coalesced (1000,) x 4 B, word_grid in {len(pieces.steps)} steps"
+    assert str(pieces).splitlines()[10] == f"  ...         {len(pieces.steps) - 8} more steps"
 
 
 def test_planning_does_not_import_wgpu() -> None:
@@ -396,12 +396,12 @@ from planning import USUAL, planned_copy
 descriptor = wg.Slice1(wg.TensorDesc("u1", (9, 9)), wg.TensorDesc("u1", (3, 3)), (0, 0), (9, 9), (3, -3))
 layout = descriptor.input.layout
 plan = planned_copy(USUAL, layout, layout, 1)
-print(plan.summary.split(" bytes")[0], len(plan.others) > 0)
+print(plan.summary.split(" B")[0], len(plan.others) > 0)
 assert "wgpu" not in sys.modules, "wgpu was imported"
 """
     done = run_python(code, PYTHONPATH=os.pathsep.join(sys.path))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "merged (81,) x 1 True\n"
+    assert done.stdout == "coalesced (81,) x 1 True\n"
 
 
 def test_a_real_slice_ends_at_few_dimensions() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import wgslice as wg
+import wgslice.array_api as xp
 from wgslice import directml, onnx, zarr
 
 NAMES = [
@@ -263,17 +264,39 @@ MAIN = [
 ]
 
 
+STANDARD = [
+    function for function in (getattr(xp, name) for name in xp.__all__) if inspect.isfunction(function)
+]
+FUNCTIONS = [function for function in (getattr(wg, name) for name in NAMES) if inspect.isfunction(function)]
+
+
+@pytest.mark.parametrize(
+    "function", [*FUNCTIONS, *STANDARD], ids=lambda each: f"{each.__module__}.{each.__qualname__}"
+)
+def test_docstrings_of_functions_are_complete(function: Any) -> None:
+    summary, _, body = (inspect.getdoc(function) or "").partition("\n\n")
+    assert summary.endswith(".")
+    assert "\n" not in summary
+    assert not summary.startswith(("What ", "Tell ", "As "))
+    headings = re.findall(r"^(\w+)\n-+$", body, re.MULTILINE)
+    expected = ["Parameters"] * bool(inspect.signature(function).parameters) + ["Returns", "Raises"]
+    expected += ["Examples"] * (function.__name__ not in ALONE)
+    assert [each for each in headings if each != "Notes"] == expected
+    check_docstring(function)
+
+
 @pytest.mark.parametrize(
     "documented",
     [
         *(getattr(wg, name) for name in MAIN),
+        *STANDARD,
         wg.Tensor,
         wg.Tensor.transpose,
         wg.Tensor.view,
         wg.TensorDesc,
         zarr.enable,
     ],
-    ids=lambda each: each.__name__,
+    ids=lambda each: f"{each.__module__}.{each.__qualname__}",
 )
 def test_docstring_examples_run(device: wg.Device, monkeypatch: pytest.MonkeyPatch, documented: Any) -> None:
     for module in ("wgslice.gpu.device", "wgslice"):

@@ -176,5 +176,5 @@ def test_an_output_is_refused_where_two_elements_share_bytes() -> None:
     check_disjoint(LAYOUT)
     check_disjoint(Layout.of((2, 3), (3, 2)))  # interleaved, and apart
     for layout in (repeated_to(LAYOUT, (3, 2, 4)), Layout.of((3, 4), (3, 2))):
-        with pytest.raises(ValueError, match=r"^output sizes \(3, .*two elements lie on the same bytes"):
+        with pytest.raises(ValueError, match=r"^output sizes \(3, .*two elements share bytes"):
             check_disjoint(layout)

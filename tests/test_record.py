@@ -266,7 +266,7 @@ def test_a_padded_output_must_be_given(device: wg.Device) -> None:
     )
     operator = device.compile(descriptor)
     x = wg.asarray(np.ones((2, 1, 1000), np.float16), device=device)
-    message = r"Slice1: out is missing: the output's strides .* take 8194000 bytes for 4000 of elem"
+    message = r"Slice1: out is missing: the output's strides .* need 8194000 bytes for 4000 bytes of elem"
     with pytest.raises(ValueError, match=message):
         operator(x)
     assert operator(x, out=row) is row

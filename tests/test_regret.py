@@ -65,19 +65,19 @@ def test_shipped_costs_are_medians_and_the_longest_compilation() -> None:
     known = FIGURES["shipped"]
 
     def slower(factor: float) -> Costs:
-        works = {
-            name: replace(work, bytes_per_s=work.bytes_per_s / factor) for name, work in known.works.items()
+        classes = {
+            name: replace(work, bytes_per_s=work.bytes_per_s / factor) for name, work in known.classes.items()
         }
-        return replace(known, copy_s=known.copy_s * factor, pipeline_s=0.001 * factor, works=works)
+        return replace(known, copy_s=known.copy_s * factor, pipeline_s=0.001 * factor, classes=classes)
 
     runs = [slower(factor) for factor in (3, 1, 50)]
     found = figures.middle_of(known, runs)
     assert found["copy_s"] == pytest.approx(known.copy_s * 3, rel=5e-3)
     assert found["pipeline_s"] == known.pipeline_s > 0.05
     assert figures.middle_of(replace(known, pipeline_s=0.01), runs)["pipeline_s"] == 0.05
-    rates = {name: work["bytes_per_s"] for name, work in found["works"].items()}
+    rates = {name: work["bytes_per_s"] for name, work in found["classes"].items()}
     assert rates == pytest.approx(
-        {str(kind): work.bytes_per_s / 3 for kind, work in known.works.items()}, rel=5e-3
+        {str(kind): work.bytes_per_s / 3 for kind, work in known.classes.items()}, rel=5e-3
     )
 
 

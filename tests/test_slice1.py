@@ -217,9 +217,9 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"x": np.zeros((4, 6))}, TypeError, "x is of type ndarray: must be a Tensor"),
     ({"out": np.zeros((4, 6))}, TypeError, "out is of type ndarray"),
     ({"out": "int32"}, TypeError, "output has dtype int32, the input float32"),
-    ({"out": (5, 6)}, ValueError, r"out has sizes \(5, 6\): must be \(4, 6\); output_sizes asks for fewer"),
-    ({"out": (3, 6)}, ValueError, r"out has sizes \(3, 6\): must be \(4, 6\); output_sizes asks for fewer"),
-    ({"out": "broadcast"}, ValueError, "two elements lie on the same bytes"),
+    ({"out": (5, 6)}, ValueError, r"out has sizes \(5, 6\): must be \(4, 6\); output_sizes copies fewer"),
+    ({"out": (3, 6)}, ValueError, r"out has sizes \(3, 6\): must be \(4, 6\); output_sizes copies fewer"),
+    ({"out": "broadcast"}, ValueError, "two elements share bytes"),
 ]
 
 

@@ -377,21 +377,21 @@ def test_a_dataset_of_hdf5_looked_up_twice_is_refused_as_out() -> None:
 def test_tensors_that_cannot_be_written_are_refused(device: wg.Device) -> None:
     zeros = wg.zeros(19, np.uint32, device=device)
     repeated = wg.from_buffer(zeros.buffer, (17, 19), np.uint32, strides=(0, 1))
-    with pytest.raises(ValueError, match=r"stream: output sizes .* two elements lie on the same bytes"):
+    with pytest.raises(ValueError, match=r"stream: output sizes .* two elements share bytes"):
         wg.stream(CUBE, 0, repeated)
     other = wg.Device.request(device.adapter)
-    with pytest.raises(ValueError, match=r"stream: out is on .*: leave device= out"):
+    with pytest.raises(ValueError, match=r"stream: out is on .*: omit device="):
         wg.stream(CUBE, 0, wg.zeros((17, 19), np.uint32, device=device), device=other)
 
 
 def test_a_source_that_does_not_keep_its_word_is_refused() -> None:
     source = Blocks(CUBE, None)
     source.shape = (13, 17, 20)
-    with pytest.raises(ValueError, match=r"the source gives shape \(13, 17, 19\) for the key"):
+    with pytest.raises(ValueError, match=r"the source returned shape \(13, 17, 19\) for the key"):
         wg.stream(source, ...)
     source = Blocks(CUBE, None)
     source.dtype = np.dtype(np.int8)
-    with pytest.raises(TypeError, match="the source gives uint32, where its own dtype says int8"):
+    with pytest.raises(TypeError, match="the source returned dtype uint32: must be its own dtype int8"):
         wg.stream(source, ...)
 
 

@@ -226,7 +226,7 @@ def test_views_of_any_strides_are_copied_and_written(
 @pytest.mark.every_adapter
 @pytest.mark.parametrize("offset", [0, 4, 8, 256])
 @pytest.mark.parametrize("usage", [STORAGE, STORAGE | 0x4, STORAGE | 0x8, STORAGE | 0xC])
-def test_callers_buffers_keep_bytes_around_a_texture_copy(device: wg.Device, usage: int, offset: int) -> None:
+def test_bound_buffers_keep_bytes_outside_the_layout(device: wg.Device, usage: int, offset: int) -> None:
     """Rows 512 bytes apart, as a texture is copied to and from, and rows that are not."""
     texture = make_texture(device, "rgba8uint", (5, 3, 1))
     array = elements((3, 5, 4), "u1")
@@ -245,18 +245,18 @@ def test_callers_buffers_keep_bytes_around_a_texture_copy(device: wg.Device, usa
         wg.copy_to_texture(x, texture)
 
 
-def test_rows_padded_as_in_a_texture_need_no_staging_buffer(device: wg.Device) -> None:
+def test_rows_in_texture_copy_layout_need_no_staging_buffer(device: wg.Device) -> None:
     texture = make_texture(device, "rgba8unorm", (64, 4, 1))
     (plan,) = wg.explain(wg.from_texture, texture).plans
-    assert plan.summary.endswith("a texture copy from the texture")
+    assert plan.summary.endswith("texture-to-buffer copy")
     x = wg.empty((8, 64, 4), np.uint8, device=device)
     (plan,) = wg.explain(wg.copy_to_texture, x[::2], texture).plans
     assert [str(step) for step in plan.steps] == [
-        "a texture copy to the texture, 64 x 4 x 1 texels: rows begin 512 bytes apart in the buffer"
+        "buffer-to-texture copy, 64 x 4 x 1 texels: buffer rows are 512 bytes apart"
     ]
     padded, moved = wg.explain(wg.from_texture, texture, size=(63, 4)).plans
-    assert "a texture copy" in padded.summary
-    assert "a texture copy" not in moved.summary
+    assert "texture-to-buffer copy" in padded.summary
+    assert "texture-to-buffer copy" not in moved.summary
     assert moved.nbytes == 63 * 4 * 4
     assert len(wg.explain(wg.copy_to_texture, x[:4, ::-1], texture).submissions) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_a_tuned_device_plans_by_its_constants(
 
 
 @on_one_adapter
-def test_a_tuning_prints_each_constant_with_its_unit(
+def test_a_tuning_prints_its_file_and_ends_in_a_verdict(
     device: wg.Device, kept: Path, measured: list[wg.Device]
 ) -> None:
     shown: list[tuple[float, str]] = []
@@ -60,16 +61,9 @@ def test_a_tuning_prints_each_constant_with_its_unit(
     assert tuning.record.constants == MEASURED
     assert 0 <= tuning.seconds < 60
     lines = str(tuning).splitlines()
-    assert f"kept in    {tuning.path}" in lines
-    assert f"plans by   {tuning.costs.origin}" in lines
-    cells = [line.split() for line in lines[-5:]]
-    assert [" ".join([*label, measured_here, unit]) for *label, measured_here, _, unit in cells] == [
-        "time per submission 100 us",
-        "time per dispatch 200 us",
-        "time per buffer copy 1e+06 us",
-        "buffer copy bandwidth 1e+06 GB/s",
-        "shader bandwidth 3 GB/s",
-    ]
+    assert f"stored in   {tuning.path}" in lines
+    assert f"cost model  {tuning.costs.origin}" in lines
+    assert re.fullmatch(r"[1-9]\d of 90 typical slices now use another strategy; .*x faster", lines[-1])
     assert repr(tuning).startswith(f"Tuning({made}, 5 constants, ")
     with pytest.raises(TypeError, match="tune: device is of type int: must be a Device"):
         wg.tune(7)  # type: ignore[arg-type]  # which is what is refused
@@ -107,9 +101,9 @@ def test_what_cannot_be_kept_holds_for_the_device(
     tuning = wg.tune(made)
     assert tuning.path is None
     assert made.limits.profile.costs.copy_s == MEASURED["copy_s"]
-    assert "kept in    no file" in str(tuning)
+    assert "stored in   no file" in str(tuning)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("wgslice: the constants that were measured are not kept: ")
+    assert line.startswith("wgslice: the measured cost parameters are not stored: ")
     assert ("pip install platformdirs" in line) == (missing == "the library")
     assert "scaled to" not in wg.Device.request(device.adapter).limits.profile.costs.origin
 
@@ -129,18 +123,39 @@ def test_the_command_measures_keeps_shows_and_forgets(
     assert main(["tune", *tuned]) == 0
     printed = capsys.readouterr()
     (path,) = (path for path in kept.glob("*.json") if "compared" not in path.name)
-    assert f"kept in    {path}" in printed.out
+    assert f"stored in   {path}" in printed.out
     assert printed.err == ""  # no bar where the output is no terminal
     assert main(["tune", "--show", *tuned]) == 0
     assert capsys.readouterr().out == printed.out
     assert len(measured) == 1
     assert main(["tune", "--forget", *tuned]) == 0
-    assert f"forgotten: {path}\n" in capsys.readouterr().out
+    assert f"removed: {path}\n" in capsys.readouterr().out
     assert main(["tune", "--forget"]) == 0
-    assert capsys.readouterr().out == "nothing was kept\n"
+    assert capsys.readouterr().out == "nothing was stored\n"
     tune.compared.clear()  # as in another process
     assert main(["tune", "--show", *tuned]) == 0
     assert "`wgslice tune` measures it" in capsys.readouterr().out
+
+
+@on_one_adapter
+def test_the_table_has_each_parameter_with_its_unit(
+    tuned: list[str], kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = re.compile(r"^(\w[\w ]+\w) {2,}(\S+) +[\d.]+ (us|GB/s) +\w.*$", re.MULTILINE)
+
+    def rows() -> dict[str, list[str]]:
+        return {label: cells for label, *cells in row.findall(capsys.readouterr().out)}
+
+    assert main(["tune", "--show", "--table", *tuned]) == 0
+    assert {measured for measured, _ in rows().values()} == {"-"}
+    assert main(["tune", "--table", *tuned]) == 0
+    assert rows() == {
+        "time per submission": ["100", "us"],
+        "time per dispatch": ["200", "us"],
+        "time per buffer copy": ["1e+06", "us"],
+        "buffer copy bandwidth": ["1e+06", "GB/s"],
+        "shader bandwidth": ["3", "GB/s"],
+    }
 
 
 @on_one_adapter
@@ -174,7 +189,7 @@ def test_a_file_that_is_named_goes_before_what_is_kept(
 ) -> None:
     monkeypatch.setenv("WGSLICE_PROFILE", "shipped")
     assert main(["tune", *tuned]) == 0
-    line = "wgslice: WGSLICE_PROFILE=shipped is set, so devices do not look at what was kept\n"
+    line = "wgslice: WGSLICE_PROFILE=shipped is set, so new devices do not load this measurement\n"
     assert capsys.readouterr().err == line
     assert main(["tune", "--show", *tuned]) == 0
     assert "scaled to" not in capsys.readouterr().out

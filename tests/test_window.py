@@ -31,7 +31,7 @@ def test_every_small_window_reads_what_its_definition_says() -> None:
 @given(st.integers(1, 8).flatmap(lambda rank: windows((5,) * rank)))
 def test_the_most_output_sizes_are_all_the_steps_that_fit(case: Any) -> None:
     array = np.arange(5)
-    most = Window.of(*case[:3]).most_output_sizes
+    most = Window.of(*case[:3]).max_output_sizes
     for offset, size, stride, count in zip(*case[:3], most, strict=True):
         assert len(array[offset : offset + size][::stride]) == count
 

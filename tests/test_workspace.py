@@ -20,7 +20,7 @@ from wgslice.onnx.workspace import (
     Workspace,
     as_value,
     each,
-    taking_turns,
+    group_by_lifetime,
     values_of,
 )
 
@@ -34,7 +34,7 @@ def test_no_group_is_superfluous_or_used_twice_at_once(
     drawn: list[tuple[int, int, int]],
 ) -> None:
     slots = [Slot(nbytes, first=first, last=first + length) for nbytes, first, length in drawn]
-    groups = taking_turns(slots)
+    groups = group_by_lifetime(slots)
     assert sorted(map(id, slots)) == sorted(id(slot) for group in groups for slot in group)
     for group in groups:
         for a in group:
@@ -55,7 +55,7 @@ def test_no_group_is_superfluous_or_used_twice_at_once(
 )
 def test_a_chain_needs_two_buffers(sizes: list[int], expected: int) -> None:
     slots = [Slot(nbytes, first=step, last=step + 1) for step, nbytes in enumerate(sizes)]
-    groups = taking_turns(slots)
+    groups = group_by_lifetime(slots)
     assert len(groups) == 2
     assert sum(max(slot.nbytes for slot in group) for group in groups) == expected
 
@@ -106,13 +106,13 @@ def test_what_is_held_over_a_submission_keeps_its_buffer(device: wg.Device) -> N
     assert id(gone.buffer) in {id(other.buffer) for other in others}
 
 
-def test_what_is_given_away_is_never_used_again(device: wg.Device) -> None:
+def test_an_exported_value_keeps_its_buffer(device: wg.Device) -> None:
     workspace = Workspace(device)
     x = workspace.packed(workspace.upload(np.arange(8)))
     workspace.hold(x)
-    given_away = workspace.give_away(x)
+    exported = workspace.export(x)
     workspace.submit()
-    tensor = workspace.tensor(given_away)
+    tensor = workspace.tensor(exported)
     workspace.end()
     assert id(tensor.buffer) not in {id(buffer) for buffer in workspace.owned}
     workspace.begin()

@@ -1,1 +1,1 @@
-"""The kernels: a plain WGSL file each, and in `shared` what several of them have."""
+"""The kernels, one plain WGSL file each, and the files in `shared` that several kernels include."""

@@ -1,12 +1,12 @@
-// extract_windows: many windows of one tensor, right for every case. One invocation writes the element of one index.
+// extract_windows: copies many windows of one tensor; the general case. One invocation copies one element.
 //
-//   invocation i  ->  an element of a window, as windows says
-//   batch[...] = tensor[index], or the fill where an index lies outside of the tensor
+//   invocation i  ->  element i of the dispatch (see windows)
+//   batch[...] = tensor[index], or the fill where an index is outside of the tensor
 //
-// Elements of 1 and 2 bytes share their words with other invocations, or with bytes that are no output at all,
-// so the target is atomic: an invocation changes the bits of its own element and no others.
+// Sub-word elements share words with other invocations or with bytes outside the output, so the target is atomic: an
+// invocation writes only the bits of its own element.
 
-override element_bytes: u32 = 4u; // bytes an element: 1, 2, 4, 8 or 16
+override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 
 fn copy_wide(element: Element) {
     let words = element_bytes / 4u; // of an element

@@ -1,10 +1,10 @@
-// gather: elements at indices, of 4, 8 and 16 bytes. One invocation copies some elements of a row.
+// gather: gathers elements of 4, 8 and 16 bytes at indices. One invocation copies up to `each` elements of a row.
 //
-//   invocation n  ->  the elements of piece n, as indexed_pieces says
+//   invocation n  ->  the elements of piece n (see indexed_pieces)
 //
-// An index that is out of range reads the nearest element.
+// Indices are clamped to their range.
 
-override element_bytes: u32 = 4u; // bytes an element: 4, 8 or 16
+override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;

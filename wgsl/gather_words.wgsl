@@ -1,12 +1,12 @@
-// gather_words: elements at indices, of 1 and 2 bytes, without atomics.
+// gather_words: gathers sub-word elements at indices, without atomics.
 //
-//   invocation n  ->  words n * each to (n + 1) * each of the target, from that of its first element on
-//   element e     ->  the e-th of the copy, in row-major order, is the e-th of the target
+//   invocation n  ->  words n * each to (n + 1) * each of the target, counted from the word of its first element
+//   element e     ->  element e of the copy, in row-major order, is element e of the packed target
 //
-// An invocation owns whole words and puts them together row by row. Bytes before the first element and after the last
-// one keep their value. Needs a packed target. An index that is out of range reads the nearest element.
+// An invocation owns whole words and assembles them row by row. Bytes before the first element and after the last
+// keep their value. Needs a packed target. Indices are clamped to their range.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
@@ -16,7 +16,7 @@ fn gather_words(own: Invocation) {
     let bits = 8u * element_bytes;
     let last = copy.rank - 1u;
     let start = copy.target_offset;
-    let before = start % per_word; // elements of the first word that are no output
+    let before = start % per_word; // elements of the first word before the output
     let first = invocation_number(own.group, own.groups, own.index) * copy.each * per_word;
     let stop = min(first + copy.each * per_word - before, copy.elements);
     var element = max(first, before) - before;

@@ -1,17 +1,17 @@
-// insert_rows: many windows put into one tensor, row by row, in blocks of 16 bytes from any byte on.
+// insert_rows: inserts many windows into one tensor, row by row, in blocks of 16 bytes at any byte offset.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
+//   piece         ->  `each` blocks of the row, blocked or striped (see pieces)
 //
-// A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
-// the indices in reverse order. Only blocks that are all a row's are written; insert_words writes its ends.
+// A row is the last dimension in use: contiguous on both sides, with one or more channels per index, forwards or with
+// reversed indices. Writes only blocks that are wholly inside a row; insert_words writes row heads and tails.
 //
-// Needs windows of which no two have an index in common, or winners, and bindings of whole blocks; where none is clipped
-// and pieces are contiguous, rows that hold `each` whole blocks, one at least, wherever they begin.
+// Needs disjoint windows, or winners, and bindings of whole blocks; where no row is clipped and pieces are contiguous,
+// at least max(each, 1) whole blocks in each row, at any alignment.
 
-override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override clipped: bool = true;    // whether some row is not written, or not all of it
+override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
+override clipped: bool = true;    // whether some row is not written, or written in part
 
 @compute @workgroup_size(workgroup_size)
 fn insert_rows(own: Invocation) {

@@ -1,12 +1,12 @@
-// insert_windows: many windows put into one tensor, right for every case. One invocation writes one element.
+// insert_windows: inserts many windows into one tensor; the general case. One invocation copies one element.
 //
-//   invocation i  ->  an element of a window, as windows says
-//   tensor[index] = batch[...], unless an index lies outside of the tensor, or a later window writes the element
+//   invocation i  ->  element i of the dispatch (see windows)
+//   tensor[index] = batch[...], unless an index is outside of the tensor, or a later window writes the element
 //
-// Elements of 1 and 2 bytes share their words with other invocations, or with bytes that no window has, so the target
-// is atomic: an invocation changes the bits of its own element and no others.
+// Sub-word elements share words with other invocations or with bytes outside all windows, so the target is atomic: an
+// invocation writes only the bits of its own element.
 
-override element_bytes: u32 = 4u; // bytes an element: 1, 2, 4, 8 or 16
+override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
 
 @compute @workgroup_size(workgroup_size)
 fn insert_windows(own: Invocation) {
@@ -21,7 +21,7 @@ fn insert_windows(own: Invocation) {
     if (element_bytes < 4u) {
         write_subword(element.tensor, read_subword(element.batch));
     }
-    let words = element_bytes / 4u; // of an element, 0 of a narrow one
+    let words = element_bytes / 4u; // per element, 0 for sub-word elements
     for (var i = 0u; i < words; i++) {
         atomicStore(&target_words[element.tensor * words + i], source_words[element.batch * words + i]);
     }

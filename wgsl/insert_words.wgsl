@@ -1,22 +1,22 @@
-// insert_words: rows of windows put into one tensor word by word: short rows, or the ends of rows whose whole blocks
-// insert_rows has written.
+// insert_words: inserts rows of windows into one tensor word by word: short rows, or the heads and tails of rows whose
+// whole blocks insert_rows has written.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` neighbouring words; with `ends`, those of the block that holds the row's head, or its tail
+//   piece         ->  `each` consecutive words; with `ends`, words of the block with the row's head, or with its tail
 //
-// A row is the last dimension in use: neighbours on both sides, maybe several channels an index, forwards, or with
-// the indices in reverse order. Words are shared with other rows, or with bytes that no window has, so the target is
-// atomic: an invocation changes the bytes of its own row and no others.
+// A row is the last dimension in use: contiguous on both sides, with one or more channels per index, forwards or with
+// reversed indices. Words are shared with other rows or with bytes outside all windows, so the target is atomic: an
+// invocation writes only the bytes of its own row.
 //
-// Needs windows of which no two have an index in common, or winners, and pieces that are not contiguous; with winners in
-// parts of rows, whole blocks that are written already.
+// Needs disjoint windows, or winners, and striped pieces; with rows that overlap in part, insert_rows has written the
+// whole blocks before.
 
-override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override channels: u32 = 1u;      // such elements an index
-override mirrored: bool = true;   // whether some row goes backwards
-override ends: bool = false;      // whether whole blocks of rows are written already
+override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
+override channels: u32 = 1u;      // elements per index
+override mirrored: bool = true;   // whether some row is reversed
+override ends: bool = false;      // whether insert_rows has written the whole blocks
 
-// A byte of a row from its lowest one in the source on, for one from its first in the target on.
+// The byte of a row in the source, from its lowest, for byte `position` of the row in the target.
 fn reverse(row: TensorRow, position: u32) -> u32 {
     let group = channels * element_bytes;
     let index = position / group;
@@ -28,7 +28,7 @@ fn gather_word(row: TensorRow, position: u32) -> u32 {
     if (!mirrored) {
         return word_at(row.source + position);
     }
-    let bytes = min(element_bytes, 4u); // that keep their order in a word
+    let bytes = min(element_bytes, 4u); // per element within a word
     var value = 0u;
     for (var i = 0u; i < 4u; i += bytes) {
         let element = word_at(row.source + reverse(row, position + i));
@@ -69,7 +69,7 @@ fn insert_words(own: Invocation) {
     }
 }
 
-// The bytes of the word from byte `base` on that a row is the last one to write; others than its own are any.
+// A mask of the bytes of the word at byte `base` that this row writes last; bytes outside of the row are arbitrary.
 fn won_bytes(row: TensorRow, base: u32) -> u32 {
     if (!in_parts) {
         return select(0u, 0xffffffffu, wins(row.winner, row.window));
@@ -77,7 +77,7 @@ fn won_bytes(row: TensorRow, base: u32) -> u32 {
     if (winners[copy.block_winners + base / 16u] > copy.winner_base + row.window) {
         return 0u;
     }
-    let bytes = min(element_bytes, 4u); // that belong to one index
+    let bytes = min(element_bytes, 4u); // per element within a word
     var won = 0u;
     for (var i = 0u; i < 4u; i += bytes) {
         let byte = clamp(base + i, row.extent.start, row.extent.stop - 1u);
@@ -87,7 +87,7 @@ fn won_bytes(row: TensorRow, base: u32) -> u32 {
     return won;
 }
 
-// The bytes before `stop` of a word.
+// A mask of the bytes before `stop` of a word.
 fn below_byte(stop: u32) -> u32 {
     return select((1u << (stop * 8u % 32u)) - 1u, 0xffffffffu, stop >= 4u);
 }

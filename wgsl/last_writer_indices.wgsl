@@ -1,9 +1,9 @@
-// last_writer_indices: the last-writer pass of a scatter: for each place the number of the last index that names it.
+// last_writer_indices: the last-writer pass of a scatter: for each element, the number of the last index that names it.
 //
-//   invocation n  ->  the indices of piece n, as indexed_pieces says, in the dimensions of the indices
-//   new_winners[place] = the greatest number of an index that names the place, and 1
+//   invocation n  ->  the indices of piece n (see indexed_pieces), in the dimensions of the indices
+//   new_winners[element] = 1 + the greatest number of an index that names the element
 //
-// Places that no index names keep their winner, which is 0 before.
+// Winners of elements that no index names stay 0.
 
 @group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
 

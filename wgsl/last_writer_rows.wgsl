@@ -1,12 +1,12 @@
-// last_writer_rows: the last-writer pass of rows: the last window that has all of a block of 16 bytes of the tensor, and for
-// each index in other blocks the last window whose row begins or ends in one of these.
+// last_writer_rows: the last-writer pass of rows: for each block of 16 bytes of the tensor, the last window that covers
+// all of it; for each index, the last window that covers it with a row that covers only a part of the block.
 //
-//   invocation n         ->  piece n % pieces of row n / pieces
-//   piece                ->  every pieces-th block that the row touches, `each` at most
-//   new_winners[index, block] = the greatest number of all windows that have it so
+//   invocation n  ->  piece n % pieces of row n / pieces
+//   piece p       ->  blocks p, p + pieces, ... of those that the row touches, at most `each`
+//   new_winners[block or index] = the greatest number of these windows
 //
-// So a byte belongs to the later one of two windows: that which has all of its block, and that which has its index.
-// The number of a window counts from a base, as last_writer_windows says.
+// The last writer of a byte is the later of two windows: the winner of its block and the winner of its index.
+// Numbers of windows start at a base (see last_writer_windows).
 
 @group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
 

@@ -1,10 +1,9 @@
-// last_writer_windows: the last-writer pass: for each index of the tensor the number of the last window that writes it.
+// last_writer_windows: the last-writer pass: for each index of the tensor, the last window that writes it.
 //
-//   invocation i  ->  an element of a window, as windows says, in the dimensions in which windows differ
+//   invocation i  ->  element i of the dispatch (see windows), in the dimensions in which windows differ
 //   new_winners[index] = the greatest number of all windows that write the index
 //
-// Numbers of windows count from a base above all earlier winners, so that earlier winners and zeros
-// need not be cleared.
+// Numbers of windows start at a base above all earlier winners, so that the buffer need not be cleared.
 
 @group(0) @binding(2) var<storage, read_write> new_winners: array<atomic<u32>>;
 

@@ -1,29 +1,29 @@
-// masked_words: elements of 1 and 2 bytes written where a mask is true, without atomics.
+// masked_words: writes sub-word elements where a mask is true, without atomics.
 //
-//   invocation n  ->  piece n of the words of the target, from that of its first element on
-//   piece         ->  `each` words: neighbours, or every pieces-th (see pieces)
-//   element e     ->  the e-th of the target, by the e-th byte of the mask
+//   invocation n  ->  piece n of the words of the target, counted from the word of its first element
+//   piece         ->  `each` words, blocked or striped (see pieces)
+//   element e     ->  element e of the target, written if byte e of the mask is not 0
 //
-// An invocation owns whole words. Bytes before the first element and after the last one keep their value, and so do
-// elements whose mask is false. Needs one dimension in which mask and target are packed, and the source is too, or one
-// element; where pieces are contiguous, `each` words at least.
+// An invocation owns whole words. Bytes before the first element and after the last, and elements whose mask is false,
+// keep their value. Needs one dimension, a packed mask and target, and a source that is packed or one element; where
+// pieces are contiguous, at least `each` words.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// The bits of a word of elements that a mask lets through, from the element before which there are `ahead` on.
+// A mask of the bits of a word whose elements, the first of them element `ahead`, are true in the mask.
 fn true_bits(ahead: u32) -> u32 {
     let byte = copy.table_offsets.x + ahead;
     let four = join_words(index_words[byte / 4u], index_words[((byte + 3u) / 4u) & 0x3fffffffu], byte);
-    let ones = ((((four & 0x7f7f7f7fu) + 0x7f7f7f7fu) | four) >> 7u) & 0x01010101u; // a bit for each byte that is not 0
+    let ones = ((((four & 0x7f7f7f7fu) + 0x7f7f7f7fu) | four) >> 7u) & 0x01010101u; // bit 0 of each byte that is not 0
     if (element_bytes == 1u) {
         return ones * 0xffu;
     }
     return ((ones & 1u) | ((ones & 0x100u) << 8u)) * 0xffffu;
 }
 
-// The word of the source for the elements from that before which there are `ahead` on.
+// The word of the source that contains the elements from element `ahead` on.
 fn given_word(ahead: u32) -> u32 {
     if (source_step_of(0u) == 0u) {
         return read_subword(copy.source_offset) * select(0x10001u, 0x1010101u, element_bytes == 1u);
@@ -44,7 +44,7 @@ fn masked_words(own: Invocation) {
         if (contiguous || (!is_left_over(piece, 1u) && word < stop_word)) {
             let base = word * per_word;
             let head = (max(start, base) - base) * 8u * element_bytes; // bits before the first element
-            let tail = (base + per_word - min(stop, base + per_word)) * 8u * element_bytes; // and behind the last one
+            let tail = (base + per_word - min(stop, base + per_word)) * 8u * element_bytes; // and after the last
             let written = true_bits(base - start) & (0xffffffffu << head) & (0xffffffffu >> tail);
             target_words[word] = (target_words[word] & ~written) | (given_word(base - start) & written);
         }

@@ -1,24 +1,23 @@
-// pixels: rows of pixels of 1 to 4 channels of 1 and 2 bytes, channels and pixels in any order and direction, some left
-// out: flips, BGR, RGBA to RGB, one channel of several; on either side channels are interleaved or planar. Interleaved ones
-// may be repeated, pixel by pixel.
-// Writes whole blocks of 16 bytes only; subword_ends writes the blocks that a row shares.
+// pixels: rows of pixels of 1 to 4 channels of 1 or 2 bytes, with channels and pixels reordered, reversed or selected:
+// flips, BGR, RGBA to RGB, one channel of several. Channels are interleaved or planar on either side; interleaved
+// pixels may be repeated. Writes whole blocks of 16 bytes only; subword_ends writes the blocks that rows share.
 //
-//   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which hold whole pixels:
-//                     neighbours, or, with `apart`, one block of each channel's plane
+//   invocation n  ->  group n % pieces of row n / pieces: `group_blocks` blocks of the target, which contain whole
+//                     pixels: contiguous, or, with `apart`, one block of each channel's plane
 //
-// A row is the last two dimensions, pixels and channels, or three, repeats between them. It lies in one piece in the target,
-// or in one of each plane.
+// A row is the last two dimensions, pixels and channels, or the last three, with repeats between them. It is contiguous
+// in the target, or in each plane of it.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
-override channels: u32 = 3u;      // elements a pixel: 1 to 4
-override repeats: u32 = 1u;       // times that a pixel is written; if several, it is whole in its group
-override pixel_step: i32 = 3;     // elements from one pixel to the next in a part of the source
-override channel_step: i32 = 1;   // elements from one channel to the next in what is read, part after part
-override group_blocks: u32 = 3u;  // blocks of the target that a group has
-override parts: u32 = 1u;         // stretches of the source that hold a group: one, or one of each channel's plane
-override part_blocks: u32 = 4u;   // blocks that hold what a group reads of a part, wherever that begins in them
-override apart: bool = false;     // whether each channel has a plane of its own in the target
-override unaligned: bool = true;     // whether some row begins or ends inside of a block, and groups inside of pixels
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
+override channels: u32 = 3u;      // elements per pixel: 1 to 4
+override repeats: u32 = 1u;       // copies of each pixel; if several, all are in one group
+override pixel_step: i32 = 3;     // elements between pixels in a part of the source
+override channel_step: i32 = 1;   // elements between channels in the window, part after part
+override group_blocks: u32 = 3u;  // target blocks per group
+override parts: u32 = 1u;         // contiguous source ranges per group: one, or one per plane
+override part_blocks: u32 = 4u;   // blocks that a group reads of a part, at any alignment
+override apart: bool = false;     // whether the target is planar
+override unaligned: bool = true;  // whether some row begins or ends inside a block, and so groups inside pixels
 
 fn pixels_per_group() -> u32 {
     return group_blocks * 16u / (channels * repeats * element_bytes);
@@ -34,16 +33,16 @@ fn lowest() -> i32 {
     return min(0, (pixels_read() - 1) * pixel_step) + min(0, (i32(channels) - 1) * channel_step);
 }
 
-// Words of what a group reads, part after part. Most are of four planes whose pixels lie 4 apart: 5 blocks of each.
+// The words that a group reads, part after part. The maximum is four planes of pixels at a stride of 4: 5 blocks each.
 var<private> window: array<u32, 48>;
 
-// The n-th element of the group, out of the window; any value past its pixels.
+// The n-th element of the group, read from the window; arbitrary past its pixels.
 fn pixel_element(n: u32) -> u32 {
     let per_block = 16u / element_bytes; // elements a block
     let pixel = min(i32(select(n / (channels * repeats), n % per_block, apart)), pixels_read() - 1);
     let channel = i32(select(n % channels, n / per_block, apart));
     let place = u32(pixel * pixel_step + channel * channel_step - lowest()) * element_bytes; // bytes
-    // Not extractBits, whose own checks keep compilers from unrolling what calls this.
+    // Not extractBits, whose range checks prevent compilers from unrolling the callers.
     return (window[place / 4u] >> (place % 4u * 8u)) & (0xffffffffu >> (32u - 8u * element_bytes));
 }
 
@@ -60,7 +59,7 @@ fn read_group_block(k: u32) -> vec4<u32> {
     return vec4(read_word(4u * k), read_word(4u * k + 1u), read_word(4u * k + 2u), read_word(4u * k + 3u));
 }
 
-// What a group reads of a part, from a byte on, which may lie before the binding, and is then read for no pixel.
+// Reads a part of a group from byte `source` on into the window; bytes before the binding belong to no pixel.
 fn read_part(part: u32, source: u32) {
     let offset = source % 16u;
     var near = block_after(source, 0u);
@@ -88,7 +87,7 @@ fn pixels(own: Invocation) {
     let size_bytes = size_of(before) * repeats * channels * element_bytes;
     let extent = find_extent(place.target_element * element_bytes, size_bytes, 16u);
     let first_block = extent.whole_unit + piece.number * select(group_blocks, 1u, apart);
-    let element = (first_block * 16u - extent.start) / element_bytes; // of the row, or, apart, of a plane
+    let element = (first_block * 16u - extent.start) / element_bytes; // of the row, or of a plane where `apart`
     let pixel = select(element / (channels * repeats), element, apart);
     let first = place.source_element + pixel * bitcast<u32>(pixel_step) + bitcast<u32>(lowest());
     for (var part = 0u; part < parts; part++) {

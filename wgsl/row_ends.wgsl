@@ -1,9 +1,8 @@
-// row_ends: the first and last blocks of 16 bytes of rows that shifted_rows or shifted_grid copies, where rows begin or
-// end inside of a block.
+// row_ends: the blocks of 16 bytes at the heads and tails of unaligned rows that shifted_rows or shifted_grid copies.
 //
-//   invocation n  ->  piece n % 2 of row n / 2: the block that holds the row's head, or its tail
+//   invocation n  ->  piece n % 2 of row n / 2: 0 is the block with the row's head, 1 the block with its tail
 //
-// Needs target strides in descending order, each larger than the reach of all dimensions after it, the last one 1, and
+// Needs target strides in descending order, each larger than the extent of all dimensions after it, the last one 1, and
 // bindings of whole blocks.
 
 @compute @workgroup_size(workgroup_size)
@@ -20,12 +19,12 @@ fn row_ends(own: Invocation) {
     if (edges.count == 0u) {
         return;
     }
-    let block = edges.first; // a piece has one at most, the head or the tail
+    let block = edges.first; // at most one per piece, the head or the tail
     let next = find_place(piece.row + 1u, last);
     let from_next = mask_from(next.target_element * copy.element_bytes, block);
     let following = select(vec4(0u), from_next, piece.row + 1u < copy.count);
     let distance = u32(abs(bitcast<i32>(source_stride_of(last))));
-    // What is read outside of a row is masked.
+    // Bytes outside of a row are masked below.
     let own_block = read_block(find_source(place, block, distance), distance);
     var next_block = vec4(0u);
     if (any(following != vec4(0u))) {

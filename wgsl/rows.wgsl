@@ -1,13 +1,13 @@
-// rows: elements of 4 and 8 bytes, row by row of the last dimension, or, where that is short, of the last two.
+// rows: copies elements of 4 and 8 bytes by rows of the last dimension, or of the last two where the last is short.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` elements of the row: neighbours, or every pieces-th (see pieces)
+//   piece         ->  `each` elements of the row, blocked or striped (see pieces)
 
-override element_bytes: u32 = 4u; // bytes an element: 4 or 8
+override element_bytes: u32 = 4u; // bytes per element: 4 or 8
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// An element, its second word 0 where it has none.
+// Reads an element; the second word of a 4-byte element is 0.
 fn read_element(source_element: u32) -> vec2<u32> {
     if (element_bytes == 4u) {
         return vec2(source_words[source_element], 0u);

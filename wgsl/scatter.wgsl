@@ -1,11 +1,11 @@
-// scatter: elements of 4, 8 and 16 bytes written at indices. One invocation copies some elements of a row.
+// scatter: scatters elements of 4, 8 and 16 bytes to indices. One invocation copies up to `each` elements of a row.
 //
-//   invocation n  ->  the elements of piece n, as indexed_pieces says
+//   invocation n  ->  the elements of piece n (see indexed_pieces)
 //
-// What is written lies apart, unless winners say which of several stays. By a mask invocations of contiguous pieces write
-// all of their elements, those whose mask is false with their own value: CPUs take longer for accesses that are masked.
+// Needs distinct indices, or winners. With a mask and contiguous pieces, invocations write all of their elements, those
+// with a false mask with their old value: masked accesses are slower on CPU adapters.
 
-override element_bytes: u32 = 4u; // bytes an element: 4, 8 or 16
+override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;

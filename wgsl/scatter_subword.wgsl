@@ -1,12 +1,12 @@
-// scatter_subword: elements of 1 and 2 bytes written at indices. One invocation copies some elements of a row.
+// scatter_subword: scatters sub-word elements to indices. One invocation copies up to `each` elements of a row.
 //
-//   invocation n  ->  the elements of piece n, as indexed_pieces says
+//   invocation n  ->  the elements of piece n (see indexed_pieces)
 //
-// Words are shared with other invocations, or with bytes that nothing is written to, so the target is atomic: an
-// invocation changes the bits of its own elements and no others. Needs pieces that are not contiguous: bits that are
-// written twice at once would be lost.
+// Words are shared with other invocations or with bytes outside the output, so the target is atomic: an invocation
+// writes only the bits of its own elements. Needs striped pieces: contiguous ones repeat elements, and two concurrent
+// writes of the same bits would corrupt them.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @compute @workgroup_size(workgroup_size)
 fn scatter_subword(own: Invocation) {

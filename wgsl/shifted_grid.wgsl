@@ -1,13 +1,12 @@
-// shifted_grid: contiguous target rows whose source elements are 1, 2 or 4 elements apart, forwards or backwards, of
-// any width below 16 bytes, on GPUs, in blocks of 16 bytes that begin at any byte of the source. Writes whole blocks
-// only; row_ends writes the blocks that a row shares.
+// shifted_grid: contiguous target rows from source elements at a stride of 1, 2 or 4, forwards or reversed, of 1 to 8
+// bytes, on GPUs, in blocks of 16 bytes read at any byte offset. Writes whole blocks only; row_ends writes the blocks
+// that rows share.
 //
-//   workgroup g, invocation i  ->  `units` blocks of tile g of a plane, as grid says; columns are blocks, counted from
-//                                  a row's first whole one
+//   workgroup g, invocation i  ->  `units` blocks of tile g of a plane (see grid); column 0 is a row's first whole one
 
-override distance: u32 = 1u; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
+override distance: u32 = 1u; // absolute source stride of a row: 1, 2 or 4 elements
 
-const units: u32 = 4u; // blocks that an invocation copies, all loaded before the first is stored
+const units: u32 = 4u; // blocks per invocation, all loaded before the first store
 
 @compute @workgroup_size(workgroup_size)
 fn shifted_grid(own: Invocation) {
@@ -26,15 +25,15 @@ fn shifted_grid(own: Invocation) {
                       tile.place.target_element + row * target_stride_of(before));
     let extent = find_row_extent(place);
     let blocks = extent.stop_unit - extent.whole_unit;
-    let lowest = find_source(place, extent.whole_unit, distance); // byte, of the row's first whole block
+    let lowest = find_source(place, extent.whole_unit, distance); // lowest source byte of the row's first whole block
     let offset = lowest % 16u;
     let ahead = copy.ahead_columns;
-    let step = select(0u - distance, distance, is_forwards()); // source blocks a block
+    let step = select(0u - distance, distance, is_forwards()); // source blocks per target block
     let lowest_block = lowest / 16u + column * step;
     let target_block = extent.whole_unit + column;
     var held: array<vec4<u32>, units>;
     for (var k = 0u; k < units; k++) {
-        // Any value outside of the row: it is not stored.
+        // Blocks outside of the row are not stored.
         held[k] = read_from(lowest_block + k * ahead * step, offset, distance);
     }
     for (var k = 0u; k < units; k++) {

@@ -1,16 +1,16 @@
-// shifted_rows: contiguous target rows whose source elements are 1, 2 or 4 elements apart, forwards or backwards, of
-// any width below 16 bytes, in blocks of 16 bytes that begin at any byte of the source.
+// shifted_rows: contiguous target rows from source elements at a stride of 1, 2 or 4, forwards or reversed, of 1 to 8
+// bytes, in blocks of 16 bytes read at any byte offset.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
+//   piece         ->  `each` blocks of the row, blocked or striped (see pieces)
 //
-// Writes whole blocks only; row_ends writes the blocks that a row shares. Needs a last target stride of 1, and
-// rows that hold `each` whole blocks, one at least, wherever they begin, and bindings of whole blocks.
+// Writes whole blocks only; row_ends writes the blocks that rows share. Needs a last target stride of 1, at least
+// max(each, 1) whole blocks in each row at any alignment, and bindings of whole blocks.
 
-override distance: u32 = 1u; // source elements from one of a row to the next, forwards or backwards: 1, 2 or 4
+override distance: u32 = 1u; // absolute source stride of a row: 1, 2 or 4 elements
 
-// Copies neighbouring blocks at a distance of 1. Each source block is loaded once: it is the far one of a target block,
-// and the near one of the next.
+// Copies consecutive blocks at a distance of 1. Each source block is loaded once: a target block uses it second, the
+// next target block first.
 fn copy_neighbours(first: u32, source: u32) {
     let forwards = is_forwards();
     let offset = source % 16u;

@@ -1,10 +1,10 @@
-// slice1: the specification as a kernel. One invocation copies the element of one output index.
+// slice1: the specification as a kernel, valid for every slice. One invocation copies one element.
 //
 //   invocation i  ->  c, the i-th index of `sizes` in row-major order
 //   target[target_offset + dot(c, target_strides)] = source[source_offset + dot(c, source_strides)]
 //
-// Elements of 1 and 2 bytes share their words with other invocations, or with bytes that are no output at all,
-// so the target is atomic: an invocation changes the bits of its own element and no others.
+// Sub-word elements share words with other invocations or with bytes outside the output, so the target is atomic: an
+// invocation writes only the bits of its own element.
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -17,7 +17,7 @@ struct Copy {
 }
 
 override workgroup_size: u32 = 64u; // invocations
-override element_bytes: u32 = 4u;   // bytes an element: 1, 2, 4, 8 or 16
+override element_bytes: u32 = 4u;   // bytes per element: 1, 2, 4, 8 or 16
 
 @group(0) @binding(0) var<uniform> copy: Copy;
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
@@ -36,13 +36,13 @@ fn copy_words(source_element: u32, target_element: u32) {
 }
 
 fn copy_part_of_word(source_element: u32, target_element: u32) {
-    let per_word = max(4u / element_bytes, 1u); // elements a word; never 0, which compilers refuse as a divisor
+    let per_word = max(4u / element_bytes, 1u); // elements per word; at least 1: compilers reject division by 0
     let bits = 8u * element_bytes;
     let value = extractBits(source_words[source_element / per_word], source_element % per_word * bits, bits);
     let shift = target_element % per_word * bits;
     let word = &target_words[target_element / per_word];
     let old = extractBits(atomicLoad(word), shift, bits);
-    // No other invocation changes these bits: flipping those that differ sets them, whatever happens to the others.
+    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
     atomicXor(word, (old ^ value) << shift);
 }
 

@@ -1,12 +1,11 @@
-// subword_ends: word by word the first and last blocks of 16 bytes of rows that pixels copies, where rows begin or end
-// inside of a block.
+// subword_ends: word by word, the blocks of 16 bytes at the heads and tails of unaligned rows that pixels copies.
 //
-//   invocation n  ->  piece n % 8 of row n / 8: a word of the block that holds the row's head, or of that with its tail
+//   invocation n  ->  piece n % 8 of row n / 8: 0 to 3 are words of the block with the row's head, 4 to 7 with its tail
 //
-// A row is the last two dimensions. Needs target strides in descending order, each larger than the reach of all
+// A row is the last two dimensions. Needs target strides in descending order, each larger than the extent of all
 // dimensions after it, the last one 1, and no gaps inside a row.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
@@ -22,7 +21,7 @@ fn subword_ends(own: Invocation) {
     let extent = find_extent(place.target_element, row.size, 4u * per_word);
     let is_head = piece.number < 4u;
     let word = 4u * select(extent.stop_unit, extent.first_unit, is_head) + piece.number % 4u;
-    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // where the row before ends
+    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // end of the previous row
     let taken = piece.row > 0u && before > word * per_word;
     let whole = is_head && extent.first_unit == extent.whole_unit;
     if (word * per_word < extent.stop && (word + 1u) * per_word > extent.start && !taken && !whole) {

@@ -1,19 +1,19 @@
-// subword_rows: elements of 1 and 2 bytes, row by row of the last dimension, or, where that is short, of the last two,
+// subword_rows: copies sub-word elements by rows of the last dimension, or of the last two where the last is short,
 // without atomics.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` words of the row: neighbours, or every pieces-th (see pieces)
-//   first, last   ->  also the words that hold the row's ends
+//   piece         ->  `each` words of the row, blocked or striped (see pieces)
+//   first, last   ->  also the words with the row's head and tail
 //
-// Needs target strides in descending order unless rows are whole words, each larger than the reach of all dimensions
-// with smaller ones, the last one 1, no gaps inside a pair, and rows that hold `each` whole words, one at least,
-// wherever they begin.
+// Needs target strides in descending order unless rows are whole words, each larger than the extent of all dimensions
+// with smaller ones, the last one 1, no gaps inside a pair of dimensions, and at least max(each, 1) whole words in
+// each row at any alignment.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// Words inside a row, put together element by element.
+// Assembles the whole words of a piece element by element.
 fn copy_words(first: u32, extent: Extent, place: Place, row: Runs) {
     let per_word = elements_per_word();
     let c = first * per_word - extent.start;
@@ -47,7 +47,7 @@ fn subword_rows(own: Invocation) {
     let place = find_place(piece.row, row.dimensions);
     let extent = find_extent(place.target_element, row.size, per_word);
     copy_words(first_unit(piece, extent.whole_unit, extent.stop_unit), extent, place, row);
-    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // where the row before ends
+    let before = find_place(piece.row - 1u, row.dimensions).target_element + row.size; // end of the previous row
     let edges = find_edges(piece, extent, per_word, piece.row > 0u && before > extent.first_unit * per_word);
     var edge = edges.first;
     for (var left = edges.count; left > 0u; left--) {

@@ -1,28 +1,28 @@
-// subword_runs: elements of 1 and 2 bytes in innermost runs of any length, without atomics.
+// subword_runs: copies sub-word elements in innermost runs of any length, without atomics.
 //
-//   workgroup g              ->  its block of workgroup_size * each words, from that of target_offset
-//   invocation, contiguous   ->  `each` neighbouring words of that block
-//   invocation, interleaved  ->  every workgroup_size-th, so that neighbours take neighbours
+//   workgroup g               ->  block g of workgroup_size * each words, counted from the word of target_offset
+//   invocation i, contiguous  ->  words i * each to (i + 1) * each of that block (blocked)
+//   invocation i, striped     ->  words i, i + workgroup_size, ... of that block
 //
-// An invocation owns whole words of the target and puts them together element by element. Bytes that are no output
-// keep their value. Needs target strides in descending order, each larger than the reach of all dimensions after
-// it, and the last one 1.
+// An invocation owns whole words of the target and assembles them element by element. Bytes outside the output keep
+// their value. Needs target strides in descending order, each larger than the extent of all dimensions after it, the
+// last one 1.
 
-override element_bytes: u32 = 1u;  // bytes an element: 1 or 2
-override each: u32 = 4u;           // words an invocation
-override contiguous: bool = false; // whether an invocation's words are neighbours
+override element_bytes: u32 = 1u;  // bytes per element: 1 or 2
+override each: u32 = 4u;           // words per invocation
+override contiguous: bool = false; // blocked, not striped
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// A run of the innermost dimension; empty where none is.
+// A run of the innermost dimension; empty between runs.
 struct Run {
-    start: u32,          // target elements before it
-    stop: u32,           // target elements before its end
-    source_element: u32, // elements before the one that `start` reads, modulo 2^32
-    left: u32,           // runs to the end of the dimension before the innermost, this one counted
+    start: u32,          // first target element
+    stop: u32,           // one past the last target element
+    source_element: u32, // source element of `start`, modulo 2^32
+    left: u32,           // runs to the end of the enclosing dimension, this one included
 }
 
-// The run that has a target element, or an empty one.
+// The run that contains a target element, or an empty run.
 fn find_run(target_element: u32) -> Run {
     if (target_element < copy.target_offset) {
         return Run(target_element, target_element, 0u, 0u);

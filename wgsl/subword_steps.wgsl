@@ -1,30 +1,30 @@
-// subword_steps: elements of 1 and 2 bytes, or short runs of them, at a step in the target: a channel of pixels, every
-// second element. Without atomics.
+// subword_steps: copies sub-word elements, or short runs of them, to a strided target without atomics: a channel of
+// pixels, every second element.
 //
-//   invocation n       ->  piece n % pieces of row n / pieces: `each` words of those that the row touches
-//   piece, contiguous  ->  neighbouring words
-//   piece, striped     ->  every pieces-th word
+//   invocation n         ->  piece n % pieces of row n / pieces
+//   piece p, contiguous  ->  words p * each to (p + 1) * each of those that the row touches (blocked)
+//   piece p, striped     ->  words p, p + pieces, ... of those, at most `each`
 //
-// A row is the last two dimensions: runs of `size` neighbours on both sides, a step apart from each other in the
-// target. An invocation owns whole words of the target, and puts into each the parts of the runs that lie in it. Bytes
-// that are no output keep their value. Needs rows that share no word, and runs that are shorter than their step.
+// A row is the last two dimensions: runs of `size` contiguous elements on both sides, at a constant step in the target.
+// An invocation owns whole words of the target and merges the runs into them. Bytes outside the output keep their
+// value. Needs rows that share no word, and runs shorter than their step.
 
-override element_bytes: u32 = 1u;  // bytes an element: 1 or 2
-override runs_per_word: u32 = 1u;  // that a word holds parts of, at most
-override single: bool = false;     // whether a run is one element, which lies in one word of the source
-override each: u32 = 4u;           // words an invocation
-override contiguous: bool = false; // whether an invocation's words are neighbours
+override element_bytes: u32 = 1u;  // bytes per element: 1 or 2
+override runs_per_word: u32 = 1u;  // runs that a word overlaps, at most
+override single: bool = false;     // whether a run is one element, within one word of the source
+override each: u32 = 4u;           // words per invocation
+override contiguous: bool = false; // blocked, not striped
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// Runs of a row, all in bytes.
+// The runs of a row, in bytes.
 struct Steps {
-    target_start: u32, // before the first run
-    target_step: u32,  // from one run to the next
-    source_start: u32, // before the first run
-    source_step: u32,  // from one run to the next, modulo 2^32
-    run: u32,          // of one run
-    count: u32,        // runs
+    target_start: u32, // offset of the first run
+    target_step: u32,  // stride of runs
+    source_start: u32, // offset of the first run
+    source_step: u32,  // stride of runs, modulo 2^32
+    run: u32,          // length of a run
+    count: u32,        // number of runs
 }
 
 fn find_steps(row: u32) -> Steps {
@@ -35,15 +35,15 @@ fn find_steps(row: u32) -> Steps {
                  size_of(copy.rank - 1u) * element_bytes, size_of(d));
 }
 
-// A word of the target with the runs that it has parts of.
+// A word of the target, merged with the runs that overlap it.
 fn merge_runs(target_word: u32, steps: Steps) -> u32 {
     var word = target_words[target_word];
-    let base = target_word * 4u - steps.target_start; // bytes of the row before it, modulo 2^32: 3 less than 0 at most
+    let base = target_word * 4u - steps.target_start; // byte of the row, modulo 2^32; -3 or more
     let ahead = divide_by(base + 2u * steps.target_step - steps.run, copy.rank - 2u);
-    let first = select(ahead - 1u, 0u, steps.count == 1u); // the first run that ends behind its first byte
+    let first = select(ahead - 1u, 0u, steps.count == 1u); // the first run that ends after its first byte
     for (var i = 0u; i < runs_per_word; i++) {
         let number = first + i;
-        let start = i32(number * steps.target_step - base); // bytes of the word before the run
+        let start = i32(number * steps.target_step - base); // of the run, in bytes of the word
         let low = u32(max(start, 0));
         let high = u32(min(start + i32(steps.run), 4));
         let inside = number < steps.count && start < 4;

@@ -1,26 +1,25 @@
-// tiles: elements of 4, 8 and 16 bytes of a permuted source, through workgroup memory. The last dimension is where
-// neighbours of the target lie, the one before it where neighbours of the source lie.
+// tiles: transposes elements of 4, 8 and 16 bytes through workgroup memory. The target is contiguous along the last
+// dimension (columns), the source along the one before it (rows).
 //
-//   workgroup g  ->  one tile of `each` x `each` elements of these two dimensions, of one index of all the others
-//   invocation   ->  every workgroup_size-th element of the tile, first in the order of the source, then in that of
-//                    the target
+//   workgroup g   ->  tile g of `each` x `each` elements of these two dimensions, at one index of all others
+//   invocation i  ->  elements i, i + workgroup_size, ... of the tile: loaded in source order, stored in target order
 //
-// Workgroups beyond the last tile repeat it, with the same values.
+// Surplus workgroups repeat the last tile, with the same values.
 
-override element_bytes: u32 = 4u; // bytes an element: 4, 8 or 16
-override each: u32 = 16u;         // elements of a tile's side
+override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
+override each: u32 = 16u;         // elements per tile side
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// Words of a tile: one column more than needed, so that neither order meets one memory bank again and again. It has a
-// name because naga 29 panics at a size that is an expression, where overrides follow.
+// Words of a tile, padded by one column so that neither order has bank conflicts. Named, because naga 29 panics at an
+// array size that is an expression where overrides follow.
 override tile_words: u32 = each * (each + 1u) * (element_bytes / 4u);
 
 var<workgroup> tile: array<u32, tile_words>;
 
 @compute @workgroup_size(workgroup_size)
 fn tiles(own: Invocation) {
-    let words = element_bytes / 4u; // an element
+    let words = element_bytes / 4u; // per element
     let last = copy.rank - 1u;
     let before = copy.rank - 2u;
     let columns = size_of(last);

@@ -1,9 +1,9 @@
-// unit_grid: elements of 4, 8 or 16 bytes at any stride, on GPUs: the kernels word_grid, pair_grid and wide_grid.
+// unit_grid: copies elements of 4, 8 or 16 bytes at any stride, on GPUs: kernels word_grid, pair_grid and wide_grid.
 //
-//   workgroup g, invocation i  ->  `units` units of tile g of a plane, as grid says, all loaded before the first store
+//   workgroup g, invocation i  ->  `units` units of tile g of a plane (see grid), all loaded before the first store
 //
-// A module begins with the type of its kernel's units, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and their number,
-// `const units: u32 = 8u;`.
+// A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and
+// the units per invocation, `const units: u32 = 8u;`.
 
 @group(0) @binding(1) var<storage, read> source_units: array<Unit>;
 @group(0) @binding(2) var<storage, read_write> target_units: array<Unit>;
@@ -33,7 +33,7 @@ fn unit_grid(own: Invocation) {
     let target_ahead = copy.ahead_columns * target_column + copy.ahead_rows * target_row;
     var held: array<Unit, units>;
     for (var k = 0u; k < units; k++) {
-        held[k] = source_units[source_unit + k * source_ahead]; // any value outside of the plane: it is not stored
+        held[k] = source_units[source_unit + k * source_ahead]; // units outside of the plane are not stored
     }
     for (var k = 0u; k < units; k++) {
         let inside = tile.column + column + k * copy.ahead_columns < columns;

@@ -1,27 +1,26 @@
-// wide_tiles: elements of 1 to 16 bytes of a permuted source, through workgroup memory, in vectors of 16 bytes on both
-// sides. The last dimension, of columns, is where neighbours of the target lie, the one before it, of rows, where
-// neighbours of the source lie, or every second or fourth of them.
+// wide_tiles: transposes elements of 1 to 16 bytes through workgroup memory, in vectors of 16 bytes on both sides. The
+// target is contiguous along the last dimension (columns); the source along the one before it (rows), or strided by
+// 2 or 4 elements.
 //
-//   workgroup g  ->  one tile of `side` x `side` source elements of these two dimensions, of one index of the others
-//   invocation   ->  every workgroup_size-th vector down a column of the source, then every workgroup_size-th cell, one
-//                    vector of columns wide and as many rows high as a word holds elements
+//   workgroup g   ->  tile g of `side` x `side` source elements of these two dimensions, at one index of all others
+//   invocation i  ->  loads vectors i, i + workgroup_size, ... of the tile, column by column; then stores cells i,
+//                     i + workgroup_size, ...: a cell is one vector of columns by the elements of one word in rows
 //
-// Needs vectors that lie at multiples of 16 bytes on both sides, whole ones in each row of the target, and a workgroup
-// of whose invocations each has equally many vectors and cells.
+// Needs vectors aligned to 16 bytes on both sides, whole vectors in each target row, and numbers of vectors and cells
+// that workgroup_size divides.
 
-override element_bytes: u32 = 4u; // bytes an element: 1, 2, 4, 8 or 16
-override side: u32 = 32u;         // elements of a tile's side
-override row_step: u32 = 1u;      // source elements from one row to the next: 1, 2 or 4
+override element_bytes: u32 = 4u; // bytes per element: 1, 2, 4, 8 or 16
+override side: u32 = 32u;         // elements per tile side
+override row_step: u32 = 1u;      // source elements per row: 1, 2 or 4
 
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;
 
-// Vectors of a tile, column by column. They have a name because naga 29 panics at a size that is an expression.
+// Vectors of a tile, column by column. Named, because naga 29 panics at an array size that is an expression.
 override tile_vectors: u32 = side * side * element_bytes / 16u;
 
 var<workgroup> tile: array<vec4<u32>, tile_vectors>;
 
-// Elements a vector, and vectors a side.
 fn elements_per_vector() -> u32 {
     return 16u / element_bytes;
 }
@@ -30,7 +29,7 @@ fn vectors_per_side() -> u32 {
     return side * element_bytes / 16u;
 }
 
-// Where a vector of a column is held: neighbouring groups of columns begin in other memory banks.
+// The position of a vector of a column in the tile, swizzled to avoid bank conflicts.
 fn held_at(column: u32, vector: u32) -> u32 {
     return column * vectors_per_side() + (vector ^ (column / elements_per_vector()));
 }
@@ -39,7 +38,7 @@ fn held_word(column: u32, word: u32) -> u32 {
     return tile[held_at(column, word / 4u)][word % 4u];
 }
 
-// The words of one row of four columns, out of the same word of each column: 4 x 4 bytes turned.
+// Transposes 4 x 4 bytes: the words of four rows, from one word of each of four columns.
 fn turned_bytes(words: vec4<u32>) -> vec4<u32> {
     let even = (words.xz & vec2(0x00ff00ffu)) | ((words.yw & vec2(0x00ff00ffu)) << vec2(8u));
     let odd = ((words.xz >> vec2(8u)) & vec2(0x00ff00ffu)) | (words.yw & vec2(0xff00ff00u));
@@ -52,22 +51,22 @@ fn four_words(column: u32, word: u32) -> vec4<u32> {
                 held_word(column + 2u, word), held_word(column + 3u, word));
 }
 
-// Two columns' halves of a word, for the two rows that it holds.
+// Transposes 2 x 2 halves: the words of two rows, from one word of each of two columns.
 fn turned_halves(column: u32, word: u32) -> vec2<u32> {
     let left = held_word(column, word);
     let right = held_word(column + 1u, word);
     return vec2((left & 0xffffu) | (right << 16u), (left >> 16u) | (right & 0xffff0000u));
 }
 
-// Source elements down the columns, from the first row to the last.
+// Source elements spanned by the rows.
 fn rows_spanned() -> u32 {
     let before = copy.rank - 2u;
     return (size_of(before) - 1u) * row_step + 1u;
 }
 
 struct Corner {
-    target_element: u32, // of the cell's first element, where its first row is wanted
-    row: u32,            // source elements before it, down the columns
+    target_element: u32, // of the cell's first element
+    row: u32,            // source element within the column
 }
 
 fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
@@ -78,7 +77,7 @@ fn write_row(corner: Corner, below: u32, vector: vec4<u32>) {
     }
 }
 
-// One cell: a word's rows, and the columns of a vector.
+// Stores one cell: the rows of a word by the columns of a vector.
 fn write_cell(corner: Corner, column: u32, word: u32) {
     if (element_bytes == 1u) {
         let first = turned_bytes(four_words(column, word));
@@ -119,7 +118,7 @@ fn wide_tiles(own: Invocation) {
     let source_first = place.source_element + first_row + first_column * source_stride_of(last);
     let target_first = place.target_element + first_column
         + first_row / row_step * target_stride_of(before);
-    // Loop counts are the same for all invocations, so that compilers unroll them.
+    // Loop counts are uniform, so that compilers unroll the loops.
     for (var turn = 0u; turn < tile_vectors / workgroup_size; turn++) {
         let k = turn * workgroup_size + own.index;
         let column = k / vectors_per_side();
@@ -130,8 +129,8 @@ fn wide_tiles(own: Invocation) {
         }
     }
     workgroupBarrier();
-    let rows_each = max(4u / element_bytes, 1u); // of a cell
-    let rows_apart = select(rows_each, row_step, rows_each == 1u); // of cells that have rows of the target
+    let rows_each = max(4u / element_bytes, 1u); // per cell
+    let rows_apart = select(rows_each, row_step, rows_each == 1u); // between cells with target rows
     for (var turn = 0u; turn < max(tile_vectors / rows_apart / workgroup_size, 1u); turn++) {
         let k = turn * workgroup_size + own.index;
         let column = k % vectors_per_side() * elements_per_vector();

@@ -1,27 +1,27 @@
-// window_rows: many windows of one tensor, row by row, in blocks of 16 bytes from any byte on.
+// window_rows: copies many windows of one tensor, row by row, in blocks of 16 bytes read at any byte offset.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` blocks of the row: neighbours, or every pieces-th (see pieces)
-//   first, last   ->  also the blocks that hold the row's ends
+//   piece         ->  `each` blocks of the row, blocked or striped (see pieces)
+//   first, last   ->  also the blocks with the row's head and tail
 //
-// A row is the last dimension in use: neighbours in the source, maybe several channels an index, or elements 2 or 4
-// apart; forwards, or with the indices in reverse order.
+// A row is the last dimension in use: contiguous in the source, with one or more channels per index, or at a stride of
+// 2 or 4 elements; forwards or with reversed indices.
 //
-// Needs a target whose rows follow each other without gaps, rows that hold `each` whole blocks, one at least, wherever
-// they begin, windows in order where rows share blocks, and bindings of whole blocks.
+// Needs target rows without gaps, at least max(each, 1) whole blocks in each row at any alignment, windows in order
+// where rows share blocks, and bindings of whole blocks.
 
-override element_bytes: u32 = 4u; // bytes of what keeps its order when a row goes backwards: 1, 2, 4, 8 or 16
-override filled: bool = true;     // whether some window leaves the input
-override unaligned: bool = true;     // whether some row begins or ends inside a block
-override distance: u32 = 1u;      // indices of the source from one of a row to the next: 1, 2 or 4
+override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
+override filled: bool = true;     // whether some window extends outside of the input
+override unaligned: bool = true;  // whether some row begins or ends inside a block
+override distance: u32 = 1u;      // source stride of a row: 1, 2 or 4 indices
 
 struct Row {
-    source: u32,     // bytes before its lowest one, from the start of the binding, modulo 2^32
-    start: u32,      // bytes before its first one in the target, from the start of the binding
-    backwards: bool, // whether its indices go in reverse order
-    low: u32,        // bytes of it before those that the input has
-    high: u32,       // bytes of it before the end of those
+    source: u32,     // its lowest source byte, from the start of the binding, modulo 2^32
+    start: u32,      // its first target byte, from the start of the binding
+    backwards: bool, // whether its indices are reversed
+    low: u32,        // its first byte inside the input
+    high: u32,       // one past its last byte inside the input
 }
 
 fn find_row(number: u32) -> Row {
@@ -37,12 +37,12 @@ fn find_row(number: u32) -> Row {
     let index_bytes = tensor_stride_of(last);
     let size = bitcast<i32>(size_of(last));
     let step = bitcast<i32>(distance);
-    let reach = (size - 1) * step; // from the lowest index to the highest
+    let reach = (size - 1) * step; // highest index minus lowest
     let lowest = offset + select(0, bitcast<i32>(last_of(last)) - reach, row.backwards);
     row.source += bitcast<u32>(lowest) * index_bytes;
     if (filled) {
         let extent = bitcast<i32>(extent_of(last));
-        let before = u32(clamp((step - 1 - lowest) / step, 0, size)); // indices that lie before the input
+        let before = u32(clamp((step - 1 - lowest) / step, 0, size)); // indices before the input
         let after = u32(clamp((lowest + reach - extent + step) / step, 0, size));
         row.low = select(before, after, row.backwards) * index_bytes;
         row.high -= min(row.high, select(after, before, row.backwards) * index_bytes);
@@ -50,7 +50,7 @@ fn find_row(number: u32) -> Row {
     return row;
 }
 
-// The block of a row of steps whose first byte is `position`.
+// Reads the block at byte `position` of a strided row.
 fn block_of_steps(row: Row, position: u32) -> vec4<u32> {
     let ahead = select(position, copy.row_bytes - position - 16u, row.backwards);
     let source = row.source + ahead * distance;
@@ -58,8 +58,7 @@ fn block_of_steps(row: Row, position: u32) -> vec4<u32> {
     return select(value, turn(value, element_bytes), row.backwards);
 }
 
-// The block of a row from byte `position` on, which may lie up to 15 before its first; bytes outside of the row have
-// any value.
+// Reads the block at byte `position`, at least -15, of a row; bytes outside of the row are arbitrary.
 fn row_block(row: Row, position: u32) -> vec4<u32> {
     var value = vec4(0u);
     if (distance == 1u) {
@@ -76,7 +75,7 @@ fn row_block(row: Row, position: u32) -> vec4<u32> {
     return value;
 }
 
-// A block at an end of a row, together with what the next row has in it.
+// Writes the block at the head or tail of a row and the next row's bytes in it.
 fn copy_edge_of_rows(block: u32, piece: Piece, extent: Extent, row: Row) {
     let next = row_block(find_row(piece.row + 1u), block * 16u - extent.stop);
     let shared_with_next = piece.row + 1u < copy.count * copy.window_size;

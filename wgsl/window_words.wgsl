@@ -1,36 +1,36 @@
-// window_words: many windows of one tensor, of elements of 1 and 2 bytes, without atomics.
+// window_words: copies many windows of one tensor of sub-word elements, without atomics.
 //
-//   invocation n  ->  words n * each to (n + 1) * each of the output, from that of its first element on
+//   invocation n  ->  words n * each to (n + 1) * each of the output, counted from the word of its first element
 //   element e     ->  element e % window_size of window e / window_size, both counted from the dispatch's first
 //
-// An invocation owns whole words and puts them together row by row, whatever windows the rows are of. Bytes before the
-// first window and after the last one keep their value. Needs windows in order that follow each other in the target
-// without gaps, two dimensions at least, and a source that is bound as a whole.
+// An invocation owns whole words and assembles them row by row, across windows. Bytes before the first window and after
+// the last keep their value. Needs windows in order and without gaps in the target, at least two dimensions, and a
+// source that is bound as a whole.
 
-override element_bytes: u32 = 1u; // bytes an element: 1 or 2
+override element_bytes: u32 = 1u; // bytes per element: 1 or 2
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
-// The last two dimensions of windows, of which an index makes a row.
+// The last two dimensions of windows; a row spans both.
 struct Pair {
     sizes: vec2<u32>,   // indices of a window
     steps: vec2<u32>,   // of the input's indices
     extents: vec2<u32>, // indices of the input
-    strides: vec2<u32>, // elements of the source, modulo 2^32
+    strides: vec2<u32>, // source elements, modulo 2^32
 }
 
 struct PairRow {
-    start: u32,        // elements of the dispatch before its first
-    source: u32,       // elements of the source before indices 0 and 0 of the pair, modulo 2^32
-    inside: bool,      // whether the input has it, as far as the dimensions before the pair say
-    firsts: vec2<u32>, // the input's indices that its first element reads
+    start: u32,        // its first element, counted from the dispatch's first
+    source: u32,       // source element at index 0, 0 of the pair, modulo 2^32
+    inside: bool,      // whether its indices in the dimensions before the pair are in use
+    firsts: vec2<u32>, // input indices of its first element
     steps: vec2<u32>,  // of the input's indices, modulo 2^32
 }
 
-// What an element of a row reads.
+// The input index of an element of a row.
 struct Cursor {
     index: vec2<u32>, // of the input
-    left: u32,        // elements to the end of the last dimension, this one counted
+    left: u32,        // elements to the end of the last dimension, this one included
 }
 
 fn find_pair() -> Pair {
@@ -42,7 +42,7 @@ fn find_pair() -> Pair {
                 vec2(tensor_stride_of(x), tensor_stride_of(y)));
 }
 
-// The row that has an element of the dispatch.
+// The row that contains an element of the dispatch.
 fn find_pair_row(element: u32, pair: Pair) -> PairRow {
     let window = divide(element, copy.window_multiplier, copy.window_shift);
     let pick = find_pick(window);
@@ -81,7 +81,7 @@ fn window_words(own: Invocation) {
     let bits = 8u * element_bytes;
     let pair = find_pair();
     let start = copy.batch_offset + copy.first * copy.window_stride;
-    let before = start % per_word; // elements of the first word that are no output
+    let before = start % per_word; // elements of the first word before the output
     let first = invocation_number(own.group, own.groups, own.index) * copy.each * per_word;
     let stop = min(first + copy.each * per_word - before, copy.elements);
     var element = max(first, before) - before;
@@ -92,7 +92,7 @@ fn window_words(own: Invocation) {
         for (var word = (start + element) / per_word; word * per_word < start + row_stop; word++) {
             var value = target_words[word];
             for (var i = 0u; i < per_word; i++) {
-                let read = read_input(row, pair, cursor.index); // any value outside of the row: not used
+                let read = read_input(row, pair, cursor.index); // unused outside of the row
                 if (word * per_word + i - start - element < row_stop - element) {
                     value = insertBits(value, read, i * bits, bits);
                     cursor = advance(cursor, row, pair);

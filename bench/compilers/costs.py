@@ -28,7 +28,7 @@ from bench.cost_classes import work_of
 from bench.probes import probes
 from wgslice.plans.choose import Dispatched
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.profiles import CostClass, Work
+from wgslice.plans.profiles import ClassCost, CostClass
 from wgslice.plans.steps import Dispatch
 from wgslice.plans.windows import WindowDispatch
 
@@ -81,9 +81,9 @@ def once(text: str) -> str:
     return text
 
 
-def works(cycles: Mapping[str, float], steps: Steps) -> dict[CostClass, Work]:
+def works(cycles: Mapping[str, float], steps: Steps) -> dict[CostClass, ClassCost]:
     """The costs of each class of work, of what its variants' cycles are."""
-    found: dict[CostClass, Work] = {}
+    found: dict[CostClass, ClassCost] = {}
     for work, dealt in steps.items():
         points = [(step.invocation_nbytes, 1, seconds(step, cycles[name])) for name, step in dealt]
         found[work] = work_of(work, points, 0.0, found)

@@ -15,7 +15,7 @@ from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import GPU, Limits
-from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
 
 __all__ = ["ASKED", "offsets_of", "planned", "source_layout", "windows_planner"]
 

@@ -130,7 +130,7 @@ class Wgslice(Recorded):
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         super().__init__(array, cut)
         window = numpy_index(self.x.shape, cut.key).window
-        kept = window.most_output_sizes
+        kept = window.max_output_sizes
         self.out = wg.empty(kept, array.dtype, device=device)
         input = wg.TensorDesc(array.dtype, self.x.shape, self.x.layout.strides)
         self.operator = device.compile(

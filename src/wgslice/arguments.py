@@ -1,4 +1,4 @@
-"""Integers as users pass them, turned into plain ones or refused by name."""
+"""Checks of integer arguments, which return plain integers or raise errors with the argument's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 
 
 def integer(name: str, value: SupportsIndex) -> int:
-    """`value` as an int; a TypeError that says `name` for what is none (floats are not rounded)."""
+    """Return an integer as an int; raises TypeError for other values (floats are not rounded)."""
     try:
         return operator.index(value)
     except TypeError:
@@ -28,14 +28,14 @@ def integer(name: str, value: SupportsIndex) -> int:
 
 
 def integers(name: str, values: Integers) -> tuple[int, ...]:
-    """Each of `values`, in an order of its own, as an int."""
+    """Return an ordered iterable of integers as a tuple of int."""
     if isinstance(values, (tuple, list)):
         try:
             return tuple(map(operator.index, values))
         except TypeError:
-            pass  # which one it was is said below
+            pass  # the check below names it
     if hasattr(values, "__array_namespace__"):
-        values = np.asarray(values)  # which reads a tensor back once, and not for each element
+        values = np.asarray(values)  # reads a tensor back once rather than per element
     unordered = isinstance(values, (str, bytes, set, frozenset, dict))
     if unordered or not isinstance(values, Iterable):
         raise TypeError(f"{name} = {values!r}: must be a sequence of integers, not {type(values).__name__}")
@@ -43,7 +43,7 @@ def integers(name: str, values: Integers) -> tuple[int, ...]:
 
 
 def one_or_more(name: str, value: OneOrMore) -> tuple[int, ...]:
-    """One integer, or a sequence of them, as a tuple."""
+    """Return one integer, or a sequence of them, as a tuple."""
     try:
         return (operator.index(value),)  # type: ignore[arg-type]  # what has no index is a sequence
     except TypeError:
@@ -51,7 +51,7 @@ def one_or_more(name: str, value: OneOrMore) -> tuple[int, ...]:
 
 
 def flat_integers(name: str, value: Any) -> tuple[int, ...]:
-    """One integer or a sequence of them; a ValueError, as NumPy's, for text and for nested sequences."""
+    """Return one or more integers; raises ValueError, as NumPy, for text and nested sequences."""
     given = np.asarray(value)
     if given.ndim > 1 or given.dtype.kind in "US":
         raise ValueError(f"{name} = {value!r}: must be one integer or a sequence of them")
@@ -59,7 +59,7 @@ def flat_integers(name: str, value: Any) -> tuple[int, ...]:
 
 
 def order_letter(order: str | None) -> str:
-    """An order of elements, C, F, A or K, from NumPy's notation: of any case, and None for the default."""
+    """Return NumPy's order of elements as C, F, A or K; accepts lower case, and None as C."""
     if order is None:
         return "C"
     if not isinstance(order, str):
@@ -70,7 +70,7 @@ def order_letter(order: str | None) -> str:
 
 
 def check_row_major(order: str | None, shape: Iterable[int]) -> None:
-    """Refuse an order of new tensors, which are row-major, unless that is the same for their shape."""
+    """Refuse orders of new tensors that differ from row-major for their shape."""
     sizes = tuple(shape)
     if order_letter(order) == "F" and 0 not in sizes and sum(size > 1 for size in sizes) > 1:
         raise ValueError(f"order = {order!r}: must be one of C, K, A, since tensors are row-major")
@@ -84,7 +84,7 @@ def check_within(name: str, values: Sequence[int], lowest: int, highest: int, ki
 
 
 def checked_shape(shape: OneOrMore) -> tuple[int, ...]:
-    """Sizes as a user gives them: one integer or several."""
+    """Return checked sizes from one integer or several."""
     sizes = one_or_more("shape", shape)
     if len(sizes) > MAX_RANK:
         raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
@@ -93,14 +93,14 @@ def checked_shape(shape: OneOrMore) -> tuple[int, ...]:
 
 
 def tensor_sizes(sizes: Integers) -> tuple[int, ...]:
-    """Sizes of a tensor that a converter is told of."""
+    """Return checked sizes of a converter's input."""
     given = integers("input_sizes", sizes)
     check_within("input_sizes", given, 0, U32_MAX, "a u32")
     return given
 
 
 def distinct_axes(name: str, axes: OneOrMore, rank: int) -> list[int]:
-    """Axes from 0 to rank - 1, each at most once."""
+    """Return axes as 0 to rank - 1; refuses repeated ones."""
     given = one_or_more(name, axes)
     for axis in given:
         if not -rank <= axis < rank:
@@ -112,7 +112,7 @@ def distinct_axes(name: str, axes: OneOrMore, rank: int) -> list[int]:
 
 
 def checked_offset(offset: SupportsIndex, itemsize: int) -> int:
-    """A byte offset as an offset in elements."""
+    """Return a byte offset in elements."""
     nbytes = integer("offset", offset)
     if nbytes < 0 or nbytes % itemsize:
         raise ValueError(
@@ -122,7 +122,7 @@ def checked_offset(offset: SupportsIndex, itemsize: int) -> int:
 
 
 def int64_of(array: NDArray[Any]) -> NDArray[np.int64]:
-    """Integers as int64; those of uint64 that are too large as its largest, which is as far out of range."""
+    """Return integers as int64; uint64 values beyond its range become its maximum."""
     fitting = np.minimum(array, np.uint64(I64_MAX)) if array.dtype == np.uint64 else array
     return fitting.astype(np.int64)
 
@@ -131,19 +131,19 @@ MAX_CACHED_VALUES = 2048  # of an array that caches compare by its content
 
 
 class Made(NamedTuple):
-    """An argument as caches compare it: what makes it again. It equals no tuple of integers."""
+    """Cache key of an argument: the call that makes it again. It equals no tuple of integers."""
 
     make: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
 def array_of(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """An array of these bytes."""
+    """Return an array of given bytes."""
     return np.frombuffer(content, dtype).reshape(shape)
 
 
 def key_of(value: Any) -> Any:
-    """What a cache compares of an argument; NotImplemented for one of many values, or of a type like list."""
+    """Return the cache key of an argument; NotImplemented for large arrays and other types, such as list."""
     if type(value) is np.ndarray:
         small = value.dtype.kind in "biu" and value.size <= MAX_CACHED_VALUES
         return Made(array_of, (value.tobytes(), value.dtype, value.shape)) if small else NotImplemented
@@ -158,5 +158,5 @@ def key_of(value: Any) -> Any:
 
 
 def value_of(key: Any) -> Any:
-    """The argument of a key."""
+    """Return the argument of a cache key."""
     return key.make(*key.arguments) if isinstance(key, Made) else key

@@ -1,8 +1,8 @@
-"""Tensors as chunks of Dask's arrays: what Dask looks up by the type of a chunk.
+"""Tensors as chunks of Dask arrays: Dask's registrations by the type of a chunk.
 
-Nearly all that Dask does with chunks goes by protocols that tensors have: NumPy's, `__sizeof__` and
-`__dask_tokenize__`. Two registrations remain. They wait until a tensor is made, or meets an array of another
-library, in a program that has imported `dask.array`, so that neither package imports the other.
+Dask uses chunks mostly through protocols of tensors: NumPy's, `__sizeof__` and `__dask_tokenize__`. Two
+registrations remain. They run when a tensor is made, or meets an array of another library, in a program that
+has imported `dask.array`, so that neither package imports the other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ registered: set[type] = set()
 
 
 def register(kind: type) -> bool:
-    """Register a type of tensors once `dask.array` is imported, or as much as its version knows; whether."""
+    """Register a tensor type if `dask.array` is imported; return whether this call did so."""
     if kind in registered:
         return False
     dask = sys.modules.get("dask")
-    if dask is None or "array" not in vars(dask):  # a package has a module once all of that is imported
+    if dask is None or "array" not in vars(dask):  # set once the import is complete
         return False
     with suppress(Exception):
         from dask.array.chunk_types import register_chunk_type
 
-        register_chunk_type(kind)  # beside a Dask array a tensor becomes a chunk
+        register_chunk_type(kind)  # Dask then wraps tensors in mixed operations
     with suppress(Exception):
         from dask.array.dispatch import to_numpy_dispatch
 
@@ -44,7 +44,7 @@ def elements(tensor: Any, **_: Any) -> NDArray[Any]:
 
 
 def token(array: NDArray[Any]) -> Any:
-    """What Dask names a task by that is given an array."""
+    """Dask's token of an array, for names of tasks."""
     from dask.base import normalize_token
 
     return normalize_token(array)

@@ -1,4 +1,4 @@
-"""A photograph sliced five ways on this machine's best adapter, each compared with NumPy bit for bit."""
+"""Five slices of a photograph on this machine's best adapter, each compared with NumPy bit for bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 7  # timed runs of each slice; the best is printed
 
 
 class Example(NamedTuple):
-    """One slice: what to read, and how NumPy writes it and indexes it."""
+    """One slice: an array, NumPy's notation, and the index."""
 
     title: str
     array: Array
@@ -31,7 +31,7 @@ class Example(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One slice that ran: its result, and whether that is NumPy's."""
+    """The result of one slice, and whether it equals NumPy's."""
 
     title: str
     result: Array
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 def main() -> int:
     """Run the demo; status 1 where a result differs from NumPy's."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs how it fills its caches
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # omits messages about its caches
     device = wg.default_device()
     photo = load_photo()
     print(f"adapter     {device.adapter} ({device.adapter.kind}; {device.adapter.driver})")
@@ -76,7 +76,7 @@ def examples(photo: Array) -> list[Example]:
 
 
 def run_example(device: wg.Device, example: Example) -> Outcome:
-    """Run, check and time one slice, and print what became of it."""
+    """Run, check and time one slice, and print its plan, times and result."""
     x = wg.asarray(example.array, device=device)
     expected = np.ascontiguousarray(example.array[example.key])
     window = wg.dialects.numpy_index(x.shape, example.key).window
@@ -97,14 +97,14 @@ def run_example(device: wg.Device, example: Example) -> Outcome:
     print(
         f"\n{example.title}: {example.numpy_code} -> {result.shape} {result.dtype}\n"
         f"  plan    {operator.plan.summary}\n"
-        f"  time    {gpu_ms:.2f} ms, waiting included; NumPy {numpy_ms:.2f} ms\n"
+        f"  time    {gpu_ms:.2f} ms, including the wait; NumPy {numpy_ms:.2f} ms\n"
         f"  result  {'equal to NumPy, bit for bit' if equal else 'WRONG: differs from NumPy'}"
     )
     return Outcome(example.title, result, equal)
 
 
 def best_ms(run: Callable[[], None]) -> float:
-    """The shortest of some runs, in milliseconds."""
+    """The shortest of ROUNDS runs, in milliseconds."""
     return min(timeit.repeat(run, number=1, repeat=ROUNDS)) * 1e3
 
 

@@ -1,4 +1,4 @@
-"""Which NumPy dtypes an element can have. A copy moves bits, so a dtype is its width."""
+"""NumPy dtypes that elements can have; copies move bits, so only the element width matters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ AnyDType: TypeAlias = DTypeLike | None
 
 
 def element_dtype(dtype: DTypeLike) -> DType:
-    """`dtype`, or a TypeError that says why it cannot be an element's."""
+    """Return a dtype; raises TypeError if no element can have it."""
     if dtype is None:
         raise TypeError("dtype None: name one")
     given = np.dtype(dtype)
     if given.hasobject:
-        raise TypeError(f"dtype {given}: Python objects do not live on a GPU")
+        raise TypeError(f"dtype {given}: must be numbers or bools, not Python objects")
     if issubclass(given.type, (np.str_, np.bytes_, np.void)):
         raise TypeError(f"dtype {given}: text and records are no elements; view them as integers")
     if given.itemsize not in type_widths:
@@ -35,12 +35,12 @@ def native_dtype(dtype: DType) -> DType:
 
 
 def native_array(array: NDArray[Any]) -> NDArray[Any]:
-    """An array as it is uploaded: row-major, in native byte order; itself where it is so."""
+    """Return an array for upload, row-major and in native byte order; itself if it is so already."""
     return array.astype(native_dtype(array.dtype), order="C", copy=False)
 
 
 def check_same_dtype(input: DType, output: DType) -> None:
-    """Refuse conversions."""
+    """Refuse an output whose dtype differs from the input's."""
     if input != output:
         raise TypeError(
             f"output has dtype {output}, the input {input}: a slice moves bits, so they must be equal"

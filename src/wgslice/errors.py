@@ -1,4 +1,4 @@
-"""The exceptions that Python lacks, and the one place where a refusal gets its operator's name."""
+"""Exceptions of this package, and the context manager that prefixes errors with an operator's name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PREFIXED = (ValueError, TypeError, OverflowError, BufferError, NotImplementedErr
 
 
 class named:  # noqa: N801 -- reads as a function where it is used; a class costs half as much as a generator
-    """Put the operator's name in front of every refusal raised inside. Used at the public border, once."""
+    """Prefix every error raised inside with the operator's name; used once, in public functions."""
 
     def __init__(self, operator: str) -> None:
         self.operator = operator

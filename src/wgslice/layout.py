@@ -14,7 +14,7 @@ MAX_TRIES = 100_000  # about 0.1 s of Python; layouts of real tensors need fewer
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes, signed strides and an offset, all in elements: index c lies at `offset + dot(c, strides)`.
+    """Sizes, signed strides and an offset, all in elements: index c is at `offset + dot(c, strides)`.
 
     Two layouts that place the same indices on the same elements are equal, since `Layout.of` makes
     irrelevant strides 0: those of dimensions of size 1, and everything in a layout without elements.
@@ -26,7 +26,7 @@ class Layout:
 
     @classmethod
     def of(cls, sizes: Sequence[int], strides: Sequence[int], offset: int = 0) -> Layout:
-        """The canonical layout of these indices."""
+        """Return the canonical layout of given sizes, strides and offset."""
         if 0 in sizes:
             return cls(tuple(sizes), (0,) * len(sizes), 0)
         relevant = [stride if size > 1 else 0 for size, stride in zip(sizes, strides, strict=True)]
@@ -34,7 +34,7 @@ class Layout:
 
     @classmethod
     def packed(cls, sizes: Sequence[int], offset: int = 0) -> Layout:
-        """Row-major without gaps."""
+        """Return the row-major layout without gaps."""
         strides = [*accumulate(sizes[:0:-1], mul, initial=1)][::-1] if sizes else []
         return cls.of(sizes, strides, offset)
 
@@ -50,7 +50,7 @@ class Layout:
 
     @cached_property
     def is_packed(self) -> bool:
-        """Whether the elements lie row-major without gaps, wherever they begin."""
+        """Whether the layout is row-major without gaps, at any offset."""
         return self == Layout.packed(self.sizes, self.offset)
 
     @property
@@ -69,20 +69,20 @@ class Layout:
         return tuple([(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)])
 
     def places(self) -> list[int]:
-        """Where each index lies, row-major."""
+        """Return the element of each index, in row-major order."""
         found = [self.offset]
         for size, stride in zip(self.sizes, self.strides, strict=True):
             found = [place + stride * c for place in found for c in range(size)]
         return found
 
     def shifted(self, elements: int) -> Layout:
-        """The same layout, further along."""
+        """Return the layout with its offset increased."""
         if elements == 0 or 0 in self.sizes:
             return self
         return Layout(self.sizes, self.strides, self.offset + elements)
 
     def select(self, selection: Sequence[int | range | None]) -> Layout:
-        """A part's layout: for each dimension an index (drops it) or a range; a None adds one of size 1."""
+        """Return a part: for each dimension an index (drops it) or a range; a None adds one of size 1."""
         sizes: list[int] = []
         strides: list[int] = []
         offset = self.offset
@@ -102,13 +102,13 @@ class Layout:
         return Layout.of(sizes, strides, offset)
 
     def permuted(self, axes: Sequence[int]) -> Layout:
-        """The same places with the dimensions in another order."""
+        """Return the layout with its dimensions in another order."""
         return Layout.of(
             [self.sizes[axis] for axis in axes], [self.strides[axis] for axis in axes], self.offset
         )
 
     def halves(self, axis: int) -> tuple[Layout, Layout]:
-        """Both halves along `axis`, which has at least two elements."""
+        """Return both halves along `axis`, which has at least two elements."""
         whole = [range(size) for size in self.sizes]
         middle = self.sizes[axis] // 2
         first, second = whole.copy(), whole.copy()
@@ -127,12 +127,12 @@ class Layout:
 
     @property
     def repeats(self) -> bool:
-        """Whether some dimension steps in place: the mark of a broadcast."""
+        """Whether some dimension has stride 0: a broadcast."""
         return any(size > 1 and stride == 0 for size, stride in zip(self.sizes, self.strides, strict=True))
 
     @property
     def overlaps(self) -> bool:
-        """Whether two indices lie on the same element. Exact, or a ValueError where that takes too long."""
+        """Whether two indices share an element; exact, raises ValueError if that takes too long."""
         if self.is_nested or self.size == 0:
             return False
         if self.size > self.stop - self.lowest:
@@ -144,7 +144,7 @@ class Layout:
 
 
 def whole_words(nbytes: int) -> int:
-    """`nbytes` rounded up to the 4 bytes of a word, the unit of bindings and buffer copies."""
+    """Return `nbytes` rounded up to words of 4 bytes, the unit of bindings and buffer copies."""
     return -(-nbytes // 4) * 4
 
 
@@ -152,8 +152,8 @@ def check_disjoint(layout: Layout) -> None:
     """Refuse an output that places two elements on the same bytes."""
     if layout.overlaps:
         raise ValueError(
-            f"output sizes {layout.sizes} with strides {layout.strides}: two elements lie on the same bytes; "
-            "an output must give each its own"
+            f"output sizes {layout.sizes} with strides {layout.strides}: two elements share bytes; "
+            "elements of an output must be disjoint"
         )
 
 
@@ -183,8 +183,8 @@ def meets(steps: list[tuple[int, int]]) -> bool:
             tried += 1
             if tried > MAX_TRIES:
                 raise ValueError(
-                    f"strides {tuple(stride for stride, _ in steps)} interleave too irregularly to tell "
-                    "whether two elements share bytes: let each exceed the extent of those smaller than it"
+                    f"strides {tuple(stride for stride, _ in steps)} interleave too irregularly to decide "
+                    "whether two elements share bytes; each must exceed the extent of the smaller ones"
                 )
             value = total + d * stride
             back = value % divisor == 0 if divisor else value == 0
@@ -196,11 +196,11 @@ def meets(steps: list[tuple[int, int]]) -> bool:
 
 
 def coalesce(source: Layout, target: Layout) -> tuple[Layout, Layout]:
-    """Both layouts of one copy over as few dimensions as say the same.
+    """Coalesce both layouts of a copy into as few dimensions as possible.
 
-    Of the pairs (element of `source`, element of `target`) the result lists exactly the same ones. No
-    dimension of size 1 is left, target strides are positive and in descending order, and neighbours i, i + 1
-    are merged if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both sides.
+    The result has exactly the same pairs (element of `source`, element of `target`). No dimension of size 1
+    is left, target strides are positive and in descending order, and neighbours i, i + 1
+    are coalesced if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both sides.
     """
     if min(target.strides, default=0) < 0:
         flips = [
@@ -211,10 +211,10 @@ def coalesce(source: Layout, target: Layout) -> tuple[Layout, Layout]:
     steps = zip(target.strides, source.strides, target.sizes, strict=True)
     dimensions = [dimension for dimension in steps if dimension[2] > 1]
     dimensions.sort(key=lambda dimension: -dimension[0])
-    merged: list[tuple[int, int, int]] = []
+    coalesced: list[tuple[int, int, int]] = []
     for target_stride, source_stride, size in dimensions:
-        if merged and merged[-1][:2] == (size * target_stride, size * source_stride):
-            size *= merged.pop()[2]
-        merged.append((target_stride, source_stride, size))
-    target_strides, source_strides, sizes = zip(*merged, strict=True) if merged else ((), (), ())
+        if coalesced and coalesced[-1][:2] == (size * target_stride, size * source_stride):
+            size *= coalesced.pop()[2]
+        coalesced.append((target_stride, source_stride, size))
+    target_strides, source_strides, sizes = zip(*coalesced, strict=True) if coalesced else ((), (), ())
     return Layout.of(sizes, source_strides, source.offset), Layout.of(sizes, target_strides, target.offset)

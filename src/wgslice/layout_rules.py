@@ -1,4 +1,4 @@
-"""Layouts by rules that know no device: views as NumPy makes them; pad, roll, tile, triangles as copies."""
+"""Device-independent layout rules: NumPy's views, and the copies of pad, roll, tile and triangles."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def unsqueezed(layout: Layout, axes: Sequence[int]) -> Layout:
 
 @lru_cache(maxsize=64)  # equal joins find their plans sooner by the same layouts
 def parts(layout: Layout, axis: int, sizes: tuple[int, ...]) -> tuple[Layout, ...]:
-    """Parts of `layout` with so many elements each, which lie one behind the other along a dimension."""
+    """Return consecutive parts of `layout` with given sizes along a dimension."""
     before, stride, behind = layout.sizes[:axis], layout.strides[axis], layout.sizes[axis + 1 :]
     return tuple(
         Layout.of((*before, size, *behind), layout.strides, layout.offset + (end - size) * stride)
@@ -98,8 +98,8 @@ def without_leading_ones(layout: Layout, most_rank: int) -> Layout:
 def reshaped(layout: Layout, sizes: Sequence[int]) -> Layout | None:
     """`layout` over other sizes, the same elements in row-major order; None where that needs a copy.
 
-    Neighbours that lie as one dimension would, `stride[i] == size[i + 1] * stride[i + 1]`, are joined to
-    runs; it is possible if and only if the new sizes divide each of the runs.
+    Neighbours with `stride[i] == size[i + 1] * stride[i + 1]` are coalesced to runs; a view exists
+    if and only if the new sizes divide each of the runs.
     """
     assert prod(sizes) == layout.size
     if layout.size == 0:
@@ -122,15 +122,15 @@ def reshaped(layout: Layout, sizes: Sequence[int]) -> Layout | None:
     return Layout.of(sizes, strides[::-1], layout.offset)
 
 
-# Copies that a result may take at once, three an axis of a padded one; beyond, one axis after the other
-# takes fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
+# Maximum number of copies in one stage (3 per axis of a padded result); above it, one axis after the other
+# needs fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
 # and 1.4, of 4 MiB 12.3 and 10.2; 27 of 0.5 MiB 2.2 and 1.6, of 8 MiB 9.7 and 9.8; 9 of 48 KiB 0.90 and
 # 0.69, of 48 MiB 32 and 36.
 MAX_PIECES = 27
 
 
 class Segment(NamedTuple):
-    """Neighbours in the result, and the indices they take; one index is taken for all of them."""
+    """A range of the result and its source indices; a single index stands for the whole range."""
 
     target: range
     indices: range
@@ -139,7 +139,7 @@ class Segment(NamedTuple):
 
 
 def rolled(size: int, shift: int) -> list[Segment]:
-    """A dimension whose last elements come first."""
+    """Return the segments of a dimension shifted cyclically."""
     moved = shift % size if size else 0
     if moved == 0:
         return whole(size)
@@ -150,7 +150,7 @@ def rolled(size: int, shift: int) -> list[Segment]:
 
 
 def tiled(size: int, count: int) -> list[Segment]:
-    """A dimension that is there so many times, at least once, one behind the other."""
+    """Return the segments of a dimension repeated `count` times, at least once."""
     return [Segment(range(size), range(size), count, size)]
 
 
@@ -158,7 +158,7 @@ MODES = ("edge", "reflect", "symmetric", "wrap")
 
 
 def padded(mode: str, size: int, before: int, behind: int) -> list[Segment]:
-    """A dimension with so many elements more before and behind it, from its beginning."""
+    """Return the segments of a dimension with a border before and behind it."""
     if before == behind == 0:
         return whole(size)
     if size == 0:
@@ -187,21 +187,21 @@ def padded(mode: str, size: int, before: int, behind: int) -> list[Segment]:
 
 
 def runs(size: int, back: range, start: int, stop: int, before: int) -> list[Segment]:
-    """What is taken of positions from the first element on: all indices, then `back`, and so on."""
+    """Return the segments of positions `start` to `stop` in the period of all indices, then `back`."""
     found: list[Segment] = []
-    pieces, position = cycle((range(size), back)), start - start % (size + len(back))
+    period, position = cycle((range(size), back)), start - start % (size + len(back))
     while position < stop:
-        indices = next(pieces)
+        indices = next(period)
         first, last = max(position, start), min(position + len(indices), stop)
         if first < last:
-            taken = indices[first - position : last - position]
-            found.append(Segment(range(before + first, before + last), taken))
+            part = indices[first - position : last - position]
+            found.append(Segment(range(before + first, before + last), part))
         position += len(indices)
     return found
 
 
 def border_parts(sizes: Sequence[int], inner: Sequence[range]) -> list[tuple[Layout, Layout]]:
-    """What lies before and behind the box in each dimension; corners belong to the last one, as in NumPy."""
+    """Return the parts before and behind a box in each dimension; corners belong to the last, as in NumPy."""
     whole = Layout.packed(sizes)
     found = []
     for axis, indices in enumerate(inner):
@@ -221,11 +221,10 @@ class Stage(NamedTuple):
 
 
 def stages(source: Layout, segmented: Sequence[Sequence[Segment]]) -> list[Stage]:
-    """The copies of each combination of segments, one list of them a dimension, all at once.
+    """Return stages that copy each combination of segments; `segmented` has a list for each dimension.
 
-    One dimension after the other where they are too many, each stage reading the result of the one before;
-    likewise where some of several pieces come again and again, or copies have more dimensions than a kernel
-    takes.
+    One stage if possible. One for each dimension, reading the result of the one before, if there would be too
+    many copies, some segments repeat, or copies have more dimensions than kernels support.
     """
     changed = [
         axis
@@ -255,12 +254,12 @@ def is_split(source: Layout, segmented: Sequence[Sequence[Segment]]) -> bool:
 
 
 def whole(size: int) -> list[Segment]:
-    """A dimension that stays as it is."""
+    """Return the single segment of an unchanged dimension."""
     return [Segment(range(size), range(size))]
 
 
 def stage_of(source: Layout, segmented: Sequence[Sequence[Segment]]) -> Stage:
-    """The copies of each combination of segments."""
+    """Return the stage that copies each combination of segments."""
     sizes = tuple(sum(len(part.target) * part.repeats for part in segments) for segments in segmented)
     result = Layout.packed(sizes)
     copies = []
@@ -279,7 +278,7 @@ def stage_of(source: Layout, segmented: Sequence[Sequence[Segment]]) -> Stage:
 
 
 def with_dimension(layout: Layout, axis: int, size: int, stride: int) -> Layout:
-    """A layout with a dimension more, before `axis`."""
+    """Return a layout with a dimension inserted before `axis`."""
     sizes, strides = list(layout.sizes), list(layout.strides)
     sizes.insert(axis, size)
     strides.insert(axis, stride)
@@ -287,7 +286,7 @@ def with_dimension(layout: Layout, axis: int, size: int, stride: int) -> Layout:
 
 
 class Block(NamedTuple):
-    """A box of a matrix, and how often it comes again along the diagonal."""
+    """A box of a matrix, repeated along the diagonal."""
 
     rows: range
     columns: range
@@ -295,7 +294,7 @@ class Block(NamedTuple):
     step: int = 0  # rows, and as many columns, from one to the next
 
     def of(self, layout: Layout) -> Layout:
-        """The block in the last two dimensions of a layout, with a dimension of repeats before these."""
+        """Return the block in the last two dimensions of a layout, after a dimension of repeats."""
         *outer, _, _ = layout.sizes
         box = layout.select([*map(range, outer), self.rows, self.columns])
         *strides, row, column = box.strides
@@ -304,23 +303,23 @@ class Block(NamedTuple):
 
 
 def lower_triangle(rows: int, columns: int, k: int) -> list[Block]:
-    """Disjoint blocks of all elements with `column <= row + k` in a matrix of so many rows and columns.
+    """Return disjoint blocks that cover all elements with `column <= row + k` of a matrix.
 
-    Some 2 * log2 of its size: rectangles beside a triangle, and of the triangle, for each power of two, the
-    squares below the diagonal, which lie at equal distances along it.
+    About 2 * log2 of its size: rectangles left of and below a triangle, and for each power of two the squares
+    of the triangle at equal distances along the diagonal.
     """
     top = min(max(-k, 0), rows)  # the first row of which something is left
     left = min(max(k, 0), columns)  # columns that are left whole
     height, width = rows - top, columns - left
     side = min(height, width)
-    beside = Block(range(top, rows), range(left))
+    left_of = Block(range(top, rows), range(left))
     below = Block(range(top + side, rows), range(left, columns))
-    blocks = [beside, below, *(shifted(block, top, left) for block in squares(side))]
+    blocks = [left_of, below, *(shifted(block, top, left) for block in squares(side))]
     return [block for block in blocks if block.rows and block.columns]
 
 
 def shifted(block: Block, rows: int, columns: int) -> Block:
-    """A block further down and to the right."""
+    """Return a block moved down and to the right."""
     return block._replace(
         rows=range(block.rows.start + rows, block.rows.stop + rows),
         columns=range(block.columns.start + columns, block.columns.stop + columns),
@@ -328,7 +327,7 @@ def shifted(block: Block, rows: int, columns: int) -> Block:
 
 
 def squares(side: int) -> Iterator[Block]:
-    """The lower triangle of a square matrix, its diagonal included."""
+    """Yield the blocks of the lower triangle of a square matrix, with its diagonal."""
     yield Block(range(min(side, 1)), range(min(side, 1)), side, 1)
     size = 1
     while size < side:

@@ -1,6 +1,6 @@
 """Tensors in pygfx's scenes: textures and buffers filled on the GPU. Needs the extra `pygfx`.
 
-pygfx draws on one device for the whole process; what lives there needs no way through memory.
+pygfx draws on one device per process; tensors on that device are copied without a transfer to the host.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUFFER_USAGE = (
     BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
 )
 
-FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and widths that pygfx's formats have
+FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4")  # kinds and bytes of pygfx's formats
 
 
 def device() -> Device:
@@ -43,12 +43,12 @@ def device() -> Device:
     Returns
     -------
     Device
-        Always the same.
+        The same object for every call.
 
     Raises
     ------
     RuntimeError
-        pygfx finds no adapter that it can use.
+        pygfx finds no suitable adapter.
     """
     return Device.wrap(get_shared().device)
 
@@ -59,9 +59,8 @@ def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Te
     Parameters
     ----------
     x : Tensor
-        Of the sizes (width,), (height, width) or (depth, height, width), as `dim` says, with 1 to 4 channels
-        behind them or none; integers of 8, 16 and 32 bits, or floats of 16 and 32. On `device()`; views
-        welcome.
+        Of sizes (width,), (height, width) or (depth, height, width) by `dim`, optionally followed by 1 to 4
+        channels; integers of 8, 16 and 32 bits, or floats of 16 and 32. On `device()`; may be a view.
     dim : int
         Dimensions of the texture, 1, 2 or 3.
     colorspace : str
@@ -70,15 +69,15 @@ def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Te
     Returns
     -------
     pygfx.Texture
-        Without data in memory. Three channels get a fourth, opaque, since GPUs have no such format. The work
-        is submitted, not waited for.
+        Without host data. Three channels get a fourth, opaque one, since GPUs have no format of three. The
+        work is submitted, not waited for.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or of a dtype that pygfx has no texture format for.
+        `x` is no tensor, or pygfx has no texture format for its dtype.
     ValueError
-        The sizes are none of a texture, or beyond the device's; or `x` is on another device.
+        The sizes are not valid for a texture or exceed the device's limits, or `x` is on another device.
     """
     with named("to_texture"):
         check_given(x)
@@ -101,21 +100,20 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
     Parameters
     ----------
     x : Tensor
-        Of the sizes (items,) or (items, 1 to 4); integers of 8, 16 and 32 bits, or floats of 16 and 32; a
-        multiple of 4 bytes. On `device()`; views welcome.
+        Of sizes (items,) or (items, 1 to 4); integers of 8, 16 and 32 bits, or floats of 16 and 32; a
+        multiple of 4 bytes. On `device()`; may be a view.
 
     Returns
     -------
     pygfx.Buffer
-        Without data in memory, so that pygfx knows no bounding box of it. The work is submitted, not waited
-        for.
+        Without host data, so that pygfx computes no bounding box. The work is submitted, not waited for.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or of a dtype that pygfx has no format for.
+        `x` is no tensor, or pygfx has no format for its dtype.
     ValueError
-        The sizes are none of a buffer, the bytes no multiple of 4, or `x` is on another device.
+        The sizes are not valid for a buffer, the bytes no multiple of 4, or `x` is on another device.
     """
     with named("to_buffer"):
         check_given(x)
@@ -126,24 +124,24 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
 
 
 def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
-    """Write a tensor's elements into a texture or buffer that was made here.
+    """Write a tensor's elements into a texture or buffer from `to_texture` or `to_buffer`.
 
     Parameters
     ----------
     resource : pygfx.Texture or pygfx.Buffer
         From `to_texture` or `to_buffer`.
     x : Tensor
-        Of the sizes and dtype of the tensor that it was made from, on `device()`.
+        Of the sizes and dtype of the original tensor, on `device()`.
 
     Returns
     -------
     None
-        The next drawing shows it. The work is submitted, not waited for.
+        The next draw uses the elements. The work is submitted, not waited for.
 
     Raises
     ------
     TypeError, ValueError
-        `x` is no tensor, is not as the one that the resource was made from, or is on another device.
+        `x` is no tensor, differs from the original in sizes or dtype, or is on another device.
     """
     with named("update"):
         check_given(x)
@@ -166,16 +164,16 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
 
 
 def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
-    """Refuse what has other usages, or data in memory that pygfx would upload over ours."""
+    """Raise if a resource has other usages, or host data that pygfx would upload over the elements."""
     usages = {pygfx.Texture: TEXTURE_USAGE, pygfx.Buffer: BUFFER_USAGE}.get(type(resource))
     if usages is None:
         raise TypeError(f"resource is of type {type(resource).__name__}: must be a pygfx Texture or Buffer")
     if resource.data is not None or resource._wgpu_usage & usages != usages:
-        raise ValueError("resource is not from to_texture or to_buffer: make it there, to write into it here")
+        raise ValueError("resource is not from to_texture or to_buffer: make it with one of them")
 
 
 class Texels:
-    """How a texture of `dim` dimensions holds a tensor, refused where it cannot."""
+    """The sizes and format of a texture of `dim` dimensions for a tensor; raises if there are none."""
 
     def __init__(self, x: Tensor, dim: int) -> None:
         if dim not in (1, 2, 3):
@@ -188,12 +186,12 @@ class Texels:
         if max(x.shape[:dim]) > limit:
             raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
         self.sizes = (1,) * (3 - dim) + x.shape[:dim]  # depth, height, width
-        self.filled = 4 if self.channels == 3 else self.channels  # of the texture, which has no three
+        self.filled = 4 if self.channels == 3 else self.channels  # channels of the texture
         self.format = pygfx_format(x.dtype, self.filled)  # pygfx's name
 
 
 def buffer_format(x: Tensor) -> str:
-    """pygfx's name of a buffer's format, refused where a tensor cannot become one."""
+    """pygfx's name of a buffer's format for a tensor; raises if there is none."""
     if x.ndim not in (1, 2) or x.size == 0 or not 1 <= prod(x.shape[1:]) <= 4:
         raise ValueError(f"x has sizes {x.shape}: must be (items,), or (items, 1 to 4)")
     if x.nbytes % 4:
@@ -202,7 +200,7 @@ def buffer_format(x: Tensor) -> str:
 
 
 def pygfx_format(dtype: DType, channels: int) -> str:
-    """pygfx's name of a format."""
+    """pygfx's name of a format; raises if the dtype has none."""
     name = f"{dtype.kind}{dtype.itemsize}"
     if name not in FORMATS:
         raise TypeError(f"dtype {dtype}: pygfx has integers of 8, 16 and 32 bits, and float16 and float32")
@@ -210,15 +208,15 @@ def pygfx_format(dtype: DType, channels: int) -> str:
 
 
 def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
-    """Copy a tensor into all of a texture, opaque where only that has a fourth channel."""
+    """Copy a tensor to a whole texture, with opaque alpha if only the texture has a fourth channel."""
     opaque = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
     given = x[..., 0] if x.ndim > texture.dim and texels.filled == 1 else x
     copy_to_texture(given, ensure_wgpu_object(texture), alpha=opaque if texels.channels == 3 else None)
 
 
 def check_given(x: Tensor) -> None:
-    """Refuse what pygfx cannot see."""
-    refuse_in_capture("memory of pygfx's is written")
+    """Raise unless `x` is a tensor on pygfx's device, outside of a capture."""
+    refuse_in_capture("memory of pygfx is written")
     if not isinstance(x, Tensor):
         kind = type(x).__name__
         raise TypeError(f"x is of type {kind}: must be a Tensor, asarray(x, device=wgslice.pygfx.device())")

@@ -1,4 +1,4 @@
-"""Files and folders that appear under their name when they are whole, and not before."""
+"""Files and folders that appear under their name atomically, when they are complete."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-PREFIX = ".wgslice-"  # of a folder beside the target, with the part and a file that is locked meanwhile
+PREFIX = ".wgslice-"  # of a sibling folder with the incomplete file and a locked file
 LOCK, REPLACED = "lock", "replaced"
 
 
 @contextmanager
 def written_whole(target: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `target` at the end; what was there stays if that is not reached.
+    """Yield a path to write to, which replaces `target` at the end; on an exception `target` is unchanged.
 
-    What a process that was killed left beside the target is removed, or given its name where it is whole; it
-    stays on Windows, where no lock tells it from what is being written.
+    Also removes leftovers of killed processes in the folder of `target`, and renames complete ones to their
+    target; not on Windows, where no lock distinguishes them from files in progress.
     """
     remove_left_over(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
@@ -28,9 +28,9 @@ def written_whole(target: Path) -> Iterator[Path]:
             part = folder / target.name
             yield part
             if part.is_file():
-                with part.open("rb+") as file:  # Windows flushes no file that is only read
+                with part.open("rb+") as file:  # Windows cannot flush a file opened for reading
                     os.fsync(file.fileno())
-            if target.is_dir():  # a folder cannot take another's place
+            if target.is_dir():  # a folder cannot be replaced atomically
                 target.rename(folder / REPLACED)
             part.replace(target)
     finally:
@@ -39,16 +39,16 @@ def written_whole(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; it is there when it is held, and the system lets it go with the process."""
+    """Hold the lock of a folder; the lock file exists only locked, and is released with the process."""
     with (folder / f"{LOCK}ing").open("w") as file:
         lock(file)
-        with suppress(OSError):  # Windows renames no file that is open
+        with suppress(OSError):  # Windows cannot rename an open file
             Path(file.name).rename(folder / LOCK)
         yield
 
 
 def lock(file: IO[str]) -> bool:
-    """Lock a file, where the system can, unless another process has done so; whether that was possible."""
+    """Try to lock a file without waiting; return whether it succeeded."""
     try:
         import fcntl
     except ImportError:
@@ -61,11 +61,11 @@ def lock(file: IO[str]) -> bool:
 
 
 def remove_left_over(folder: Path) -> None:
-    """Remove the folders of processes that are gone: no process holds their locks."""
+    """Remove the folders of dead processes, whose locks are free."""
     for left in folder.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError), left.open() as file:
             if lock(file):
-                if (left.parent / REPLACED).exists():  # what was there is moved aside: the part is whole
+                if (left.parent / REPLACED).exists():  # the target was moved: the part is complete
                     for part in left.parent.iterdir():
                         if part.name not in (LOCK, REPLACED) and not (folder / part.name).exists():
                             part.rename(folder / part.name)

@@ -1,7 +1,7 @@
 """Zarr arrays read into tensors, and written from them, on any GPU. Needs the extra `zarr`.
 
-After `enable()` what is read of a Zarr array is a tensor. Chunks are decoded by Zarr's own codecs, in host
-memory; there they are encoded too.
+After `enable()`, reading a Zarr array returns a tensor. Zarr's own codecs decode and encode chunks in host
+memory.
 """
 
 from __future__ import annotations
@@ -40,20 +40,19 @@ from wgslice.tensors.tensor import Tensor, allocate
 
 __all__ = ["NDBuffer", "disable", "enable"]
 
-# What is gathered before it is uploaded and inserted. 192 MiB of float32 in an uncompressed store in memory,
-# on lavapipe of Mesa 22.3, two cores of an AMD EPYC that others shared, in times of what Zarr took to read an
-# array: chunks of 64 x 64 x 64 5.5 by 2 MiB, 6.1 by 4, 5.6 by 8, 5.4 by 16, 5.4 by 32; of 16 x 32 x 32 3.1,
-# 2.7, 2.8, 2.5, 2.9.
+# Bytes to gather before an upload. Time relative to Zarr's own read of 192 MiB of float32, uncompressed store
+# in memory, lavapipe of Mesa 22.3, two shared cores of an AMD EPYC, with 2, 4, 8, 16 and 32 MiB: 5.5, 6.1,
+# 5.6, 5.4, 5.4 for chunks of 64 x 64 x 64; 3.1, 2.7, 2.8, 2.5, 2.9 for chunks of 16 x 32 x 32.
 GATHERED_NBYTES = 2**24
-ALIGNMENT_NBYTES = 16  # of each array among those that are gathered, so that elements can be so wide
+ALIGNMENT_NBYTES = 16  # of each gathered array, for element widths up to 16 bytes
 
 
 class UploadBatcher:
-    """A tensor of zeros that threads write into, each place once.
+    """A tensor of zeros that threads write into, each element once.
 
-    Arrays are copied into host memory at once, since they may be small views of large chunks. Once there are
-    GATHERED_NBYTES of them, they are uploaded and inserted into the tensor by one submission, on which the
-    GPU works while the next are gathered.
+    Arrays are copied to host memory immediately, since they may be small views of large chunks. After
+    GATHERED_NBYTES they are uploaded and inserted into the tensor in one submission, while the next are
+    gathered.
     """
 
     def __init__(self, sizes: Sequence[int], dtype: DType, device: Device) -> None:
@@ -62,7 +61,7 @@ class UploadBatcher:
         self.gathered = np.empty(GATHERED_NBYTES, np.uint8)
         self.used_nbytes = 0
         self.windows: list[tuple[Layout, Layout]] = []  # of elements in `gathered`, and in the tensor
-        self.buffer: Buffer | None = None  # for what is gathered, on the device
+        self.buffer: Buffer | None = None  # gathered elements on the device
 
     def __setitem__(self, key: Any, value: Any) -> None:
         given = np.asarray(value, self.tensor.dtype)
@@ -73,12 +72,12 @@ class UploadBatcher:
         with self.lock:
             if given.ndim:
                 self.gather_parts(np.broadcast_to(given, target.sizes), target)
-            elif target.size and any(given.tobytes()):  # of one element; zero is there already
+            elif target.size and any(given.tobytes()):  # one element; zeros are skipped
                 pieces = fills(target, given.itemsize)
                 self.gather(np.repeat(given, pattern_size(pieces)), pieces)
 
     def gather_parts(self, array: NDArray[Any], target: Layout) -> None:
-        """Gather an array, halved along its longest dimension until the parts are small enough."""
+        """Gather an array in parts, halved along the longest dimension down to GATHERED_NBYTES."""
         if array.nbytes <= GATHERED_NBYTES:
             self.gather(array, [(Layout.packed(target.sizes), target)])
             return
@@ -88,7 +87,7 @@ class UploadBatcher:
             self.gather_parts(part, layout)
 
     def gather(self, array: NDArray[Any], windows: list[tuple[Layout, Layout]]) -> None:
-        """Keep an array, and which of its elements go where."""
+        """Copy an array to the gathered bytes, and store its windows: layouts in it and in the tensor."""
         if self.used_nbytes + array.nbytes > GATHERED_NBYTES:
             self.insert_gathered()
         start, stop = self.used_nbytes, self.used_nbytes + array.nbytes
@@ -98,14 +97,14 @@ class UploadBatcher:
         self.used_nbytes = -(-stop // ALIGNMENT_NBYTES) * ALIGNMENT_NBYTES
 
     def insert_gathered(self) -> None:
-        """Let the GPU insert what is gathered, once it has done so with what was gathered before."""
+        """Upload and insert the gathered arrays, after waiting for the previous insertion."""
         if not self.windows:
             return
         device, itemsize = self.tensor.device, self.tensor.dtype.itemsize
         if self.buffer is None:
             self.buffer = device.create_buffer(GATHERED_NBYTES)
         else:
-            device.synchronize()  # or the queue would hold all that the GPU has not come to
+            device.synchronize()  # bounds the staging memory of the queue
         upload(device, self.buffer, self.gathered[: self.used_nbytes])
         bound = self.tensor.bound_layout
         run_copies(
@@ -118,52 +117,50 @@ class UploadBatcher:
         self.windows, self.used_nbytes = [], 0
 
 
-NAME = "wgslice.zarr.NDBuffer"  # the class, in Zarr's configuration
-DEVICE_KEY = "wgslice.device"  # beside it: a Device, a part of an adapter's name, or None for the default one
+NAME = "wgslice.zarr.NDBuffer"  # of the class in Zarr's configuration
+DEVICE_KEY = "wgslice.device"  # in Zarr's configuration: a Device, a part of an adapter's name, or None
 
-# What is put together in host memory and then crosses at once, both ways. As for `GATHERED_NBYTES`: so put
-# together and uploaded 2.9 and 1.4 times what Zarr took alone, gathered and inserted 5.4 and 2.5 times.
+# Maximum bytes that are assembled in host memory and transferred at once. Measured as for `GATHERED_NBYTES`:
+# 2.9 and 1.4 times Zarr's own read, where gathering and inserting takes 5.4 and 2.5 times.
 WHOLE_NBYTES = 2**26
 
 Task: TypeAlias = asyncio.Task[Any]
 
-# The task that reads what a user asked for. Zarr makes that and shards on the way there with one call: one
-# task makes and takes what a user asked for; tasks and threads that begin meanwhile, with a copy of that
-# task's context, make shards, and codecs take them. A read after one that failed may be taken for a part of
-# that one, until another has ended.
+# The task of the user's read. Zarr allocates results and intermediate shards by the same call: the task of a
+# read allocates and returns its result; tasks and threads started meanwhile, with a copy of that task's
+# context, allocate shards for codecs. After a failed read, the next may be mistaken for a part of it.
 reading: ContextVar[Task | None] = ContextVar("reading", default=None)
 
 
 class NDBuffer(cpu.NDBuffer):
-    """Zarr's memory of dimensions, of which those that are read into become tensors.
+    """Zarr's n-dimensional buffer, which returns the result of a read as a tensor.
 
-    Zarr makes it, and `enable` has Zarr do so. Chunks, decoded and to be encoded, are arrays in host memory,
-    and so are shards. What is read is put together there up to 64 MiB, and uploaded once; more lands chunk by
-    chunk in a tensor. A tensor that is written is read back whole up to 64 MiB, and chunk by chunk
-    beyond.
+    Zarr creates instances after `enable`. Chunks, decoded or to be encoded, and shards are arrays in host
+    memory. Results up to 64 MiB are assembled there and uploaded once; larger ones are inserted into a tensor
+    chunk by chunk. Tensors to write are read back whole up to 64 MiB, and chunk by chunk beyond.
 
-    What a tensor cannot hold is read as an array: strings, records, objects, elements of more than 16 bytes,
-    and more than 8 dimensions.
+    Strings, records, objects, elements of more than 16 bytes, and arrays of more than 8 dimensions are read
+    as NumPy arrays.
 
     Parameters
     ----------
     array : numpy.ndarray or Tensor
-        What to write, or, as `out`, to read into.
+        The elements to write, or, as `out`, the target of a read.
     """
 
     def __init__(self, array: NDArray[Any] | Tensor) -> None:
         self._lock = Lock()
         self._held: Any = array
-        self._batcher: UploadBatcher | None = None  # of the tensor that is held
-        self._device: Device | None = None  # for what is read
-        self._reader: Task | None = None  # which takes what is read; to codecs it is an array
+        self._batcher: UploadBatcher | None = None  # of the held tensor
+        self._device: Device | None = None  # of the result of a read
+        self._reader: Task | None = None  # the task of the read; other tasks get an array
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: DTypeLike, order: Literal["C", "F"] = "C") -> Self:
-        """Make what is read into; all of it is written."""
+        """Allocate a result or a shard, which Zarr writes completely."""
         element, task = None, current_task()
         if len(shape) <= MAX_RANK:
-            with suppress(TypeError):  # of a dtype that no tensor has
+            with suppress(TypeError):  # for dtypes that tensors do not support
                 element = native_dtype(np.dtype(dtype))
         if element is None or task is None:
             return cls(np.empty(shape, dtype, order))
@@ -183,29 +180,29 @@ class NDBuffer(cpu.NDBuffer):
         return made
 
     def as_ndarray_like(self) -> Any:
-        """What has been read, as a tensor; or the array or the tensor that is there."""
+        """The result of a read as a tensor, or else the array or tensor held."""
         if self._device is None:
             return self._held
         if self._reader is not current_task():
             return self._data
         reading.set(None)
-        self._held, self._device = asarray(self._landed(), device=self._device), None
+        self._held, self._device = asarray(self._flushed(), device=self._device), None
         return self._held
 
     @property
     def _data(self) -> Any:
-        """An array in host memory, for all else that Zarr does; a tensor is read back once and for all."""
+        """The elements as an array in host memory; a tensor is read back once."""
         with self._lock:  # several threads encode chunks of one tensor
             if isinstance(self._held, Tensor):
-                self._held, self._batcher = self._landed().numpy(), None
+                self._held, self._batcher = self._flushed().numpy(), None
             return self._held
 
     @_data.setter
     def _data(self, array: Any) -> None:
         self._held = array
 
-    def _landed(self) -> Any:
-        """The array, or the tensor with all that has been written into it."""
+    def _flushed(self) -> Any:
+        """The array, or the tensor after all insertions."""
         if self._batcher is not None:
             with self._batcher.lock:
                 self._batcher.insert_gathered()
@@ -213,12 +210,12 @@ class NDBuffer(cpu.NDBuffer):
 
     @property
     def dtype(self) -> DType:
-        """Of the elements."""
+        """The dtype of the elements."""
         return cast("DType", self._held.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes."""
+        """Sizes of the buffer."""
         return cast("tuple[int, ...]", self._held.shape)
 
     def __getitem__(self, key: Any) -> Self:
@@ -240,7 +237,7 @@ register_ndbuffer(NDBuffer, NAME)
 
 
 def current_task() -> Task | None:
-    """The task that runs in this thread."""
+    """The asyncio task that runs in this thread, or None."""
     try:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread
@@ -253,26 +250,26 @@ HOST = {"buffer": "zarr.buffer.cpu.Buffer", "ndbuffer": "zarr.buffer.cpu.NDBuffe
 
 
 def enable(device: AnyDevice = None) -> Configured:
-    """Read every Zarr array into tensors from now on, or inside of a `with` statement.
+    """Read Zarr arrays into tensors from now on, or inside a `with` statement.
 
     Parameters
     ----------
     device : Device or str, optional
-        Where the tensors live; or a part of an adapter's name or backend, such as "vulkan".
-        `default_device()` by default, which is made once something is read.
+        The device of the tensors, or a part of an adapter's name or backend, such as "vulkan".
+        `default_device()` by default, created by the first read.
 
     Returns
     -------
     donfig.ConfigSet
-        What `zarr.config.set` returns: a context manager that brings back what was there before. It holds
-        for the whole process, as all of Zarr's configuration.
+        The result of `zarr.config.set`: a context manager that restores the previous configuration, which
+        is global to the process.
 
     Raises
     ------
     TypeError
-        `device` is none.
+        `device` is no device or string.
     NoAdapterError
-        No adapter has the name that `device` gives.
+        No adapter matches `device`.
 
     Examples
     --------
@@ -291,11 +288,11 @@ def enable(device: AnyDevice = None) -> Configured:
 
 
 def disable() -> Configured:
-    """Read Zarr arrays into NumPy's from now on, or inside of a `with` statement.
+    """Read Zarr arrays into NumPy arrays from now on, or inside a `with` statement.
 
     Returns
     -------
     donfig.ConfigSet
-        As `enable`.
+        As for `enable`.
     """
     return cast("Configured", zarr.config.set({**HOST, DEVICE_KEY: None}))

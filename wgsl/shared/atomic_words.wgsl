@@ -1,10 +1,10 @@
-// atomic_words: the target as words that several invocations may write, each its own bits.
+// atomic_words: the target as atomic words; several invocations may write disjoint bits of one word.
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
 
-// Change the bits of a word that are set in a mask.
+// Writes the bits of a word that are set in a mask.
 fn write_bits(word: u32, value: u32, mask: u32) {
-    // No other invocation changes these bits: flipping those that differ sets them, whatever happens to the others.
+    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
     atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
 }
 

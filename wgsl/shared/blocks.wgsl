@@ -1,12 +1,12 @@
-// blocks: source and target as blocks of 16 bytes, bytes counted from the start of the binding; and blocks of elements
-// that are 2 or 4 elements of the source apart (their distance).
+// blocks: source and target as blocks of 16 bytes, byte offsets from the start of the binding; and blocks gathered from
+// source elements at a stride of 2 or 4 (the distance).
 
-override whole_words: bool = false; // whether all elements are whole words: nothing is shifted inside of a word
+override whole_words: bool = false; // whether all elements are whole words, so that no shift within a word is needed
 
 @group(0) @binding(1) var<storage, read> source_blocks: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_blocks: array<vec4<u32>>;
 
-// The block that begins `offset` bytes, 0 to 15, into two neighbours.
+// The 16 bytes at byte `offset`, 0 to 15, of two consecutive blocks.
 fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
     let by_two = select(low, vec4(low.zw, high.xy), (offset & 8u) != 0u);
     let beyond = select(high.xy, high.zw, (offset & 8u) != 0u);
@@ -19,13 +19,13 @@ fn join(low: vec4<u32>, high: vec4<u32>, offset: u32) -> vec4<u32> {
     return select((words >> bits) | (next << ((32u - bits) % 32u)), words, bits == vec4(0u));
 }
 
-// A block of the source. One before the binding has wrapped around to the end of the 2^28 blocks that 32 bits of bytes
-// reach, and from there the count goes on at block 0.
+// A block of the source. 32-bit byte offsets address 2^28 blocks: numbers of blocks before the binding are taken modulo
+// 2^28, so that the next block after the last is block 0.
 fn source_block(number: u32) -> vec4<u32> {
     return source_blocks[number & 0x0fffffffu];
 }
 
-// The n-th block after that of a byte.
+// The n-th block after the block that contains byte `source`.
 fn block_after(source: u32, n: u32) -> vec4<u32> {
     return source_block(source / 16u + n);
 }
@@ -35,7 +35,7 @@ fn block_at(source: u32) -> vec4<u32> {
     return join(source_blocks[source / 16u], source_blocks[(source + 15u) / 16u], source % 16u);
 }
 
-// The same elements, of 1 to 16 bytes, in reverse order.
+// Reverses the elements, of 1 to 16 bytes, of a block.
 fn turn(block: vec4<u32>, element_bytes: u32) -> vec4<u32> {
     let words = select(block.wzyx, block.zwxy, element_bytes == 8u);
     if (whole_words) {
@@ -47,7 +47,7 @@ fn turn(block: vec4<u32>, element_bytes: u32) -> vec4<u32> {
     return select(halves, bytes, element_bytes == 1u);
 }
 
-// Every second element of two neighbours.
+// Every second element of two consecutive blocks.
 fn halve(low: vec4<u32>, high: vec4<u32>, element_bytes: u32) -> vec4<u32> {
     if (whole_words) {
         return select(vec4(low.xz, high.xz), vec4(low.xy, high.xy), element_bytes == 8u);
@@ -67,7 +67,7 @@ fn halve(low: vec4<u32>, high: vec4<u32>, element_bytes: u32) -> vec4<u32> {
     return (first & vec4(0xffffu)) | (second << vec4(16u));
 }
 
-// The block of elements `distance` apart, the first of which lies `offset` bytes, 0 to 15, into a block.
+// Gathers a block of elements at a stride of `distance`; the first is at byte `offset`, 0 to 15, of block `block`.
 fn gather_step(block: u32, offset: u32, distance: u32, element_bytes: u32) -> vec4<u32> {
     let block_0 = source_block(block);
     let block_1 = source_block(block + 1u);
@@ -82,31 +82,31 @@ fn gather_step(block: u32, offset: u32, distance: u32, element_bytes: u32) -> ve
     return halve(pair, next, element_bytes);
 }
 
-// The bytes before `stop`, 0 to 16, of a block.
+// A mask of the bytes before `stop`, 0 to 16, of a block.
 fn below(stop: u32) -> vec4<u32> {
     let first = vec4(0u, 4u, 8u, 12u); // bytes before each word
     let count = min(max(vec4(stop), first) - first, vec4(4u));
     return select((vec4(1u) << (8u * (count % 4u))) - 1u, vec4(0xffffffffu), count == vec4(4u));
 }
 
-// The bytes `start` to before `stop`, 0 to 16, of a block.
+// A mask of the bytes from `start` to before `stop`, 0 to 16, of a block.
 fn mask(start: u32, stop: u32) -> vec4<u32> {
     return below(stop) & ~below(start);
 }
 
-// The bytes of a block that lie in a row.
+// A mask of the bytes of a block that belong to a row.
 fn mask_of(extent: Extent, block: u32) -> vec4<u32> {
     let base = block * 16u;
     return mask(max(extent.start, base) - base, min(extent.stop, base + 16u) - base);
 }
 
-// The bytes of a block from `start` on, which lies in it, before it or after it.
+// A mask of the bytes of a block from `start` on, a byte inside, before or after the block.
 fn mask_from(start: u32, block: u32) -> vec4<u32> {
     let base = block * 16u;
     return mask(clamp(start, base, base + 16u) - base, 16u);
 }
 
-// A block that holds bytes of a row, bytes of the next, and others, which keep their value.
+// Writes a block that contains bytes of a row and of the next row; other bytes keep their value.
 fn write_edge(block: u32, row: vec4<u32>, row_mask: vec4<u32>, next: vec4<u32>, next_mask: vec4<u32>) {
     let kept = target_blocks[block] & ~(row_mask | next_mask);
     target_blocks[block] = kept | (row & row_mask) | (next & next_mask);

@@ -1,25 +1,25 @@
-// common: what every kernel but slice1 needs: invocations, sizes of dimensions, divisions, and units of rows.
+// common: for every kernel but slice1: invocation numbers, sizes of dimensions, divisions, and units of rows.
 
-// Entry points pass on its fields, not the struct: naga 29 knows the grid of a D3D12 dispatch in an entry point only.
+// Entry points pass its fields, not the struct: naga 29 provides num_workgroups on D3D12 in entry points only.
 struct Invocation {
-    @builtin(workgroup_id) group: vec3<u32>,     // workgroups before its own, along each side of the grid
-    @builtin(num_workgroups) groups: vec3<u32>,  // workgroups along each side of the grid
-    @builtin(local_invocation_index) index: u32, // invocations before it in its workgroup
+    @builtin(workgroup_id) group: vec3<u32>,     // workgroup index, in each dimension of the grid
+    @builtin(num_workgroups) groups: vec3<u32>,  // workgroups, in each dimension of the grid
+    @builtin(local_invocation_index) index: u32, // index within the workgroup
 }
 
 override workgroup_size: u32 = 64u; // invocations
 
-// Workgroups before one, row by row of the grid.
+// The row-major index of a workgroup in the grid.
 fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;
 }
 
-// Invocations before one, workgroup by workgroup.
+// The index of an invocation among all of the dispatch, workgroup by workgroup.
 fn invocation_number(group: vec3<u32>, groups: vec3<u32>, index: u32) -> u32 {
     return group_number(group, groups) * workgroup_size + index;
 }
 
-// Dimension d of an array that is packed four to a vector.
+// The size of dimension d; four sizes are packed into each vector.
 fn size_of(d: u32) -> u32 { return copy.sizes[d / 4u][d % 4u]; }
 
 // The upper half of the 64-bit product.
@@ -40,13 +40,13 @@ fn divide_by(n: u32, d: u32) -> u32 {
     return divide(n, copy.multipliers[d / 4u][d % 4u], copy.shifts[d / 4u][d % 4u]);
 }
 
-// A row in the target, in places: elements or bytes, as the kernel says.
+// The target range of a row, in elements or bytes as the kernel defines, and the units that it covers.
 struct Extent {
-    start: u32,      // places before its first
-    stop: u32,       // places before its end
-    first_unit: u32, // units before the one that holds its first place
-    whole_unit: u32, // units before the first that is all the row's
-    stop_unit: u32,  // units before the end of the last that is all the row's
+    start: u32,      // elements or bytes
+    stop: u32,       // elements or bytes, exclusive
+    first_unit: u32, // the unit that contains `start`
+    whole_unit: u32, // the first unit that is wholly inside the row
+    stop_unit: u32,  // one past the last unit that is wholly inside the row
 }
 
 fn find_extent(start: u32, size: u32, places_per_unit: u32) -> Extent {

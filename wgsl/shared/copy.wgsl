@@ -1,4 +1,4 @@
-// copy: the parameters of one dispatch that copies one layout into another, and where its rows and tiles begin.
+// copy: the parameters of one dispatch that copies one layout to another, and the offsets of its rows and tiles.
 
 struct Copy {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -7,21 +7,21 @@ struct Copy {
     source_offset: u32,                  // elements, from the start of the binding
     target_offset: u32,                  // elements, from the start of the binding
     rank: u32,                           // dimensions in use, the first ones
-    count: u32,                          // elements, rows, words or tiles: what the kernel's first comment maps
+    count: u32,                          // elements, rows, words or tiles, as the kernel's header maps them
     multipliers: array<vec4<u32>, 2>,    // of each dimension's divisor, for kernels that must not divide
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
-    pieces: u32,                         // invocations a row, or tiles beside each other in a plane
+    pieces: u32,                         // invocations per row, or tiles per tile row of a plane
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
-    row_tiles: u32,                      // tiles below each other in a plane
+    row_tiles: u32,                      // tile rows per plane
     row_tiles_multiplier: u32,           // of the divisor `row_tiles`
     row_tiles_shift: u32,                // bits, for the same divisor
-    across_shift: u32,                   // 2^across_shift invocations lie beside each other along a tile's columns
-    ahead_columns: u32,                  // columns from one unit of an invocation to its next
-    ahead_rows: u32,                     // rows from one unit of an invocation to its next
-    element_bytes: u32,                  // bytes an element, for kernels that are not compiled for some
+    across_shift: u32,                   // 2^across_shift consecutive invocations span the columns of a tile
+    ahead_columns: u32,                  // columns between consecutive units of an invocation
+    ahead_rows: u32,                     // rows between consecutive units of an invocation
+    element_bytes: u32,                  // bytes per element, for kernels without an element_bytes override
     paired: u32,                         // 1 where a row is the last two dimensions, 0 where it is the last one
-    unused: u32,                         // fills the last 16 bytes
+    unused: u32,                         // padding to 16 bytes
 }
 
 @group(0) @binding(0) var<uniform> copy: Copy;
@@ -34,7 +34,7 @@ struct Place {
     target_element: u32, // elements, from the start of the binding
 }
 
-// The place of a row-major index over the first dimensions, at 0 in all others.
+// The offsets of a row-major index over the first `dimensions` dimensions, index 0 in all others.
 fn find_place(index: u32, dimensions: u32) -> Place {
     var place = Place(copy.source_offset, copy.target_offset);
     var rest = index;
@@ -50,11 +50,11 @@ fn find_place(index: u32, dimensions: u32) -> Place {
     return place;
 }
 
-// The tile that a number names: tiles go along the columns first, then down the rows, then from plane to plane.
+// Decomposes a tile number: along the columns first, then down the rows, then from plane to plane.
 struct TileNumber {
-    column: u32, // tiles before it along the columns
-    row: u32,    // tiles before it down the rows
-    plane: u32,  // planes before its own
+    column: u32, // tile index along the columns
+    row: u32,    // tile index down the rows
+    plane: u32,  // plane index
 }
 
 fn find_tile_number(number: u32) -> TileNumber {

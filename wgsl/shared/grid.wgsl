@@ -1,15 +1,15 @@
 // grid: the tile of a workgroup, and the units of each of its invocations.
 //
-//   workgroup g   ->  tile number g, of a plane of the last two dimensions: columns of the last, rows of the one before
-//   invocation i  ->  column i % 2^across_shift and row i / 2^across_shift of the tile, and units - 1 more, each
-//                     ahead_columns columns and ahead_rows rows further than the one before
+//   workgroup g   ->  tile g of a plane of the last two dimensions: the last is columns, the one before it rows
+//   invocation i  ->  unit k < units: column i % 2^across_shift + k * ahead_columns,
+//                     row i / 2^across_shift + k * ahead_rows of the tile
 //
-// Divisions are the same for a whole workgroup, and neighbouring invocations touch neighbouring units.
+// Divisions are uniform across a workgroup, and consecutive invocations access consecutive units.
 
 struct Tile {
-    place: Place, // of its plane's first unit
-    column: u32,  // columns before its first
-    row: u32,     // rows before its first
+    place: Place, // of the plane's first unit
+    column: u32,  // first column
+    row: u32,     // first row
 }
 
 fn tile_columns() -> u32 {
@@ -27,7 +27,7 @@ fn find_tile(group: u32) -> Tile {
     return Tile(find_place(number.plane, copy.rank - 2u), column, row);
 }
 
-// Columns and rows from a tile's first unit to the first unit of an invocation of its workgroup.
+// Columns and rows from the first unit of a tile to the first unit of an invocation.
 fn own_column(index: u32) -> u32 {
     return index & ((1u << copy.across_shift) - 1u);
 }

@@ -1,10 +1,10 @@
 // indexed: the parameters of one dispatch that gathers or scatters, and the indices that it reads.
 //
-//   element c, an index of `sizes`  ->  source_offset + dot(c, source_strides), and likewise of the target
-//   table t                         ->  i, its number table_offsets[t] + dot(c, table_strides[t])
+//   element c, an index of `sizes`  ->  source_offset + dot(c, source_strides), target_offset + dot(c, target_strides)
+//   table t                         ->  index i: entry table_offsets[t] + dot(c, table_strides[t]) of the index array
 //
-// Each table moves the side that it indexes, the source of a gather and the target of a scatter, i * steps[t] elements
-// further. A negative index counts from the end of its dimension, once. Of a mask what is true is in range.
+// Each table adds i * steps[t] elements to the offset on the indexed side: the source of a gather, the target of a
+// scatter. A negative index counts once from the end of its dimension. True elements of a mask are in range.
 
 struct Indexed {
     sizes: array<vec4<u32>, 2>,          // elements; dimension d is sizes[d / 4][d % 4]
@@ -12,33 +12,33 @@ struct Indexed {
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     source_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
     target_strides: array<vec4<u32>, 2>, // elements, modulo 2^32
-    winner_strides: array<vec4<u32>, 2>,  // winners, where an element may be written twice
-    number_strides: array<vec4<u32>, 2>, // indices before one of them, likewise
+    winner_strides: array<vec4<u32>, 2>, // winners, where an element may be written twice
+    number_strides: array<vec4<u32>, 2>, // index numbers, where an element may be written twice
     table_strides: array<vec4<u32>, 8>,  // indices; dimension d of table t is table_strides[2 * t + d / 4][d % 4]
     table_offsets: vec4<u32>,            // indices, from the start of the binding
-    extents: vec4<u32>,                  // indices that a table's dimension has
+    extents: vec4<u32>,                  // size of the dimension that a table indexes
     wraps: vec4<u32>,                    // added to negative indices: the extent, or 0 where they are out of range
-    steps: vec4<u32>,                    // elements from one index to the next, modulo 2^32
-    winner_steps: vec4<u32>,              // winners from one index to the next
+    steps: vec4<u32>,                    // elements per increment of the index, modulo 2^32
+    winner_steps: vec4<u32>,             // winners per increment of the index
     source_offset: u32,                  // elements, from the start of the binding, modulo 2^32
     target_offset: u32,                  // elements, from the start of the binding, modulo 2^32
-    rank: u32,                           // dimensions in use, one at least
+    rank: u32,                           // dimensions in use, at least one
     count: u32,                          // rows: indices of all dimensions but the last
-    pieces: u32,                         // invocations a row
+    pieces: u32,                         // invocations per row
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
     rows_multiplier: u32,                // of the divisor `count`
     rows_shift: u32,                     // bits, for the same divisor
     elements: u32,                       // of all rows
-    each: u32,                           // words that an invocation puts together
-    unused: u32,                       // fills the last 16 bytes
+    each: u32,                           // words per invocation
+    unused: u32,                         // padding to 16 bytes
 }
 
-override tables: u32 = 1u;           // of indices, four at most
-override index_bytes: u32 = 4u;      // bytes an index: 1, 2, 4 or 8
+override tables: u32 = 1u;           // of indices, at most four
+override index_bytes: u32 = 4u;      // bytes per index: 1, 2, 4 or 8
 override index_signed: bool = false; // whether indices may be negative
 override by_rows: bool = false;      // whether an index is the same for all elements of a row
-override masked: bool = false;       // whether the table is a mask, whose true values move nothing
+override masked: bool = false;       // whether the table is a mask, whose true elements add no offset
 
 @group(0) @binding(0) var<uniform> copy: Indexed;
 @group(0) @binding(3) var<storage, read> index_words: array<u32>;
@@ -50,11 +50,11 @@ fn number_step_of(d: u32) -> u32 { return copy.number_strides[d / 4u][d % 4u]; }
 fn table_step_of(t: u32, d: u32) -> u32 { return copy.table_strides[2u * t + d / 4u][d % 4u]; }
 
 struct Index {
-    value: u32,   // counted from 0 on, the nearest in range
+    value: u32,   // non-negative, clamped to the range
     inside: bool, // whether it was in range
 }
 
-// An index by its number, of the dimension of table t.
+// Reads entry `number` of the index array as an index into the dimension of table t.
 fn find_in_table(t: u32, number: u32) -> Index {
     let words = max(index_bytes / 4u, 1u);
     let per_word = max(4u / index_bytes, 1u);
@@ -80,11 +80,11 @@ fn find_in_table(t: u32, number: u32) -> Index {
 
 // The first element of a row.
 struct IndexedRow {
-    source_element: u32, // elements, without what tables add, modulo 2^32
-    target_element: u32, // elements, without what tables add, modulo 2^32
-    winner: u32,          // winners, without what tables add
-    number: u32,         // indices before its own
-    numbers: vec4<u32>,  // of each table's index
+    source_element: u32, // elements, without the tables' offsets, modulo 2^32
+    target_element: u32, // elements, without the tables' offsets, modulo 2^32
+    winner: u32,         // winners, without the tables' offsets
+    number: u32,         // number of its index
+    numbers: vec4<u32>,  // entry of the index array, for each table
 }
 
 fn find_indexed_row(number: u32) -> IndexedRow {
@@ -107,10 +107,10 @@ fn find_indexed_row(number: u32) -> IndexedRow {
     return row;
 }
 
-// What the tables say of the c-th element of a row.
+// The tables' offsets for the c-th element of a row.
 struct Reached {
-    elements: u32, // of the indexed side, further on, modulo 2^32
-    places: u32,   // winners, further on
+    elements: u32, // offset on the indexed side, modulo 2^32
+    places: u32,   // offset in winners
     inside: bool,  // whether all indices were in range
 }
 

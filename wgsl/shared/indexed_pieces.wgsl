@@ -1,20 +1,20 @@
-// indexed_pieces: the elements of an indexed copy that an invocation takes, and which of them a scatter writes.
+// indexed_pieces: the elements of an indexed copy that an invocation copies, and whether a scatter writes them.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces, or with `down` piece n / rows of row n % rows
-//   piece         ->  `each` elements of the row: neighbours, or every pieces-th (see pieces)
+//   piece         ->  `each` elements of the row, blocked or striped (see pieces)
 //
-// A row is the last dimension, of `each` elements at least where pieces are contiguous.
+// A row is the last dimension, of at least `each` elements where pieces are contiguous.
 
-override down: bool = false;      // whether invocations go through a piece of all rows first; of contiguous pieces
+override down: bool = false;      // whether consecutive invocations take consecutive rows; needs contiguous pieces
 override contested: bool = false; // whether two indices may name one element
 
-@group(0) @binding(4) var<storage, read> winners: array<u32>; // of a scatter: the last writer of each place
+@group(0) @binding(4) var<storage, read> winners: array<u32>; // for each element, 1 + number of its last index
 
 struct IndexedPiece {
-    row: IndexedRow, // that it is a part of
-    first: u32,      // elements of the row before its first
-    of_row: Reached, // what the tables say of the row's first element
-    left_over: bool, // whether it has no elements
+    row: IndexedRow, // that contains it
+    first: u32,      // first element, from the start of the row
+    of_row: Reached, // the tables' offsets for the row's first element
+    left_over: bool, // whether it is empty
 }
 
 fn find_indexed_piece(invocation: u32) -> IndexedPiece {
@@ -29,13 +29,13 @@ fn find_indexed_piece(invocation: u32) -> IndexedPiece {
 }
 
 struct IndexedElement {
-    source_element: u32, // elements, without what tables add, modulo 2^32
-    target_element: u32, // elements, without what tables add, modulo 2^32
-    winner: u32,          // winners before that on its place
-    number: u32,         // indices before its own
-    further: u32,        // elements that tables add, modulo 2^32
+    source_element: u32, // elements, without the tables' offsets, modulo 2^32
+    target_element: u32, // elements, without the tables' offsets, modulo 2^32
+    winner: u32,         // position in `winners`
+    number: u32,         // number of its index
+    further: u32,        // the tables' offset in elements, modulo 2^32
     inside: bool,        // whether all indices were in range
-    is_one: bool,        // whether there is such an element
+    is_one: bool,        // whether the element exists
 }
 
 // The k-th element of a piece.
@@ -55,7 +55,7 @@ fn find_indexed_element(piece: IndexedPiece, k: u32) -> IndexedElement {
                           contiguous || (!piece.left_over && c < size_of(last)));
 }
 
-// Whether an element is written at its index: none is at one that is out of range, or that a later one winners.
+// Whether a scatter writes an element: its index must be in range, and no later index may name the same target.
 fn is_written(element: IndexedElement) -> bool {
     if (contested && element.inside) {
         return element.is_one && winners[element.winner] == element.number + 1u;

@@ -1,12 +1,12 @@
-// insertions: where rows of windows lie in a tensor that they are written into, and which elements, rows and blocks are,
-// where windows may overlap.
+// insertions: offsets of window rows in the tensor that they are inserted into, and which elements, rows and blocks are
+// written where windows overlap.
 
 override contested: bool = false; // whether windows may overlap
-override in_parts: bool = false;  // whether they may in parts of rows, as last_writer_rows says
+override in_parts: bool = false;  // whether rows may overlap in part, so that last_writer_rows runs first
 
-@group(0) @binding(5) var<storage, read> winners: array<u32>; // the last writer of each index, or block
+@group(0) @binding(5) var<storage, read> winners: array<u32>; // the last window that writes each index or block
 
-// Whether a window is the last one that writes the index of a winner.
+// Whether `window` is the last one that writes the index at position `winner` of `winners`.
 fn wins(winner: u32, window: u32) -> bool {
     if (contested) {
         return winners[winner] == copy.winner_base + window;
@@ -14,14 +14,14 @@ fn wins(winner: u32, window: u32) -> bool {
     return true;
 }
 
-// Where a row of a window lies in the tensor.
+// A row of a window, and its byte range in the tensor.
 struct TensorRow {
-    window: u32,     // windows before its own, of all that there are
-    winner: u32,      // winners before that of its first index, modulo 2^32
-    source: u32,     // bytes before its lowest one in the batch, from the start of the binding, modulo 2^32
-    start: u32,      // bytes before its first one in the tensor, inside of it or not, modulo 2^32
-    backwards: bool, // whether its indices go in reverse order
-    extent: Extent,  // the bytes of it that go into the tensor
+    window: u32,     // window index, among all windows
+    winner: u32,     // position in `winners` of its first index, modulo 2^32
+    source: u32,     // its lowest byte in the batch, from the start of the binding, modulo 2^32
+    start: u32,      // its first byte in the tensor, possibly outside, modulo 2^32
+    backwards: bool, // whether its indices are reversed
+    extent: Extent,  // its bytes inside the tensor
 }
 
 // Row `number` of a dispatch, in units of `unit_bytes` bytes.
@@ -32,9 +32,9 @@ fn find_tensor_row(number: u32, unit_bytes: u32) -> TensorRow {
     let last = copy.rank - 1u;
     let place = find_window_place(pick, rest, last);
     let first = bitcast<u32>(find_offset(pick, last));
-    let offset = bitcast<i32>(first - begin_of(last)); // among the indices in use
+    let offset = bitcast<i32>(first - begin_of(last)); // relative to the indices in use
     let size = bitcast<i32>(size_of(last));
-    let before = clamp(-offset, 0, size); // indices of it before those in use
+    let before = clamp(-offset, 0, size); // indices of the row before those in use
     let stop = clamp(bitcast<i32>(extent_of(last)) - offset, before, size);
     let index_bytes = tensor_stride_of(last);
     let start = place.tensor + first * index_bytes;

@@ -1,20 +1,20 @@
-// runs: rows of the last dimension, or, where that is short, of the last two; and the words at the ends of rows of
-// elements of 1 and 2 bytes.
+// runs: rows of the last dimension, or of the last two where the last is short; and the words at row heads and tails of
+// sub-word elements.
 
-// A row: runs of the last dimension, as many as the dimension before has, or one.
+// A row: one run of the last dimension, or a run for each index of the dimension before it.
 struct Runs {
-    dimensions: u32,    // before those of a row
-    run: u32,           // elements a run
-    size: u32,          // elements a row
-    source_stride: u32, // elements from one of a run to the next, modulo 2^32
-    target_stride: u32, // elements from one of a run to the next
-    source_carry: u32,  // elements more from the last of a run to the first of the next, modulo 2^32; 0 of one run
-    target_carry: u32,  // elements more from the last of a run to the first of the next; 0 of one run
+    dimensions: u32,    // outside of a row
+    run: u32,           // elements per run
+    size: u32,          // elements per row
+    source_stride: u32, // elements between those of a run, modulo 2^32
+    target_stride: u32, // elements between those of a run
+    source_carry: u32,  // additional elements from one run to the next, modulo 2^32; 0 for one run
+    target_carry: u32,  // additional elements from one run to the next; 0 for one run
 }
 
 fn find_runs() -> Runs {
     let last = copy.rank - 1u;
-    let before = last - copy.paired; // the other dimension of a pair
+    let before = last - copy.paired; // the outer dimension of a pair
     let run = size_of(last);
     let size = run * select(1u, size_of(before), copy.paired == 1u);
     let source_stride = source_stride_of(last);
@@ -25,18 +25,18 @@ fn find_runs() -> Runs {
                 copy.paired * source_carry, copy.paired * target_carry);
 }
 
-// Runs that end before a row's c-th element.
+// The runs that end before the c-th element of a row.
 fn runs_before(c: u32) -> u32 {
     let last = copy.rank - 1u;
     return copy.paired * divide_by(c, last);
 }
 
-// Source elements from a row's first element to its c-th one.
+// The source elements from the first element of a row to the c-th.
 fn source_ahead(row: Runs, c: u32) -> u32 {
     return c * row.source_stride + runs_before(c) * row.source_carry;
 }
 
-// Writes a word at an end of a row, with the elements of the next row that are in it; other bytes keep their value.
+// Writes a word at the head or tail of a row and the next row's elements in that word; other bytes keep their value.
 fn copy_edge_word(word: u32, piece: Piece, extent: Extent, place: Place, row: Runs) {
     let per_word = elements_per_word();
     let bits = 8u * element_bytes;

@@ -1,13 +1,12 @@
-// window_blocks: blocks of 16 bytes of a row of a window, read from the source, forwards or with indices in reverse.
+// window_blocks: reads blocks of 16 bytes of a window row from the source, forwards or with reversed indices.
 //
-// Backwards a block is put together of as many reversed ones as there are channels, each of them shifted so that it is
-// right for one.
+// A reversed block combines one reversed source block per channel, each shifted so that it is correct for that channel.
 
-override channels: u32 = 1u;    // elements an index that keep their order when a row goes backwards, 1 to 15
-override mirrored: bool = true; // whether some row goes backwards
+override channels: u32 = 1u;    // elements per index, which keep their order in a reversed row: 1 to 15
+override mirrored: bool = true; // whether some row is reversed
 
-// A block of a row that may go backwards: then for each channel the reversed block that is right for it, two elements
-// further along for each. All of them lie in three blocks, or four. Forwards they are the same block.
+// Reads a block of a row that may be reversed. The reversed block of each channel starts two elements after that of the
+// previous channel; all are within three or four source blocks. Without reversal, all are the same block.
 fn gather_channels(source: u32, backwards: bool, position: u32) -> vec4<u32> {
     let group = channels * element_bytes;
     let phase = (position + 16u * group) / element_bytes % channels;
@@ -35,7 +34,7 @@ fn gather_channels(source: u32, backwards: bool, position: u32) -> vec4<u32> {
     return value;
 }
 
-// The block of a row whose first byte is `position`, from the lowest byte of the row in the source on.
+// Reads the block at byte `position` of a row; `source` is the row's lowest source byte.
 fn block_of_row(source: u32, backwards: bool, position: u32) -> vec4<u32> {
     if (mirrored) {
         return gather_channels(source, backwards, position);

@@ -1,58 +1,58 @@
-// windows: the parameters of one dispatch that copies many windows of one tensor, and where each window lies.
+// windows: the parameters of one dispatch that copies many windows of one tensor, and the position of each window.
 //
-// In the tensor windows lie at offsets of their own, in the batch one after another. Extracting copies from the tensor
-// into the batch, inserting from the batch into the tensor. A place is a byte for kernels of rows (insert_rows,
+// Each window has its own offsets in the tensor; in the batch, windows are consecutive. Extraction copies from the
+// tensor to the batch, insertion from the batch to the tensor. A place is a byte for kernels of rows (insert_rows,
 // insert_words, window_rows), an element for all others; an index counts along one dimension.
 //
 //   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
-//   index[d]                 ->  offset[d] + steps[d] * c[d], or backwards from the window's end: bit d of `flips`
+//   index[d]                 ->  offset[d] + steps[d] * c[d], or from the window's end if bit d of `flips` is set
 
 struct Windows {
     sizes: array<vec4<u32>, 2>,          // indices of a window; dimension d is sizes[d / 4][d % 4]
-    firsts: array<vec4<u32>, 2>,         // indices before those, where a window is dealt in parts
-    steps: array<vec4<u32>, 2>,          // of the tensor's indices from one index of a window to the next
-    lasts: array<vec4<u32>, 2>,          // extent of a window in the tensor's indices, less one
-    lowests: array<vec4<u32>, 2>,        // least offset, i32: smaller ones are taken as it
-    highests: array<vec4<u32>, 2>,       // greatest offset, i32: greater ones are taken as it
+    firsts: array<vec4<u32>, 2>,         // first index of each dimension, where a dispatch copies a part of each window
+    steps: array<vec4<u32>, 2>,          // indices of the tensor per index of a window
+    lasts: array<vec4<u32>, 2>,          // extent of a window in indices of the tensor, minus one
+    lowests: array<vec4<u32>, 2>,        // lower clamp of offsets, i32
+    highests: array<vec4<u32>, 2>,       // upper clamp of offsets, i32
     wraps: array<vec4<u32>, 2>,          // added to negative offsets: the tensor's size for indices, 0 for positions
-    begins: array<vec4<u32>, 2>,         // indices of the tensor before those that are in use
-    extents: array<vec4<u32>, 2>,        // indices of the tensor that are in use
-    inners: array<vec4<u32>, 2>,         // indices of all later dimensions together, row by row without the last
+    begins: array<vec4<u32>, 2>,         // first index of the tensor in use
+    extents: array<vec4<u32>, 2>,        // indices of the tensor in use
+    inners: array<vec4<u32>, 2>,         // product of the sizes of later dimensions; for rows, without the last
     multipliers: array<vec4<u32>, 2>,    // of the divisors `inners`
     shifts: array<vec4<u32>, 2>,         // bits, for the same divisors
     tensor_strides: array<vec4<u32>, 2>, // places, modulo 2^32
     batch_strides: array<vec4<u32>, 2>,  // elements, modulo 2^32
-    winner_strides: array<vec4<u32>, 2>,  // winners
-    masks: array<vec4<u32>, 16>,         // bytes of a block that belong to a channel, from the first one on
-    fill: vec4<u32>,                     // what lies outside of the tensor, repeated
+    winner_strides: array<vec4<u32>, 2>, // winners
+    masks: array<vec4<u32>, 16>,         // bytes of a block that belong to each channel
+    fill: vec4<u32>,                     // the value outside of the tensor, repeated
     tensor_offset: u32,                  // places, from the start of the binding, modulo 2^32
     batch_offset: u32,                   // places, from the start of the binding, modulo 2^32
-    window_stride: u32,                  // places of the batch from one window to the next, modulo 2^32
-    winner_offset: u32,                   // winners, modulo 2^32
-    winner_base: u32,                     // a winner is the number of its window, and this
+    window_stride: u32,                  // places between windows in the batch, modulo 2^32
+    winner_offset: u32,                  // winners, modulo 2^32
+    winner_base: u32,                    // a winner is this plus the index of its window
     rank: u32,                           // dimensions in use, the first ones
     count: u32,                          // windows
-    first: u32,                          // number of the first window, where none are picked
-    flips: u32,                          // bit d: dimension d goes backwards, where none are picked
-    segment: u32,                        // elements of the source that are bound; others are left alone
-    window_size: u32,                    // elements of a window, or its rows
+    first: u32,                          // index of the first window, where `picked` is false
+    flips: u32,                          // bit d: dimension d is reversed, where `picked` is false
+    segment: u32,                        // elements of the source that are bound; others are not copied
+    window_size: u32,                    // elements or rows per window
     window_multiplier: u32,              // of the divisor `window_size`
     window_shift: u32,                   // bits, for the same divisor
-    row_bytes: u32,                      // bytes a row
-    pieces: u32,                         // invocations a row
+    row_bytes: u32,                      // bytes per row
+    pieces: u32,                         // invocations per row
     pieces_multiplier: u32,              // of the divisor `pieces`
     pieces_shift: u32,                   // bits, for the same divisor
-    columns: u32,                        // offsets a window, of which some may be known to be 0
-    elements: u32,                       // of all windows
-    row_size: u32,                       // elements of a window's last two dimensions
-    each: u32,                           // words of the output that an invocation puts together
-    block_winners: u32,                   // winners on indices, which those on blocks of the tensor follow
-    unused_0: u32,                       // fills the last 16 bytes
-    unused_1: u32,                       // fills the last 16 bytes
+    columns: u32,                        // offsets per window, of which some may be known to be 0
+    elements: u32,                       // of all windows of the dispatch
+    row_size: u32,                       // elements of the last two dimensions of a window
+    each: u32,                           // output words per invocation
+    block_winners: u32,                  // winners of indices; the winners of blocks follow them
+    unused_0: u32,                       // padding to 16 bytes
+    unused_1: u32,                       // padding to 16 bytes
 }
 
-override picked: bool = false;       // whether `picks` says which windows, and how they go
-override offset_bytes: u32 = 8u;     // bytes an offset: 1, 2, 4 or 8
+override picked: bool = false;       // whether `picks` lists the windows and their reversed dimensions
+override offset_bytes: u32 = 8u;     // bytes per offset: 1, 2, 4 or 8
 override offset_signed: bool = true; // whether offsets are signed
 
 @group(0) @binding(0) var<uniform> copy: Windows;
@@ -73,8 +73,8 @@ fn batch_stride_of(d: u32) -> u32 { return copy.batch_strides[d / 4u][d % 4u]; }
 fn winner_stride_of(d: u32) -> u32 { return copy.winner_strides[d / 4u][d % 4u]; }
 
 struct Pick {
-    number: u32, // windows before it, of all that there are
-    flips: u32,  // bit d: dimension d goes backwards
+    number: u32, // window index, among all windows
+    flips: u32,  // bit d: dimension d is reversed
 }
 
 // The n-th window of a dispatch.
@@ -89,7 +89,7 @@ fn is_backwards(pick: Pick, d: u32) -> bool {
     return ((pick.flips >> d) & 1u) == 1u;
 }
 
-// An offset as i32; what does not fit is taken as the nearest that does.
+// Reads an offset as an i32, saturated.
 fn read_offset(index: u32) -> i32 {
     if (offset_bytes == 8u) {
         let low = offset_words[2u * index];
@@ -106,25 +106,25 @@ fn read_offset(index: u32) -> i32 {
     return select(bitcast<i32>(min(value, 0x7fffffffu)), signed_value, offset_signed);
 }
 
-// Where a window begins in dimension d, in the tensor's indices, or the nearest place from which it reads the same.
-// A negative index counts from the dimension's end, once; a negative position lies before its start.
+// The offset of a window in dimension d, in indices of the tensor, clamped to the range beyond which nothing changes.
+// A negative index counts once from the end of the dimension; a negative position is before its start.
 fn find_offset(pick: Pick, d: u32) -> i32 {
     let offset = read_offset(pick.number * copy.columns + d);
     return clamp(offset + select(0, wrap_of(d), offset < 0), lowest_of(d), highest_of(d));
 }
 
-// The index of the tensor that a window's c-th of dimension d is; outside of the tensor it is its extent or greater.
+// The tensor's index for index c of a window in dimension d; outside of the tensor, at least its extent (unsigned).
 fn find_index(pick: Pick, d: u32, c: u32) -> u32 {
     let ahead = step_of(d) * (first_of(d) + c);
     return bitcast<u32>(find_offset(pick, d)) + select(ahead, last_of(d) - ahead, is_backwards(pick, d));
 }
 
 struct Element {
-    window: u32,  // windows before its own, of all that there are
+    window: u32,  // window index, among all windows
     tensor: u32,  // elements, from the start of the binding
     batch: u32,   // elements, from the start of the binding
-    winner: u32,   // winners before that of its index
-    inside: bool, // whether the tensor has it, among the indices that are in use
+    winner: u32,  // position in `winners`
+    inside: bool, // whether its indices are among those in use
 }
 
 fn find_element(invocation: u32) -> Element {
@@ -144,16 +144,16 @@ fn find_element(invocation: u32) -> Element {
     return found;
 }
 
-// Where a row of a window begins: a place in the dimensions before those of the row.
+// The start of a row of a window, over the dimensions before those of the row.
 struct WindowPlace {
-    tensor: u32,  // places before it, modulo 2^32
-    batch: u32,   // elements before it, from the first of its window
-    winner: u32,   // winners before that of its index
-    inside: bool, // whether the tensor has it, among the indices that are in use
-    rest: u32,    // of the index, in the dimensions of a row
+    tensor: u32,  // places, modulo 2^32
+    batch: u32,   // elements, from the first of its window
+    winner: u32,  // position in `winners`
+    inside: bool, // whether its indices are among those in use
+    rest: u32,    // remainder of the index, in the dimensions of a row
 }
 
-// The place of an index into a window, over its first dimensions.
+// The place of row-major index `index` of a window over its first `dimensions` dimensions.
 fn find_window_place(pick: Pick, index: u32, dimensions: u32) -> WindowPlace {
     var place = WindowPlace(copy.tensor_offset, 0u, copy.winner_offset, true, index);
     for (var d = 0u; d < dimensions; d++) {

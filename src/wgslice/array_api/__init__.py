@@ -1,10 +1,10 @@
 """The Python array API standard, version 2025.12, for everything that moves elements.
 
-Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12; a tensor leads here by
-`x.__array_namespace__()`. What can be a view is one; anything else is packed, in a buffer of its own, and
-one submission that is not waited for. Elements are moved and never converted, so that functions of several
-tensors need one dtype. What computes raises a ComputationRefused by its name; the extensions `linalg` and
-`fft` are absent.
+Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12;
+`x.__array_namespace__()` of a tensor returns this module. Results are views if possible; others are packed,
+in a buffer of their own, by one submission that is not waited for. Elements are moved and never converted,
+so that functions of several tensors need one dtype. Functions that compute raise ComputationRefused; the
+extensions `linalg` and `fft` are absent.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 import wgslice.array_api.creation as creation
 import wgslice.array_api.data_type_functions as data_type_functions
 import wgslice.array_api.manipulation as manipulation
+import wgslice.array_api.selection as selection
 from wgslice.array_api.creation import *
 from wgslice.array_api.data_type_functions import *
 from wgslice.array_api.manipulation import *
-from wgslice.array_api.manipulation import lib as lib  # not of the standard: xarray looks for it here
+from wgslice.array_api.selection import *
+from wgslice.array_api.selection import lib as lib  # not of the standard: xarray looks for it here
 from wgslice.numpy_protocol.moving import pad as pad  # as well
 from wgslice.tensors.uncomputed import refused
 
@@ -73,7 +75,7 @@ REFUSED = (
 
 
 def refusing(name: str) -> Callable[..., NoReturn]:
-    """A function of that name; whatever it is called with, an error says how to go on."""
+    """Return a function of that name that raises ComputationRefused with the remedy."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         refused(name)
@@ -117,3 +119,4 @@ __all__ += [
 __all__ += creation.__all__
 __all__ += data_type_functions.__all__
 __all__ += manipulation.__all__
+__all__ += selection.__all__

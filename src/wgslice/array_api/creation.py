@@ -1,9 +1,4 @@
-"""The standard's functions that make tensors: of arrays and numbers, which are uploaded, and of nothing.
-
-Each may raise OutOfDeviceMemory and DeviceLostError, TypeError for a dtype whose elements no tensor has, and
-ValueError for a shape that is none and for more bytes than the device's largest buffer, and NoAdapterError
-for a name of a device that no adapter has.
-"""
+"""The standard's functions that make tensors: by uploads of arrays and numbers, or filled on the GPU."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ import numpy as np
 
 from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
+from wgslice.array_api.docstrings import MAKING, NEW, NO_DEVICE, NO_MEMORY, NO_TENSOR, Entry, documented
 from wgslice.dtypes import AnyDType
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
@@ -37,19 +33,46 @@ __all__ = [
     "zeros_like",
 ]
 
+LIKE: dict[str, Entry] = {
+    "x": ("Tensor", "Whose shape, dtype and device are the defaults."),
+    "dtype": ("dtype_like, optional", "That of `x` by default."),
+    "device": ("Device or str, optional", "That of `x` by default."),
+}
 
+
+@documented(
+    ("Tensor", "`obj` itself, or packed in a buffer of its own; the upload is not waited for."),
+    ("TypeError", "`obj` is text, an object or a sequence of tensors, or no tensor has its dtype."),
+    ("ValueError", "`copy` is False, and the elements have to move to a device."),
+    ("ComputationRefused", "`dtype` is not that of a tensor: nothing is converted."),
+    NO_DEVICE,
+    NO_MEMORY,
+    obj=("scalar, array_like or Tensor", "Of 0 to 8 dimensions."),
+    dtype=("dtype_like, optional", "That of `obj` by default; of Python's numbers the standard's default."),
+)
 def asarray(
     obj: Any, /, *, dtype: AnyDType = None, device: AnyDevice = None, copy: bool | None = None
 ) -> Tensor:
     """Upload numbers, nested sequences of them or an array; a tensor of the device is returned as it is.
 
-    Raises ComputationRefused where `dtype` is not a tensor's own, ValueError where `copy` is False and
-    elements would have to go to another device, TypeError for text, objects and sequences of tensors.
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.asarray([[1, 2]]).shape
+    (1, 2)
     """
     kind = DEFAULTS.get(type(obj)) if dtype is None else dtype
     return creation.asarray(obj, device=device, dtype=kind, copy=copy)
 
 
+@documented(
+    NEW,
+    *MAKING,
+    start=("int or float", "The first number; the end where `stop` is left out, and the first is 0."),
+    stop=("int or float, optional", "The end, which is not reached."),
+    step=("int or float", "The distance of neighbours, not 0."),
+    dtype=("dtype_like, optional", "int64 by default for integers, else float64."),
+)
 def arange(
     start: float,
     /,
@@ -59,12 +82,28 @@ def arange(
     dtype: AnyDType = None,
     device: AnyDevice = None,
 ) -> Tensor:
-    """Upload evenly spaced numbers, of shape `(ceil((stop - start) / step),)`, computed on the host."""
+    """Upload evenly spaced numbers, of shape `(ceil((stop - start) / step),)`, computed on the host.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.arange(1, 8, 3).numpy()
+    array([1, 4, 7])
+    """
     with named("arange"):
         kind = default_dtype(dtype, start, step, 0 if stop is None else stop)
     return creation.arange(start, stop, step, dtype=kind, device=device)
 
 
+@documented(
+    NEW,
+    *MAKING,
+    start=("int, float or complex", "The first number."),
+    stop=("int, float or complex", "The end, which is the last number if `endpoint` is true."),
+    num=("int", "How many numbers, at least 0."),
+    dtype=("dtype_like, optional", "float64 by default, complex128 for complex numbers."),
+    endpoint=("bool", "Whether `stop` is reached."),
+)
 def linspace(
     start: complex,
     stop: complex,
@@ -75,7 +114,14 @@ def linspace(
     device: AnyDevice = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Upload evenly spaced numbers, of shape `(num,)`, computed on the host."""
+    """Upload evenly spaced numbers, of shape `(num,)`, computed on the host.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.linspace(0, 1, 3).numpy()
+    array([0. , 0.5, 1. ])
+    """
     with named("linspace"):
         for end in (start, stop):
             check_of_numbers(end)
@@ -83,10 +129,24 @@ def linspace(
     return creation.asarray(array, device=device)
 
 
+@documented(
+    NEW,
+    *MAKING,
+    n_rows=("int", "Number of rows."),
+    n_cols=("int, optional", "Number of columns; that of rows by default."),
+)
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: AnyDType = None, device: AnyDevice = None
 ) -> Tensor:
-    """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros."""
+    """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.eye(2, 3, k=1).numpy()
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
     columns = n_rows if n_cols is None else n_cols
     matrix = zeros((n_rows, columns), dtype=dtype, device=device)
     row, column = max(-k, 0), max(k, 0)
@@ -97,51 +157,139 @@ def eye(
     return matrix
 
 
+@documented(NEW, *MAKING)
 def empty(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of a shape to write into, float64 by default."""
+    """Make a tensor of a shape to write into, float64 by default.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.empty((2, 3), dtype=xp.uint8).nbytes
+    6
+    """
     return creation.empty(shape, dtype, device=device)
 
 
+@documented(NEW, *MAKING)
 def zeros(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of zeros of a shape, float64 by default."""
+    """Make a tensor of zeros of a shape, float64 by default.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.zeros(3).numpy()
+    array([0., 0., 0.])
+    """
     return creation.zeros(shape, dtype, device=device)
 
 
+@documented(NEW, *MAKING)
 def ones(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of ones of a shape, float64 by default."""
+    """Make a tensor of ones of a shape, float64 by default.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.ones(2, dtype=xp.int64).numpy()
+    array([1, 1])
+    """
     return creation.ones(shape, dtype, device=device)
 
 
+@documented(
+    NEW,
+    *MAKING,
+    ("OverflowError", "`fill_value` is a Python integer that the dtype does not hold."),
+    dtype=("dtype_like, optional", "By default that of `fill_value`; of Python's numbers the standard's."),
+)
 def full(shape: OneOrMore, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of one element everywhere; OverflowError for an integer that its dtype does not hold."""
+    """Make a tensor of one value.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.full((1, 2), 7).numpy()
+    array([[7, 7]])
+    """
     kind = DEFAULTS.get(type(fill_value)) if dtype is None else dtype
     return creation.full(shape, fill_value, kind, device=device)
 
 
+@documented(NEW, NO_TENSOR, *MAKING, **LIKE)
 def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor to write into, of the shape, dtype and device of another."""
+    """Make a tensor to write into, of the shape, dtype and device of another.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.empty_like(xp.zeros((2, 3))).shape
+    (2, 3)
+    """
     return creation.empty(**like("empty_like: x", x, dtype, device))
 
 
+@documented(NEW, NO_TENSOR, *MAKING, **LIKE)
 def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of zeros, of the shape, dtype and device of another."""
+    """Make a tensor of zeros, of the shape, dtype and device of another.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.zeros_like(xp.asarray([5, 6])).numpy()
+    array([0, 0])
+    """
     return creation.zeros(**like("zeros_like: x", x, dtype, device))
 
 
+@documented(NEW, NO_TENSOR, *MAKING, **LIKE)
 def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of ones, of the shape, dtype and device of another."""
+    """Make a tensor of ones, of the shape, dtype and device of another.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.ones_like(xp.asarray([5, 6])).numpy()
+    array([1, 1])
+    """
     return creation.ones(**like("ones_like: x", x, dtype, device))
 
 
+@documented(
+    NEW,
+    NO_TENSOR,
+    *MAKING,
+    ("OverflowError", "`fill_value` is a Python integer that the dtype does not hold."),
+    **LIKE,
+)
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
-    """Make a tensor of one element, of the shape, dtype and device of another."""
+    """Make a tensor of one value, of the shape, dtype and device of another.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.full_like(xp.asarray([5, 6]), 3).numpy()
+    array([3, 3])
+    """
     return creation.full(fill_value=fill_value, **like("full_like: x", x, dtype, device))
 
 
+@documented(
+    ("Tensor", "`x` itself, or packed in a buffer of its own; the upload is not waited for."),
+    ("BufferError", "`copy` is False, and the elements have to move; or the library does not give them."),
+    ("TypeError", "`x` has no `__dlpack__`, or no tensor has its dtype."),
+    NO_DEVICE,
+    NO_MEMORY,
+    x=("object with `__dlpack__`", "An array of another library in memory of the host, or a Tensor."),
+)
 def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None) -> Tensor:
     """Upload an array of another library; a tensor of the device is returned as it is, unless `copy` is True.
 
-    Raises BufferError where `copy` is False and elements would have to move, or the library does not give it.
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> import numpy as np
+    >>> xp.from_dlpack(np.arange(3)).numpy()
+    array([0, 1, 2])
     """
     with named("from_dlpack"):
         if isinstance(x, Tensor) and (device is None or checked_device(device) is x.device):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from wgslice.arguments import MAX_RANK
+from wgslice.array_api.docstrings import NO_MEMORY, NO_TENSOR, UNREADABLE, documented
 from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, Device, checked_device, default_device
@@ -24,6 +25,8 @@ __all__ = [
     "isdtype",
     "result_type",
 ]
+
+NO_TYPE = "TypeError", "No tensor has elements of a dtype, or it is none."
 
 # Of Python's numbers that are given without a data type.
 DEFAULTS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
@@ -68,12 +71,30 @@ class IntegerInfo:
     dtype: DType
 
 
+@documented(
+    ("Tensor", "`x` itself if `copy` is false and it is on the device, else packed in a buffer of its own."),
+    NO_TENSOR,
+    ("ComputationRefused", "`dtype` is not the tensor's own: nothing is converted."),
+    UNREADABLE,
+    NO_MEMORY,
+    x=("Tensor", "Of any rank; an array of NumPy's is converted by NumPy and uploaded."),
+    dtype=("dtype_like", "The tensor's own."),
+    copy=("bool", "Whether to copy in any case."),
+    device=("Device or str, optional", "Where the result is; the tensor's own by default."),
+)
 def astype(
     x: Tensor | NDArray[Any], dtype: DTypeLike, /, *, copy: bool = True, device: AnyDevice = None
 ) -> Tensor:
-    """Copy a tensor, or return it where `copy` is False; raises ComputationRefused for a dtype not its own.
+    """Copy a tensor of the same dtype, or return it where `copy` is False.
 
-    Not of the standard: an array of NumPy's is converted by NumPy and uploaded, as xarray does it with masks.
+    Not of the standard: an array of NumPy's is converted and uploaded, which xarray needs for masks.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> x = xp.asarray([1, 2])
+    >>> xp.astype(x, xp.int64, copy=False) is x
+    True
     """
     if isinstance(x, np.ndarray):
         return asarray(x.astype(dtype), device=device)
@@ -84,14 +105,42 @@ def astype(
     return moved.copy() if copy and moved is x else moved
 
 
+@documented(
+    ("bool", "Whether every value of the one dtype is one of the other."),
+    NO_TYPE,
+    from_=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
+    to=("dtype_like", "The other dtype."),
+)
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
-    """Return whether a type becomes another without loss, by NumPy's rules; raises TypeError for no type."""
+    """Return whether a type becomes another without loss, by NumPy's rules.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.can_cast(xp.int8, xp.int16), xp.can_cast(xp.float64, xp.float32)
+    (True, False)
+    """
     with named("can_cast"):
         return bool(np.can_cast(dtype_of(from_), element_dtype(to)))
 
 
+@documented(
+    (
+        "FloatInfo",
+        "`bits`, `eps`, `max`, `min`, `smallest_normal` and `dtype`; of a complex one, of its parts.",
+    ),
+    ("TypeError", "The dtype is not a floating-point one."),
+    type=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
+)
 def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
-    """Return limits of a floating-point type, as Python's numbers; raises TypeError for any other type."""
+    """Return limits of a floating-point type, as Python's numbers.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.finfo(xp.float32).bits
+    32
+    """
     with named("finfo"):
         dtype = dtype_of(type)
         if dtype.kind not in "fc":
@@ -101,8 +150,20 @@ def finfo(type: DTypeLike | Tensor, /) -> FloatInfo:
         return FloatInfo(info.bits, eps, most, least, normal, info.dtype)
 
 
+@documented(
+    ("IntegerInfo", "`bits`, `max`, `min` and `dtype`."),
+    ("TypeError", "The dtype is not an integer one."),
+    type=("dtype_like or Tensor", "A dtype, or a tensor for its own."),
+)
 def iinfo(type: DTypeLike | Tensor, /) -> IntegerInfo:
-    """Return limits of an integer type; raises TypeError for any other type."""
+    """Return limits of an integer type.
+
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.iinfo(xp.uint8).max
+    255
+    """
     with named("iinfo"):
         dtype = dtype_of(type)
         if dtype.kind not in "iu":
@@ -111,10 +172,21 @@ def iinfo(type: DTypeLike | Tensor, /) -> IntegerInfo:
         return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)
 
 
+@documented(
+    ("bool", "Whether the dtype is one of these."),
+    NO_TYPE,
+    ("ValueError", "A kind is unknown."),
+    dtype=("dtype_like", "The dtype."),
+    kind=("dtype_like, str or tuple", 'Another dtype, a kind such as "integral", or a tuple of these.'),
+)
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> bool:
-    """Return whether a type is another, of a kind such as "integral", or of any in a tuple of these.
+    """Return whether a dtype equals another, or is of a kind such as "integral", or any of a tuple of these.
 
-    Raises ValueError for an unknown kind.
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.isdtype(xp.int8, "signed integer"), xp.isdtype(xp.int8, (xp.bool, "real floating"))
+    (True, False)
     """
     with named("isdtype"):
         given = element_dtype(dtype)
@@ -131,10 +203,20 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
         return found
 
 
+@documented(
+    ("numpy.dtype", "The smallest that holds all values, by NumPy's rules."),
+    NO_TYPE,
+    ("ValueError", "There is neither a tensor nor a dtype."),
+    arrays_and_dtypes=("Tensor, dtype_like or number", "At least one tensor or dtype."),
+)
 def result_type(*arrays_and_dtypes: Tensor | DTypeLike | complex) -> DType:
-    """Return the type that these become together, by NumPy's rules; Python's numbers adapt to the others.
+    """Return the dtype that arguments promote to, by NumPy's rules; Python's numbers adapt to the others.
 
-    Raises ValueError where there is neither a tensor nor a type.
+    Examples
+    --------
+    >>> import wgslice.array_api as xp
+    >>> xp.result_type(xp.uint8, xp.int8, 1)
+    dtype('int16')
     """
     with named("result_type"):
         if all(map(is_pythons, arrays_and_dtypes)):
@@ -165,22 +247,22 @@ def default_dtype(dtype: AnyDType, *numbers: complex) -> DType:
 
 
 class Info:
-    """What this namespace can do."""
+    """Capabilities, dtypes and devices of this namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return that masks select, `repeat` takes a tensor of counts, and the maximum rank."""
+        """Return support of masks and of counts in tensors, and the maximum rank."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_RANK}
 
     def default_device(self) -> Device:
-        """The device that is used where none is named."""
+        """Return the default device."""
         return default_device()
 
     def devices(self) -> tuple[Device, ...]:
-        """The default device; `Device.request` makes others of `adapters()`."""
+        """Return the default device; `Device.request` makes others of `adapters()`."""
         return (default_device(),)
 
     def default_dtypes(self, *, device: AnyDevice = None) -> dict[str, DType]:
-        """The types of numbers that are given without one, the same on each device."""
+        """Return the default dtypes of numbers, the same on each device."""
         checked(device)
         return {
             "real floating": np.dtype(DEFAULTS[float]),
@@ -192,12 +274,12 @@ class Info:
     def dtypes(
         self, *, device: AnyDevice = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's types, of some kinds or all, the same on each device."""
+        """Return the standard's dtypes of some or all kinds, the same on each device."""
         checked(device)
         return {name: np.dtype(name) for name in STANDARD if kind is None or isdtype(name, kind)}
 
 
 def checked(device: AnyDevice) -> None:
-    """Refuse what is no device."""
+    """Refuse an argument that names no device."""
     if device is not None:
         checked_device(device)

@@ -1,4 +1,4 @@
-"""The constants of a machine: measured by a few copies, and the shipped cost model scaled to them."""
+"""Measure a machine's cost parameters with a few copies, and scale the shipped cost model to them."""
 
 from __future__ import annotations
 
@@ -16,93 +16,94 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import Limits, Profile, Work
+from wgslice.plans.profiles import ClassCost, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 
-# By name: what it is in words, the factor from its SI unit to the one it is printed in, and that unit.
+# Cost parameters by name: label, factor from the SI unit to the printed one, that unit, and a legend.
 CONSTANTS = {
-    "submission_s": ("time per submission", 1e6, "us"),
-    "dispatch_s": ("time per dispatch", 1e6, "us"),
-    "copy_s": ("time per buffer copy", 1e6, "us"),
-    "copy_bytes_per_s": ("buffer copy bandwidth", 1e-9, "GB/s"),
-    "shader_bytes_per_s": ("shader bandwidth", 1e-9, "GB/s"),
+    "submission_s": ("time per submission", 1e6, "us", "submit one command buffer and wait for it"),
+    "dispatch_s": ("time per dispatch", 1e6, "us", "launch one kernel, without its bytes"),
+    "copy_s": ("time per buffer copy", 1e6, "us", "issue one buffer copy, without its bytes"),
+    "copy_bytes_per_s": ("buffer copy bandwidth", 1e-9, "GB/s", "bytes written by one large buffer copy"),
+    "shader_bytes_per_s": ("shader bandwidth", 1e-9, "GB/s", "bytes written by a kernel; scales all kernels"),
 }
 COMPARED = ("copy_s", "shader_bytes_per_s")  # measured on software adapters when a device is made
 
-# Noise of a busy machine makes no such difference, another kind of machine does: lavapipe of Mesa 22.3 copies
-# 1.05 GB/s by shader on two cores of an AMD EPYC (Zen 3) and 4.7 GB/s on two cores of a Zen 4.
+# Ratios within this factor may be noise of a busy machine; processors differ by more: lavapipe of Mesa 22.3
+# copies 1.05 GB/s by shader on two cores of an AMD EPYC (Zen 3) and 4.7 GB/s on two cores of a Zen 4.
 FACTOR = 3.0
 
 ROW_NBYTES, WORD_NBYTES = 4096, 4
-TYPICAL_NBYTES = 2**20  # copied by the dispatch that says what the shader bandwidth of a cost model is
+TYPICAL_NBYTES = 2**20  # copied by the dispatch that defines the shader bandwidth of a cost model
 
 MANY_COPIES, SMALL_NBYTES = 128, 256
-MIN_S = 1e-9  # of any difference of two timings, so that noise makes nothing free
+MIN_S = 1e-9  # lower bound of a difference of two timings, so that noise makes no parameter zero
 
-# A comparison: at most MAX_S beyond the compilation of one pipeline, on a machine that others may use too.
+# A comparison takes at most MAX_S after the compilation of one pipeline; other processes may be running.
 COMPARED_NBYTES, COMPARED_ROUNDS, PAUSE_S, MAX_S = 2**20, 5, 0.003, 0.03
-MIN_ROUNDS = 2  # of fewer, the best one does not tell noise from the machine
+MIN_ROUNDS = 2  # a single round does not separate noise from the machine
 
 TUNED_ROUNDS = 24
 TUNED_NBYTES = {True: 2**23, False: 2**27}  # on software adapters, whose caches are small; on GPUs
 
 
 def with_constants(profile: Profile, measured: Mapping[str, float], date: str) -> Profile:
-    """Return the profile with all constants, or with those of a comparison that noise cannot explain.
+    """Return the profile with all constants, or with those of a comparison outside a factor of FACTOR.
 
     The shader bandwidth scales every cost class alike.
     """
     costs, known = profile.costs, constants_of(profile)
     ratios = {name: value / known[name] for name, value in measured.items()}
-    said = f"scaled to what `wgslice tune` measured on {date}"
+    change = f"scaled to what `wgslice tune` measured on {date}"
     if measured.keys() != CONSTANTS.keys():
         ratios = {name: ratio for name, ratio in ratios.items() if not 1 / FACTOR <= ratio <= FACTOR}
         if not ratios:
             return profile
         factors = [f"{CONSTANTS[name][0]} x {ratio:.2g}" for name, ratio in ratios.items()]
-        said = f"on this machine {', '.join(factors)}"
+        change = f"on this machine {', '.join(factors)}"
     faster = ratios.get("shader_bytes_per_s", 1.0)
-    works = {
-        name: Work(work.invocation_s / faster, work.bytes_per_s * faster)
-        for name, work in costs.works.items()
+    classes = {
+        name: ClassCost(work.invocation_s / faster, work.bytes_per_s * faster)
+        for name, work in costs.classes.items()
     }
     changed: dict[str, Any] = {name: measured[name] for name in ratios if hasattr(costs, name)}
     changed["clear_bytes_per_s"] = costs.clear_bytes_per_s * ratios.get("copy_bytes_per_s", 1.0)
-    return replace(profile, costs=replace(costs, origin=f"{costs.origin}, {said}", works=works, **changed))
+    costs = replace(costs, origin=f"{costs.origin}, {change}", classes=classes, **changed)
+    return replace(profile, costs=costs)
 
 
 def constants_of(profile: Profile) -> dict[str, float]:
-    """Return all constants as the profile's cost model has them."""
-    limits = Limits(2**27, 256, 2**16 - 1, profile)  # with which any device makes the same dispatch
+    """Return all constants of the profile's cost model."""
+    limits = Limits(2**27, 256, 2**16 - 1, profile)  # so that every device plans the same dispatch
     small, large = (seconds_of([rows_dispatch(n, limits)], profile.costs) for n in (0, TYPICAL_NBYTES))
     shader_bytes_per_s = (TYPICAL_NBYTES - ROW_NBYTES) / (large - small)
     return {name: getattr(profile.costs, name, shader_bytes_per_s) for name in CONSTANTS}
 
 
 def rows_dispatch(nbytes: int, limits: Limits) -> Dispatch:
-    """Return a dispatch that copies contiguous rows of 4 KiB by the kernel `rows`; one row at least."""
+    """Return a dispatch of the kernel `rows` that copies contiguous rows of 4 KiB, at least one."""
     rows = max(nbytes // ROW_NBYTES, 1)
     layout, span = Layout.packed((rows, ROW_NBYTES // WORD_NBYTES)), Span(0, rows * ROW_NBYTES)
     return dispatch_of(Kernel.ROWS, layout, layout, WORD_NBYTES, (span, span), limits, "calibration")
 
 
 def buffer_copies(nbytes: int, count: int) -> BufferCopies:
-    """Return buffer copies of adjacent pieces of `nbytes` each."""
-    pieces = Layout.of((count,), (nbytes,))
-    return BufferCopies(pieces, pieces, nbytes)
+    """Return `count` buffer copies of adjacent blocks of `nbytes`."""
+    blocks = Layout.of((count,), (nbytes,))
+    return BufferCopies(blocks, blocks, nbytes)
 
 
 def compare_constants(device: Device) -> dict[str, float]:
     """Measure the constants that are compared when a device is made.
 
-    Empty where the limits of the device do not hold the copies, or where a busy machine leaves no time for
-    MIN_ROUNDS or makes a difference of two timings vanish.
+    Returns an empty mapping if the device's limits are too small for the copies, if MIN_ROUNDS do not fit
+    into MAX_S, or if a difference of two timings vanishes.
     """
     limits = device.limits
     workgroups = rows_dispatch(COMPARED_NBYTES, limits).share.workgroups
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
         return {}
-    best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, most_s=MAX_S)
+    best = measure(device, COMPARED_NBYTES, COMPARED_ROUNDS, pause_s=PAUSE_S, max_s=MAX_S)
     differences = (("many copies", "one copy"), ("large dispatch", "small dispatch"))
     if not best or any(best[longer] - best[shorter] <= MIN_S for longer, shorter in differences):
         return {}
@@ -110,7 +111,7 @@ def compare_constants(device: Device) -> dict[str, float]:
 
 
 def measure_constants(device: Device, report: Callable[[float, str], None]) -> dict[str, float]:
-    """Measure all constants; `report` is called with the share that is done and what is measured next."""
+    """Measure all constants; calls `report` with the fraction done and the name of the next copy."""
     nbytes = min(TUNED_NBYTES[device.adapter.software], device.limits.binding_nbytes // 4)
     return constants(measure(device, nbytes, TUNED_ROUNDS, report=report), nbytes)
 
@@ -121,12 +122,12 @@ def measure(
     rounds: int,
     *,
     pause_s: float = 0.0,
-    most_s: float = inf,
+    max_s: float = inf,
     report: Callable[[float, str], None] = lambda _, __: None,
 ) -> dict[str, float]:
     """Time copies of up to `nbytes` in rounds, and return the best seconds of each.
 
-    `most_s` may leave out the last rounds; nothing is returned where it leaves fewer than MIN_ROUNDS.
+    Stops before a round that would exceed `max_s`; returns an empty mapping after fewer than MIN_ROUNDS.
     """
     refuse_in_capture("copies are timed")
     steps: dict[str, Step] = {
@@ -136,8 +137,8 @@ def measure(
         "many copies": buffer_copies(SMALL_NBYTES, MANY_COPIES),
         "large copy": buffer_copies(nbytes, 1),
     }
-    nowhere = Layout.packed((0,))
-    plans = {name: Plan(0, 1, 1, nowhere, nowhere, (step,)) for name, step in steps.items()}
+    empty = Layout.packed((0,))
+    plans = {name: Plan(0, 1, 1, empty, empty, (step,)) for name, step in steps.items()}
     places = [Place(device.create_buffer(max(nbytes, MANY_COPIES * SMALL_NBYTES))) for _ in range(2)]
     report(0, "compilation")
     seconds(device, plans["large dispatch"], places)
@@ -145,7 +146,7 @@ def measure(
     for number in range(rounds):
         if number:
             spent_s = perf_counter() - begun
-            if spent_s * (number + 1) / number + pause_s > most_s:
+            if spent_s * (number + 1) / number + pause_s > max_s:
                 return best if number >= MIN_ROUNDS else {}
             sleep(pause_s)
         for name, plan in plans.items():
@@ -156,7 +157,7 @@ def measure(
 
 
 def constants(best: Mapping[str, float], nbytes: int) -> dict[str, float]:
-    """Return all constants by the best seconds of copies of up to `nbytes`."""
+    """Compute all constants from the best seconds of copies of up to `nbytes`."""
     copy_s = difference(best["many copies"], best["one copy"]) / (MANY_COPIES - 1)
     submission_s = difference(best["one copy"], copy_s)
     large_copy_s = difference(best["large copy"], best["one copy"])
@@ -171,12 +172,12 @@ def constants(best: Mapping[str, float], nbytes: int) -> dict[str, float]:
 
 
 def difference(longer_s: float, shorter_s: float) -> float:
-    """Subtract two timings."""
+    """Subtract two timings; at least MIN_S."""
     return max(longer_s - shorter_s, MIN_S)
 
 
 def seconds(device: Device, plan: Plan, places: list[Place]) -> float:
-    """Record and submit a plan, wait for it, and return the seconds that this took."""
+    """Record and submit a plan, wait for it, and return the elapsed seconds."""
     device.pipelines.prepare(plan)
     start = perf_counter()
     recorder = Recorder(device, device.create_encoder())

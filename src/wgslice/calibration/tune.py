@@ -1,4 +1,4 @@
-"""`tune`, and the cost model that a new device gets: tuned, compared with its machine, or shipped."""
+"""`tune`, and the cost model of a new device: tuned, corrected by a comparison, or shipped."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from wgslice.calibration.measure import (
     with_constants,
 )
 from wgslice.calibration.store import VARIABLE, Machine, Record, find, keep, say
+from wgslice.calibration.verdict import verdict
 from wgslice.errors import OutOfDeviceMemory, named
 from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, checked_device, shipped_profile
 from wgslice.plans.profiles import Costs, Profile
 
-compared: dict[Machine, Record] = {}  # comparisons of this process, kept in a file or not
+compared: dict[Machine, Record] = {}  # comparisons of this process
 
 
 def calibrate(device: Device) -> None:
     """Set the cost model of a new device; compares two constants once per machine on a software adapter.
 
-    With WGSLICE_PROFILE set nothing is measured: the shipped cost model is used, or the named file.
+    If WGSLICE_PROFILE is set, measures nothing and uses the shipped cost model or the named file.
     """
     record = kept_record(device.adapter)
     if record is None and is_compared(device.adapter):
@@ -45,12 +46,12 @@ def calibrate(device: Device) -> None:
 
 
 def is_compared(adapter: Adapter) -> bool:
-    """Whether constants of an adapter are compared with the shipped ones, unless `tune` measured them."""
+    """Whether an adapter's constants are compared with the shipped ones when `tune` has not measured them."""
     return adapter.software and not os.environ.get(VARIABLE)
 
 
 def kept_record(adapter: Adapter) -> Record | None:
-    """Return what was measured of an adapter on this machine: all constants, or else a comparison."""
+    """Return the measurements of an adapter on this machine: all constants, or else a comparison."""
     machine = Machine.of(adapter)
     found = find(machine)
     if found is None and is_compared(adapter):
@@ -59,36 +60,40 @@ def kept_record(adapter: Adapter) -> Record | None:
 
 
 def recorded(adapter: Adapter, measure: Callable[[], Mapping[str, float]]) -> Record:
-    """Measure constants, and note when and on what."""
+    """Measure constants, and record the date, the duration and the machine."""
     date, begun = datetime.now(UTC).replace(microsecond=0), perf_counter()
     constants = dict(measure())
     return Record(Machine.of(adapter), constants, date, round(perf_counter() - begun, 3))
 
 
 def calibrated_profile(adapter: Adapter, record: Record | None) -> Profile:
-    """Return the profile that devices of an adapter get by a record."""
+    """Return an adapter's shipped profile, scaled to a record if there is one."""
     profile = shipped_profile(adapter)
     return with_constants(profile, record.constants, f"{record.date:%Y-%m-%d}") if record else profile
 
 
 def plan_by(device: Device, record: Record) -> None:
-    """Let a device's plans be made by a record."""
+    """Set a device's profile to the one scaled to a record."""
     profile = calibrated_profile(device.adapter, record)
     device.update_limits(lambda limits: replace(limits, profile=profile))
 
 
 @dataclass(frozen=True, repr=False)
 class Tuning:
-    """The constants that `tune` measured, to print.
+    """The cost parameters that `tune` measured. Printed: their file, and the effect on typical slices.
 
     Attributes
     ----------
     device : Device
-        What was measured.
+        The measured device.
     record : Record
-        `constants` by their names, which end in their units; when they were measured, and on what.
+        `constants` by name, whose suffix is the unit; with the date, the duration and the machine.
     path : pathlib.Path or None
-        The file that keeps the record; None where none could be written.
+        The file that stores the record; None if none could be written.
+    costs : Costs
+        The device's cost model: the shipped one, scaled to the constants.
+    seconds : float
+        Duration of the measurement.
     """
 
     device: Device
@@ -96,25 +101,25 @@ class Tuning:
 
     @property
     def path(self) -> Path | None:
-        """The file that keeps the record."""
+        """The file that stores the record, or None."""
         return self.record.path
 
     @property
     def costs(self) -> Costs:
-        """The cost model of the device: the shipped one, scaled to the constants."""
+        """The device's cost model: the shipped one, scaled to the constants."""
         return calibrated_profile(self.device.adapter, self.record).costs
 
     @property
     def seconds(self) -> float:
-        """How long it took to measure."""
+        """Duration of the measurement in seconds."""
         return self.record.seconds
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `json.dumps` takes: the file's content, and where that is."""
+        """Return the stored record and its path, as `json.dumps` accepts them."""
         return {"path": self.path and str(self.path), "origin": self.costs.origin, **self.record.as_json()}
 
     def __str__(self) -> str:
-        return described(self.device.adapter, self.record)
+        return summary(self.device.adapter, self.record)
 
     def __repr__(self) -> str:
         return f"Tuning({self.device}, {len(self.record.constants)} constants, {self.seconds:.1f} s)"
@@ -123,38 +128,38 @@ class Tuning:
 def tune(
     device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
 ) -> Tuning:
-    """Measure five constants of a device, and scale its cost model, by which plans choose, to them.
+    """Measure five cost parameters of a device, and scale its cost model to them.
 
-    Until then plans go by the cost model that is shipped with wgslice, measured on other machines. The
-    constants are kept in a file of the user's cache folder, by adapter, driver and processor: devices that
-    are made later load it, in this process and others. `wgslice tune --forget` removes it.
+    Plans choose strategies by the cost model; the one shipped with wgslice was measured on other machines.
+    The result is stored in the user's cache folder, by adapter, driver and processor, and loaded by devices
+    that are made later, in this process and others. `wgslice tune --forget` removes it.
 
     Parameters
     ----------
     device : Device or str, optional
-        What to measure; the default device if there is none given. Nothing else should run on it, or on this
-        machine, meanwhile. Its plans are made by the new cost model from then on; operators that are compiled
-        keep theirs, and other devices that exist do too.
+        The device to measure; the default device if omitted. Nothing else should run on the machine
+        meanwhile. Its later plans use the new cost model; compiled operators and other existing devices
+        keep theirs.
     progress : callable, optional
-        Called now and then with the share that is done, from 0 to 1, and with what is measured next.
+        Called with the fraction done, from 0 to 1, and the name of the next measurement.
 
     Returns
     -------
     Tuning
-        To print; `record.constants` are the constants and `path` the file. Where none can be written, for
-        want of the package platformdirs (the extra `tune`), a home, a permission or room, a line on stderr
-        says why, and the constants hold for `device` alone.
+        `record.constants` are the cost parameters and `path` the file; printed, it ends in the effect on
+        typical slices. If no file can be written (no package platformdirs, which is the extra `tune`, no
+        home, no permission, a full disk), a line on stderr gives the reason and only `device` is tuned.
 
     Raises
     ------
     TypeError
         `device` is no Device.
     NoAdapterError
-        A default device is needed, and this machine has none.
+        `device` is omitted or a name, and no adapter fits.
     DeviceLostError
-        The device is gone.
+        The device is lost.
     OutOfDeviceMemory
-        The device has no memory for the buffers that it is measured with.
+        The device has no memory for the buffers of the measurement.
     """
     with named("tune"):
         device = checked_device(device)
@@ -164,24 +169,33 @@ def tune(
     try:
         record = replace(record, path=keep(record))
     except OSError as error:
-        say(f"the constants that were measured are not kept: {error}")
+        say(f"the measured cost parameters are not stored: {error}")
     return Tuning(device, record)
 
 
-def described(adapter: Adapter, record: Record) -> str:
-    """Return a record as a table: the machine, the file, and each constant beside the shipped one."""
-    machine, shipped = record.machine, constants_of(shipped_profile(adapter))
+def summary(adapter: Adapter, record: Record, *, table: bool = False) -> str:
+    """Describe a record in lines, the last of which is its effect on plans of typical slices."""
+    machine, profile = record.machine, calibrated_profile(adapter, record)
     lines = [
-        f"adapter    {machine.adapter} via {machine.backend}",
-        f"driver     {machine.driver}",
-        f"processor  {machine.processor}, {machine.cores} cores",
-        f"measured   {record.date:%Y-%m-%d}, in {record.seconds:.1f} s",
-        f"kept in    {record.path or 'no file'}",
-        f"plans by   {calibrated_profile(adapter, record).costs.origin}",
+        f"adapter     {machine.adapter} via {machine.backend}",
+        f"driver      {machine.driver}",
+        f"processor   {machine.processor}, {machine.cores} cores",
+        f"measured    {record.date:%Y-%m-%d}, in {record.seconds:.1f} s",
+        f"stored in   {record.path or 'no file'}",
+        f"cost model  {profile.costs.origin}",
+        *(["", cost_table(adapter, record)] if table else []),
         "",
-        f"{'':<24} {'measured':>10} {'shipped':>10}",
+        str(verdict(shipped_profile(adapter), profile)),
     ]
-    for name, value in record.constants.items():
-        label, factor, unit = CONSTANTS[name]
-        lines.append(f"{label:<24} {value * factor:>10.3g} {shipped[name] * factor:>10.3g} {unit}")
+    return "\n".join(lines)
+
+
+def cost_table(adapter: Adapter, record: Record | None) -> str:
+    """Format each cost parameter as measured and as shipped, with its unit and its meaning."""
+    measured = record.constants if record else {}
+    lines = [f"{'cost parameter':<22} {'measured':>9} {'shipped':>9} {'unit':<4}  meaning"]
+    for name, shipped in constants_of(shipped_profile(adapter)).items():
+        label, factor, unit, meaning = CONSTANTS[name]
+        value = f"{measured[name] * factor:.3g}" if name in measured else "-"
+        lines.append(f"{label:<22} {value:>9} {shipped * factor:>9.3g} {unit:<4}  {meaning}")
     return "\n".join(lines)

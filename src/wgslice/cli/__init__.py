@@ -1,4 +1,4 @@
-"""The command line `wgslice`: how it is parsed, its commands, and one line for every refusal."""
+"""The command line `wgslice`: its parser, its commands, and one line on stderr per error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import wgslice as wg
 from wgslice.calibration.measure import constants_of
 from wgslice.calibration.store import VARIABLE, Machine, folder, forget, say
-from wgslice.calibration.tune import calibrated_profile, described, kept_record
+from wgslice.calibration.tune import calibrated_profile, cost_table, kept_record, summary
 from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
@@ -31,14 +31,14 @@ REFUSALS = ValueError, TypeError, IndexError, OSError, RuntimeError, MemoryError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status.
 
-    0, 1 for what is refused or wrong, 2 for wrong usage, 130 for Ctrl-C.
+    0 on success, 1 on an error or a failed kernel, 2 on wrong usage, 130 on Ctrl-C.
     """
     words = sys.argv[1:] if argv is None else argv
-    described = parser()
+    top = parser()
     if not words:
-        described.print_help()
+        top.print_help()
         return 0
-    arguments = described.parse_args([guarded(word) for word in words])
+    arguments = top.parse_args([guarded(word) for word in words])
     try:
         status: int | None = arguments.run(arguments)
     except REFUSALS as error:
@@ -52,49 +52,55 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Describe the command line."""
+    """Build the parser of the command line."""
     top = argparse.ArgumentParser(prog="wgslice", description="Slice tensors on any GPU.")
     top.add_argument("--version", action="version", version=f"wgslice {wg.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Any, help: str) -> argparse.ArgumentParser:
-        described = commands.add_parser(name, help=help)
-        described.set_defaults(run=run)
-        return described
+        added = commands.add_parser(name, help=help)
+        added.set_defaults(run=run)
+        return added
 
     adapter: dict[str, Any] = {"metavar": "NAME", "help": "part of an adapter's name or backend"}
-    command("adapters", list_adapters, "list what this machine has; * is the default")
+    command("adapters", list_adapters, "list the adapters of this machine; * is the default")
     slicing = command("slice", slice_file, "slice an array or image as NumPy does, of any size")
     slicing.add_argument("input", metavar="IN", type=Path, help="a .npy file, a Zarr array or an image")
     slicing.add_argument("key", metavar="KEY", help='a NumPy index, such as "100:200, ::-1"')
     slicing.add_argument(
         "-o", "--output", metavar="OUT", type=Path, required=True, help=".npy, .zarr or an image"
     )
-    slicing.add_argument("--limit", metavar="SIZE", default="256 MiB", help="memory to take at most; 256 MiB")
-    slicing.add_argument("--chunks", metavar="A,B,C", help="of OUT, where it is a .zarr")
+    slicing.add_argument(
+        "--limit", metavar="SIZE", default="256 MiB", help="maximum memory in use; default 256 MiB"
+    )
+    slicing.add_argument("--chunks", metavar="A,B,C", help="chunk sizes of OUT, if it is a .zarr")
     slicing.add_argument("--adapter", **adapter)
     names = [kernel.value for kernel in Kernel]
-    printing = command("kernel", print_kernel, "print a kernel: complete WGSL, for any host of WebGPU")
+    printing = command("kernel", print_kernel, "print a kernel as complete WGSL, for any WebGPU host")
     printing.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
-    examining = command("doctor", show_report, "test every kernel on an adapter, and say how fast it is")
+    examining = command("doctor", show_report, "test every kernel on an adapter, and measure its speed")
     examining.add_argument("--adapter", **adapter)
-    examining.add_argument("--json", action="store_true", help="the report for programs")
-    tuning = command("tune", tune, "measure an adapter, and scale its cost model to that")
+    examining.add_argument("--json", action="store_true", help="print the report as JSON")
+    tuning = command("tune", tune, "measure an adapter, and scale its cost model to the result")
     tuning.add_argument("--adapter", **adapter)
     instead = tuning.add_mutually_exclusive_group()
-    instead.add_argument("--show", action="store_true", help="show the constants that devices plan by")
-    instead.add_argument("--forget", action="store_true", help="remove what was measured")
-    tuning.add_argument("--json", action="store_true", help="the same for programs")
+    instead.add_argument("--show", action="store_true", help="show the cost model in use; measure nothing")
+    instead.add_argument(
+        "--forget", action="store_true", help="remove all measurements, or those of --adapter"
+    )
+    form = tuning.add_mutually_exclusive_group()
+    form.add_argument("--table", action="store_true", help="print each cost parameter, with its meaning")
+    form.add_argument("--json", action="store_true", help="print the result as JSON")
     return top
 
 
 def guarded(word: str) -> str:
-    """Put an index that begins with a minus sign in parentheses, or argparse would take it for an option."""
+    """Put an index that begins with a minus sign in parentheses, so that argparse reads no option."""
     return f"({word})" if re.fullmatch(r"-\d+\s*([:,].*)?", word) else word
 
 
 def list_adapters(_: object) -> None:
-    """`wgslice adapters`: a line each."""
+    """`wgslice adapters`: print one line per adapter."""
     adapters = wg.adapters()
     default = choose_adapter(adapters, os.environ.get("WGSLICE_ADAPTER"))
     for adapter in adapters:
@@ -103,7 +109,7 @@ def list_adapters(_: object) -> None:
 
 
 def print_kernel(arguments: Namespace) -> None:
-    """`wgslice kernel`: the module that runs, and what a host gives it."""
+    """`wgslice kernel`: print a kernel's module, with its entry point, constants and bindings."""
     kernel = Kernel(arguments.name)
     module = kernel_module(kernel)
     constants = re.findall(r"^override (\w+: \w+ = -?\w+;) +// (.*)$", module, re.MULTILINE)
@@ -118,7 +124,7 @@ def print_kernel(arguments: Namespace) -> None:
 
 
 def show_report(arguments: Namespace) -> int:
-    """Print the report; the status is 1 where a kernel is wrong."""
+    """`wgslice doctor`: print the report; the status is 1 if a kernel failed."""
     with progress_bar() as progress:
         report = examine(arguments.adapter, progress)
     print(json.dumps(report.as_json(), indent=1) if arguments.json else report)
@@ -126,23 +132,26 @@ def show_report(arguments: Namespace) -> int:
 
 
 def tune(arguments: Namespace) -> int:
-    """`wgslice tune`: measure, unless something else is asked for."""
+    """`wgslice tune`: measure, unless --show or --forget is given."""
     if arguments.forget:
         return forget_constants(arguments)
     if arguments.show:
         return show_constants(arguments)
-    folder()  # there is one, or nothing is measured in vain
+    folder()  # raises before the measurement if its result cannot be stored
     device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
     with progress_bar() as progress:
         tuning = wg.tune(device, progress=progress)
-    print(json.dumps(tuning.as_json(), indent=1) if arguments.json else tuning)
+    if arguments.json:
+        print(json.dumps(tuning.as_json(), indent=1))
+    else:
+        print(summary(device.adapter, tuning.record, table=arguments.table))
     if VARIABLE in os.environ:
-        say(f"{VARIABLE}={os.environ[VARIABLE]} is set, so devices do not look at what was kept")
+        say(f"{VARIABLE}={os.environ[VARIABLE]} is set, so new devices do not load this measurement")
     return 0 if tuning.path else 1
 
 
 def show_constants(arguments: Namespace) -> int:
-    """`wgslice tune --show`: print what was measured, or what is shipped."""
+    """`wgslice tune --show`: print the measured cost model, or the shipped one."""
     adapter = chosen(arguments.adapter)
     record = kept_record(adapter)
     profile = calibrated_profile(adapter, record)
@@ -150,24 +159,25 @@ def show_constants(arguments: Namespace) -> int:
     if record is None:
         content: dict[str, Any] = {"path": None, "origin": origin, "constants": constants_of(profile)}
         text = f"{adapter}: {origin}; `wgslice tune` measures it"
+        text += f"\n\n{cost_table(adapter, None)}" * arguments.table
     else:
         content = {"path": record.path and str(record.path), "origin": origin, **record.as_json()}
-        text = described(adapter, record)
+        text = summary(adapter, record, table=arguments.table)
     print(json.dumps(content, indent=1) if arguments.json else text)
     return 0
 
 
 def forget_constants(arguments: Namespace) -> int:
-    """`wgslice tune --forget`: remove files, and say which."""
+    """`wgslice tune --forget`: remove stored measurements, and print their files."""
     machine = None if arguments.adapter is None else Machine.of(chosen(arguments.adapter))
     paths = [str(path) for path in forget(machine)]
     if arguments.json:
         print(json.dumps({"forgotten": paths}, indent=1))
     else:
-        print("\n".join(f"forgotten: {path}" for path in paths) or "nothing was kept")
+        print("\n".join(f"removed: {path}" for path in paths) or "nothing was stored")
     return 0
 
 
 def chosen(name: str | None) -> Adapter:
-    """The adapter of a name, or else the default one."""
+    """Return the adapter of a name, or the default one."""
     return choose_adapter(wg.adapters(), os.environ.get("WGSLICE_ADAPTER") if name is None else name)

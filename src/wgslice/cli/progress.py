@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar by the package rich, a line of text without it; nothing in a pipe."""
+"""Progress on a terminal: a bar of the package rich, or a line of text; nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ERASE_LINE = "\r\x1b[K"
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """Yield what shows progress, a share from 0 to 1 and words; None where stderr is no terminal."""
+    """Yield a function of the fraction done and a label; None if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -31,7 +31,7 @@ def progress_bar() -> Iterator[Callable[[float, str], None] | None]:
 
 
 def new_bar() -> Any:
-    """A bar by the package rich, or None without that."""
+    """Make a bar of the package rich, or return None without the package."""
     try:
         from rich.console import Console
         from rich.progress import Progress

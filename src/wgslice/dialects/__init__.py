@@ -1,7 +1,7 @@
-"""Notations for a part of a tensor, each turned into the indices that it selects.
+"""Converters of slice notations to the indices that they select.
 
-Three notations for a negative step are in use and none is guessed: each has its converter here, by its own
-name. They compute with integers only and need no GPU; `x[selection]` makes the view.
+Negative steps have three notations, each with its own explicit converter. Converters compute with integers
+only and need no GPU; `x[selection]` makes the view.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NO_INDEX_ARRAY = "arrays used as indices must be of integer (or boolean) type"
 
 @dataclass(frozen=True)
 class DeviceIndices:
-    """Indices that the host does not have: all that is known of them here, and compared, is their shape."""
+    """Device-resident indices; only their shape is known on the host, and compared."""
 
     shape: tuple[int, ...]
     holder: Any = field(compare=False)
@@ -36,25 +36,25 @@ Indices: TypeAlias = NDArray[np.int64] | DeviceIndices
 
 @dataclass(frozen=True, eq=False)
 class Indexed:
-    """Neighbouring dimensions of a view that one array indexes: none for a mask without dimensions."""
+    """The adjacent dimensions of a view that one array indexes; none for a 0-dimensional mask."""
 
     axes: range
-    axis: int  # the first of them in the tensor
+    axis: int  # first of the dimensions, in the tensor
     places: Indices  # row-major in these dimensions
 
 
 @dataclass(frozen=True, eq=False)
 class AdvancedSelection:
-    """The elements that NumPy's advanced indexing selects: some view's, at places that arrays name."""
+    """The elements that NumPy's advanced indexing selects: elements of a view at positions from arrays."""
 
-    items: tuple[int | range | None, ...]  # the view; dimensions that arrays index are whole in it
+    items: tuple[int | range | None, ...]  # the view, with full ranges for indexed dimensions
     indexed: tuple[Indexed, ...]
     indices_shape: tuple[int, ...]  # of the arrays, broadcast to each other
     position: int  # of the first dimension of `indices_shape` in the result
-    kept_axes: tuple[int, ...]  # of the view; the result's others, in order
+    kept_axes: tuple[int, ...]  # of the view: the other dimensions of the result, in order
     kept_sizes: tuple[int, ...]
-    is_mask: bool  # whether the key is one mask of the tensor's shape, which NumPy assigns to by other rules
-    unheld: AdvancedSelection | None = None  # the same without the holders of indices, for caches
+    is_mask: bool  # whether the key is one mask of the tensor's shape, which assignment treats differently
+    unheld: AdvancedSelection | None = None  # the selection without holders of indices, for caches
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ class AdvancedSelection:
         return self.arranged(self.indices_shape, self.kept_sizes)
 
     def held_by(self, holders: Iterable[Any]) -> AdvancedSelection:
-        """The same selection by other holders of the indices that the host does not have."""
+        """The selection with other holders of its device-resident indices."""
         given = iter(holders)
         indexed = tuple(
             replace(each, places=replace(each.places, holder=next(given)))
@@ -81,12 +81,12 @@ class AdvancedSelection:
         return (*axes[self.position : behind], *axes[: self.position], *axes[behind:])
 
     def arranged(self, of_indices: Sequence[Part], of_kept: Sequence[Part]) -> tuple[Part, ...]:
-        """Something of each dimension, in the result's order."""
+        """Arrange a value per dimension in the result's order."""
         return (*of_kept[: self.position], *of_indices, *of_kept[self.position :])
 
 
 def any_index(sizes: tuple[int, ...], key: Any) -> Selection | AdvancedSelection:
-    """All of NumPy's indexing of a tensor, in NumPy's words where it is refused."""
+    """The selection of any NumPy index; errors are NumPy's."""
     items = [as_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     if any(isinstance(item, np.ndarray | DeviceIndices) for item in items):
         return advanced_index(sizes, items)
@@ -94,7 +94,7 @@ def any_index(sizes: tuple[int, ...], key: Any) -> Selection | AdvancedSelection
 
 
 def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | DeviceIndices | None:
-    """An item of an index: what is an array, or can be one, as an array of int64 or bool."""
+    """Normalize an item of an index; array-likes become arrays of int64 or bool."""
     if item is None or item is Ellipsis or isinstance(item, slice | DeviceIndices):
         return item
     if not isinstance(item, bool):
@@ -105,7 +105,7 @@ def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | DeviceIndi
     array = np.asarray(item)
     given = isinstance(item, np.ndarray)
     if array.size == 0 and not given:
-        array = array.astype(np.int64)  # an empty list says nothing of its dtype
+        array = array.astype(np.int64)  # an empty list has no dtype of its own
     if array.dtype.kind == "b":
         return array
     if array.dtype.kind not in "iu" or (array.ndim == 0 and not given):
@@ -114,7 +114,7 @@ def as_item(item: Any) -> int | slice | EllipsisType | NDArray[Any] | DeviceIndi
 
 
 def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSelection:
-    """The selection of items of which at least one is an array; arrays are of int64 or bool."""
+    """The selection of items with at least one array, of int64 or bool."""
     consumed = sum(map(dimensions_of, items))
     axis = 0  # of the tensor
     view: list[int | range | None] = []
@@ -132,8 +132,8 @@ def advanced_index(sizes: tuple[int, ...], items: Sequence[Any]) -> AdvancedSele
         axis += len(own)
     shape = broadcast_shape(indexed)
     extents = [1 if part is None else len(part) for part in view if not isinstance(part, int)]
-    taken = {number for each in indexed for number in each.axes}
-    kept = tuple(number for number in range(view_rank) if number not in taken)
+    axes = {number for each in indexed for number in each.axes}
+    kept = tuple(number for number in range(view_rank) if number not in axes)
     check_result_rank(len(shape) + len(kept), len(sizes))
     return AdvancedSelection(
         items=tuple(view),
@@ -152,18 +152,18 @@ def is_mask(item: Any) -> TypeGuard[NDArray[np.bool_]]:
 
 
 def dimensions_of(item: Any) -> int:
-    """How many of a tensor's dimensions an item of an index is for."""
+    """The number of dimensions that an item of an index consumes."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if is_mask(item) else 1
 
 
 def places_of(item: NDArray[Any] | DeviceIndices, axis: int, sizes: Sequence[int]) -> Indices:
-    """What an array says of dimensions from `axis` on, of some sizes: of a mask the places that it marks."""
+    """The indices of an array item: of a mask over `sizes` from `axis` on, the positions of its trues."""
     if not is_mask(item):
         return item
     for number, (extent, size) in enumerate(zip(item.shape, sizes, strict=True), axis):
-        if extent not in (0, size):  # NumPy takes a mask without elements for any size
+        if extent not in (0, size):  # NumPy accepts an empty mask for any size
             raise IndexError(
                 f"boolean index did not match indexed array along axis {number}; size of axis is {size} but "
                 f"size of corresponding boolean axis is {extent}"
@@ -172,7 +172,7 @@ def places_of(item: NDArray[Any] | DeviceIndices, axis: int, sizes: Sequence[int
 
 
 def broadcast_shape(indexed: Sequence[Indexed]) -> tuple[int, ...]:
-    """The shape of all indices together."""
+    """The broadcast shape of all indices."""
     shapes = [shape for each in indexed for shape in [each.places.shape] * max(len(each.axes), 1)]
     try:
         return np.broadcast_shapes(*shapes)
@@ -184,9 +184,9 @@ def broadcast_shape(indexed: Sequence[Indexed]) -> tuple[int, ...]:
 
 
 def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
-    """The same indices counted from 0 on; refuse those outside of the tensor's dimension."""
+    """Normalize indices to non-negative; raise if one is out of bounds."""
     places = indexed.places
-    if len(indexed.axes) != 1:  # a mask's
+    if len(indexed.axes) != 1:  # a mask
         return indexed
     size = sizes[indexed.axis]
     if isinstance(places, DeviceIndices):
@@ -201,7 +201,7 @@ def within(indexed: Indexed, sizes: Sequence[int]) -> Indexed:
 
 
 def position_of(items: Sequence[Any], whole: int) -> int:
-    """Where the dimensions of the indices go: where arrays and integers stand if side by side, else first."""
+    """The position of the index dimensions: in place if arrays and integers are adjacent, else first."""
     advanced = [
         number for number, item in enumerate(items) if isinstance(item, int | np.ndarray | DeviceIndices)
     ]

@@ -1,4 +1,4 @@
-"""Which elements of a tensor are meant, whatever notation said so; and NumPy's notations for them."""
+"""Selections of a tensor's elements, independent of notation, and NumPy's notations for them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PLAIN = {int, slice, NoneType, EllipsisType}
 
 @dataclass(frozen=True)
 class Selection:
-    """The indices of a tensor's elements that a notation selects: `x[selection]` is the view of them.
+    """The indices that a slice notation selects; `x[selection]` is the view of them.
 
     Attributes
     ----------
     sizes : tuple of int
-        Of the tensor.
+        Sizes of the tensor.
     items : tuple of int, range or None
-        In order: for each dimension of the tensor the one index that is taken, which drops the dimension, or
-        the range of indices; a None adds a dimension of size 1.
+        In order: for each dimension of the tensor one index, which drops the dimension, or the range of
+        indices; a None adds a dimension of size 1.
     shape : tuple of int
-        Of the result.
+        Sizes of the result.
     window : Window
-        The same as offsets, sizes and strides for Slice1, of the tensor's rank.
+        Offsets, sizes and strides for Slice1, of the tensor's rank.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class Selection:
             object.__setattr__(self, "items", tuple(map(checked_item, count(), self.items)))
 
     def check(self, sizes: tuple[int, ...]) -> None:
-        """Refuse a tensor of other sizes, and items that are none of its: outside, too many or too few."""
+        """Raise if the tensor has other sizes, or items are out of bounds, too many or too few."""
         if self.sizes != sizes:
             raise IndexError(f"a selection of sizes {self.sizes} in a tensor of sizes {sizes}")
         kept = [item for item in self.items if item is not None]
@@ -68,18 +68,20 @@ class Selection:
 
     @property
     def window(self) -> Window:
-        """The box and the steps that DirectML's Slice1 takes; its output has the tensor's rank.
+        """The window of DirectML's Slice1; its output has the tensor's rank.
 
         Raises
         ------
         WindowError
-            Nothing is selected, the tensor has rank 0, or a step between two elements is no i32.
+            The selection is empty, the tensor has rank 0, or a step between two elements is no i32.
         """
         kept = [item for item in self.items if item is not None]
         ranges = [range(item, item + 1) if isinstance(item, int) else item for item in kept]
         for axis, indices in enumerate(ranges):
             if not indices:
-                raise WindowError(f"nothing is selected in dimension {axis}: a window has at least 1 element")
+                raise WindowError(
+                    f"the selection is empty in dimension {axis}: a window has at least 1 element"
+                )
         return Window.of(
             [min(indices[0], indices[-1]) for indices in ranges],
             [abs(indices[-1] - indices[0]) + 1 for indices in ranges],
@@ -88,7 +90,7 @@ class Selection:
 
 
 def checked_item(number: int, item: object) -> int | range | None:
-    """An item of a selection, refused by name where it is none."""
+    """Normalize an item of a selection; raise if it is of another type."""
     if item is None or isinstance(item, range):
         return item
     if isinstance(item, bool) or not isinstance(item, SupportsIndex):
@@ -98,40 +100,40 @@ def checked_item(number: int, item: object) -> int | range | None:
 
 
 def extent(indices: range) -> int:
-    """How many indices; `len` knows none above 2**63."""
+    """The number of indices, also above 2**63, where `len` fails."""
     return (indices[-1] - indices[0]) // indices.step + 1 if indices else 0
 
 
 def is_plain(key: Any) -> bool:
-    """Whether a key is of Python's own integers, slices, Ellipsis and None: a quick look, for a view."""
+    """Whether a key consists of int, slice, Ellipsis and None only: a fast check for views."""
     return type(key) in PLAIN or (type(key) is tuple and PLAIN.issuperset(map(type, key)))
 
 
 def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
-    """NumPy's basic indexing, of which `x[key]` makes a view.
+    """Convert a basic index of NumPy, of which `x[key]` makes a view.
 
     Parameters
     ----------
     input_sizes : sequence of int
-        Of the tensor, each a u32.
+        Sizes of the tensor, each a u32.
     key : int, slice, Ellipsis, None, or a tuple of them
         An int drops its dimension, a slice keeps it, a None adds one.
 
     Returns
     -------
     Selection
-        Of the elements that NumPy's view has, in its shape.
+        The elements of NumPy's view, in its shape.
 
     Raises
     ------
     IndexError, TypeError, ValueError
-        NumPy's, in its words; also where the result would have a rank above 8, or a size is no u32.
+        As NumPy; also if the result has a rank above 8, or a size is no u32.
     """
     return basic_index(tensor_sizes(input_sizes), key)
 
 
 def basic_index(sizes: tuple[int, ...], key: Any) -> Selection:
-    """`numpy_index` of a tensor that is there."""
+    """`numpy_index` for sizes that are checked."""
     given = key if isinstance(key, tuple) else (key,)
     indexed = sum(item is not None and item is not Ellipsis for item in given)
     items = expanded(given, indexed, len(sizes))
@@ -142,7 +144,7 @@ def basic_index(sizes: tuple[int, ...], key: Any) -> Selection:
 
 
 def expanded(items: Sequence[Any], indexed: int, rank: int) -> list[Any]:
-    """Items that index `indexed` dimensions of a tensor, with a full slice for each of the others."""
+    """Replace the ellipsis by full slices, so that items index all dimensions."""
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
@@ -155,7 +157,7 @@ def expanded(items: Sequence[Any], indexed: int, rank: int) -> list[Any]:
 
 
 def check_result_rank(result_rank: int, rank: int) -> None:
-    """Refuse an index into a tensor of some rank that gives too many dimensions."""
+    """Raise if the result of an index has too many dimensions."""
     if result_rank > max(MAX_RANK, rank):  # windows of rank 8 make a tensor of rank 9
         raise IndexError(
             f"number of dimensions must be within [0, {MAX_RANK}], indexing result would have {result_rank}"
@@ -163,7 +165,7 @@ def check_result_rank(result_rank: int, rank: int) -> None:
 
 
 def select_axis(item: Any, axis: int, size: int) -> int | range:
-    """One dimension's part of a NumPy index."""
+    """The index or range that an item of a NumPy index selects in one dimension."""
     if isinstance(item, slice):
         return range(*item.indices(size))
     try:
@@ -182,7 +184,7 @@ def select_axis(item: Any, axis: int, size: int) -> int | range:
 
 
 def numpy_shape(shape: OneOrMore, size: int) -> tuple[int, ...]:
-    """NumPy's notation for reshaping `size` elements: sizes, of which one may be -1, what is left."""
+    """Resolve a shape for `size` elements, in which one size may be -1."""
     given = one_or_more("shape", shape)
     if given.count(-1) > 1:
         raise ValueError("can only specify one unknown dimension")

@@ -1,4 +1,4 @@
-"""Notations of other libraries: DirectML's, WebNN's, ONNX's and TensorFlow's, each by its own name."""
+"""Converters of the slice notations of DirectML, WebNN, ONNX and TensorFlow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wgslice.errors import WindowError, named
 def webnn_slice(
     input_sizes: Sequence[int], starts: Integers, sizes: Integers, strides: Integers | None = None
 ) -> Selection:
-    """WebNN's `slice`: of the window of `sizes` at `starts` every `strides`-th element, forwards.
+    """Convert WebNN's `slice`: every `strides`-th element of the window of `sizes` at `starts`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def webnn_slice(
     sizes : sequence of int
         Extent of the window in elements, u32, at least 1.
     strides : sequence of int, optional
-        Step within the window, u32, at least 1; 1 by default. To go backwards is `webnn_reverse`'s work.
+        Step within the window, u32, at least 1; 1 by default. `webnn_reverse` reverses.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def webnn_slice(
 
 
 def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> Selection:
-    """WebNN's `reverse`: all elements, in `axes` from the last to the first.
+    """Convert WebNN's `reverse`: all elements, in reversed order along `axes`.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def directml_slice1(
     strides: Integers | None = None,
     output_sizes: Integers | None = None,
 ) -> Selection:
-    """DirectML's Slice1: a window walked with signed strides, a negative one from the window's end.
+    """Convert DirectML's Slice1: a window with signed strides; a negative one starts at the window's end.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def directml_slice1(
     strides : sequence of int, optional
         Step within the window, i32, not 0; 1 by default.
     output_sizes : sequence of int, optional
-        Elements to take, 1 to `1 + (sizes - 1) // abs(strides)`; that most by default.
+        Elements per dimension, 1 to `1 + (sizes - 1) // abs(strides)`; the maximum by default.
 
     Returns
     -------
@@ -154,23 +154,22 @@ def directml_slice1(
         given_sizes = tensor_sizes(input_sizes)
         window = Window.of(offsets, sizes, strides)
         window.check_inside(given_sizes)
-        most = window.most_output_sizes
-        taken = most if output_sizes is None else integers("output_sizes", output_sizes)
-        window.check_filled(taken)
-        return Selection(given_sizes, window.ranges(taken))
+        counts = window.max_output_sizes if output_sizes is None else integers("output_sizes", output_sizes)
+        window.check_filled(counts)
+        return Selection(given_sizes, window.ranges(counts))
 
 
 def directml_slice(
     input_sizes: Sequence[int], offsets: Integers, sizes: Integers, strides: Integers | None = None
 ) -> Selection:
-    """DirectML's older Slice: `sizes` elements from `offsets` on, `strides` apart, forwards.
+    """Convert DirectML's older Slice: `sizes` elements from `offsets` on, at positive `strides`.
 
     Parameters
     ----------
     input_sizes : sequence of int
         Of the tensor, 1 to 8 of them.
     offsets, sizes, strides : sequence of int
-        As of `slice`; strides are 1 by default.
+        As for DirectML's Slice, u32; strides are 1 by default.
 
     Returns
     -------
@@ -185,7 +184,7 @@ def directml_slice(
     with named("directml_slice"):
         given_sizes = tensor_sizes(input_sizes)
         window = Window.spanning(offsets, sizes, strides, given_sizes)
-        return Selection(given_sizes, window.ranges(window.most_output_sizes))
+        return Selection(given_sizes, window.ranges(window.max_output_sizes))
 
 
 def onnx_slice(
@@ -195,34 +194,34 @@ def onnx_slice(
     axes: Integers | None = None,
     steps: Integers | None = None,
 ) -> Selection:
-    """ONNX's Slice of any opset: in each of `axes` from `starts` to `ends`, the latter not included.
+    """Convert ONNX's Slice of any opset: along `axes`, from `starts` to `ends` exclusive.
 
     Parameters
     ----------
     input_sizes : sequence of int
         Of the tensor.
     starts, ends : sequence of int
-        i64; negative ones count from the dimension's end, and what lies outside of it is moved to its border,
-        so that INT_MAX and INT_MIN say "as far as there is".
+        i64; negative ones count from the dimension's end. Values outside of the dimension are clamped to it,
+        so that INT_MAX and INT_MIN mean its ends.
     axes : sequence of int, optional
         Dimensions, each once; negative ones count from the last. The first ones by default.
     steps : sequence of int, optional
-        i64, not 0; a negative one goes backwards from `starts` down to `ends`. 1 by default.
+        i64, not 0; a negative one steps from `starts` down to `ends`. 1 by default.
 
     Returns
     -------
     Selection
-        Of the tensor's rank; without elements where a step goes away from its end.
+        Of the tensor's rank; empty if a step leads away from its end.
 
     Raises
     ------
     TypeError, ValueError
-        A rule above is broken; for an axis out of range it is `numpy.exceptions.AxisError`.
+        A rule above is violated; `numpy.exceptions.AxisError` for an axis out of range.
 
     Notes
     -----
     As ONNX's reference implementation, and NumPy: `starts` before the first element selects nothing with a
-    negative step, where the operator's text moves it to the first element.
+    negative step; the operator's text clamps it to the first element.
     """
     with named("onnx_slice"):
         entries = strided_entries(starts=starts, ends=ends, steps=steps)
@@ -249,42 +248,43 @@ def tensorflow_strided_slice(
     new_axis_mask: SupportsIndex = 0,
     shrink_axis_mask: SupportsIndex = 0,
 ) -> Selection:
-    """TensorFlow's `tf.strided_slice`: bit i of each mask says how entry i of the three lists is meant.
+    """Convert TensorFlow's `tf.strided_slice`: bit i of each mask changes entry i of the three lists.
 
     Parameters
     ----------
     input_sizes : sequence of int
         Of the tensor.
     begin, end : sequence of int
-        i64, an entry for each of the first dimensions, or for what the masks say; negative ones count from
-        the dimension's end, and what lies outside of it is moved to its border.
+        i64, an entry for each of the first dimensions, or as the masks define; negative ones count from the
+        dimension's end. Values outside of the dimension are clamped to it.
     strides : sequence of int, optional
-        i64, not 0 where it counts; a negative one goes backwards from `begin` down to `end`. 1 by default.
+        i64, not 0 where used; a negative one steps from `begin` down to `end`. 1 by default.
     begin_mask, end_mask : int
-        Where a bit is set, `begin` or `end` is as far as there is.
+        Where a bit is set, `begin` or `end` is the end of the dimension in that direction.
     ellipsis_mask : int
-        Where its one bit is set, the entry stands for all dimensions that no other entry names.
+        Where its only bit is set, the entry stands for all dimensions without another entry.
     new_axis_mask : int
         Where a bit is set, the entry adds a dimension of size 1.
     shrink_axis_mask : int
-        Where a bit is set, the entry takes the element at `begin`, which must be inside, and drops the
+        Where a bit is set, the entry selects the element at `begin`, which must exist, and drops the
         dimension; its stride must be positive.
 
     Returns
     -------
     Selection
-        Of the tensor's rank, but for axes that are added and shrunk.
+        Of the tensor's rank, plus added and minus shrunk axes.
 
     Raises
     ------
     TypeError, ValueError
-        A rule above is broken.
+        A rule above is violated.
     IndexError
-        A shrunk axis has no such element, or there are more entries than dimensions.
+        A shrunk axis has no element at `begin`, or there are more entries than dimensions.
 
     Notes
     -----
-    Of several bits set for one entry the ellipsis counts before the new axis, and that before the shrunk one.
+    If several bits are set for one entry, the ellipsis takes priority over the new axis, and that over the
+    shrunk one.
     """
     with named("tensorflow_strided_slice"):
         entries = strided_entries(begin=begin, end=end, strides=strides)
@@ -311,7 +311,7 @@ def tensorflow_strided_slice(
 
 
 def strided_entries(**columns: Integers | None) -> list[tuple[int, ...]]:
-    """A start, an end and a step for each entry, all i64; the steps are 1 where None."""
+    """A start, an end and a step per entry, all i64; steps default to 1."""
     found: list[tuple[int, ...]] = []
     for name, values in columns.items():
         found.append((1,) * len(found[0]) if values is None else integers(name, values))

@@ -11,10 +11,9 @@ from wgslice.errors import WindowError
 
 @dataclass(frozen=True)
 class Window:
-    """A box of elements, and the signed step to walk it in each dimension.
+    """A box of elements with a signed step in each dimension.
 
-    A negative stride begins at the end of the box. Make one with `Window.of`, which checks the rules that
-    need no tensor.
+    A negative stride starts at the end of the box. `Window.of` checks the rules that need no tensor.
     """
 
     offsets: tuple[int, ...]  # first element of the box, u32
@@ -23,7 +22,7 @@ class Window:
 
     @classmethod
     def of(cls, offsets: Integers, sizes: Integers, strides: Integers | None = None) -> Window:
-        """Refuse what is no window of any tensor; strides default to 1."""
+        """Make a window; raise if it is valid for no tensor. Strides default to 1."""
         starts, extents, steps = numbers(offsets, sizes, strides)
         check_u32(0, offsets=starts)
         check_u32(1, sizes=extents)
@@ -38,7 +37,7 @@ class Window:
     def spanning(
         cls, offsets: Integers, sizes: Integers, strides: Integers | None, input_sizes: Sequence[int]
     ) -> Window:
-        """The window of DirectML's Slice, whose sizes count elements taken; refused outside of the input."""
+        """The window of DirectML's Slice, whose sizes count elements; raise if it is outside of the input."""
         starts, counts, steps = numbers(offsets, sizes, strides)
         check_rank_of_tensor(len(starts), input_sizes, "input")
         check_u32(0, offsets=starts)
@@ -55,14 +54,14 @@ class Window:
         return cls(starts, tuple(extents), steps)
 
     @property
-    def most_output_sizes(self) -> tuple[int, ...]:
-        """As many elements a dimension as the box holds steps: `1 + (size - 1) // abs(stride)`."""
+    def max_output_sizes(self) -> tuple[int, ...]:
+        """The maximum output sizes: `1 + (size - 1) // abs(stride)` elements per dimension."""
         return tuple(
             1 + (size - 1) // abs(stride) for size, stride in zip(self.sizes, self.strides, strict=True)
         )
 
     def check_inside(self, tensor_sizes: Sequence[int], tensor: str = "input") -> None:
-        """Refuse a window that leaves a tensor of these sizes, which errors call `tensor`."""
+        """Raise if the window extends outside of a tensor of these sizes; `tensor` names it in errors."""
         check_rank_of_tensor(len(self.offsets), tensor_sizes, tensor)
         box = zip(self.offsets, self.sizes, tensor_sizes, strict=True)
         for axis, (offset, size, extent) in enumerate(box):
@@ -73,18 +72,18 @@ class Window:
                 )
 
     def check_filled(self, sizes: Sequence[int], tensor: str = "output") -> None:
-        """Refuse sizes of the tensor that holds the window's elements, which errors call `tensor`."""
-        most_sizes = self.most_output_sizes
-        if len(sizes) != len(most_sizes):
+        """Raise if a tensor of these sizes cannot hold the window's elements; `tensor` names it in errors."""
+        max_sizes = self.max_output_sizes
+        if len(sizes) != len(max_sizes):
             raise WindowError(
                 f"{tensor} sizes {tuple(sizes)} have rank {len(sizes)}: "
-                f"must have the window's rank, {len(most_sizes)}"
+                f"must have the window's rank, {len(max_sizes)}"
             )
-        for axis, (size, most) in enumerate(zip(sizes, most_sizes, strict=True)):
+        for axis, (size, most) in enumerate(zip(sizes, max_sizes, strict=True)):
             if not 1 <= size <= most:
                 raise WindowError(
-                    f"{tensor} sizes[{axis}] = {size}: must be 1 to {most}, what sizes[{axis}] = "
-                    f"{self.sizes[axis]} and strides[{axis}] = {self.strides[axis]} allow"
+                    f"{tensor} sizes[{axis}] = {size}: must be 1 to {most}, as sizes[{axis}] = "
+                    f"{self.sizes[axis]} and strides[{axis}] = {self.strides[axis]}"
                 )
 
     def ranges(self, output_sizes: Sequence[int]) -> tuple[range, ...]:
@@ -104,7 +103,7 @@ class Window:
 
 
 def check_u32(least: int, **lists: Sequence[int]) -> None:
-    """Refuse an entry that is no u32 of at least `least`."""
+    """Raise if an entry is no u32 of at least `least`."""
     for name, values in lists.items():
         for axis, value in enumerate(values):
             if not least <= value <= U32_MAX:
@@ -113,7 +112,7 @@ def check_u32(least: int, **lists: Sequence[int]) -> None:
 
 
 def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
-    """Refuse a tensor of another rank than the window's."""
+    """Raise if a tensor does not have the window's rank."""
     if len(sizes) != rank:
         raise WindowError(
             f"a window of rank {rank} on an {tensor} of rank {len(sizes)}, "
@@ -124,7 +123,7 @@ def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
 def numbers(
     offsets: Integers, sizes: Integers, strides: Integers | None
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """A window's lists as integers, strides 1 by default; refused where they fit no rank of Slice1's."""
+    """A window's lists as integers, strides 1 by default; raise if the rank is not valid for Slice1."""
     starts, extents = integers("offsets", offsets), integers("sizes", sizes)
     steps = (1,) * len(starts) if strides is None else integers("strides", strides)
     if not len(starts) == len(extents) == len(steps):

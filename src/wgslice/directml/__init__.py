@@ -1,8 +1,8 @@
 """DirectML's slices on any GPU: its descriptors, its objects and its order of calls.
 
-C++ that uses `IDMLDevice` and its kin ports line by line: a `wgpu.GPUDevice` stands for the D3D12 device, a
-`wgpu.GPUBuffer` for a resource, a `wgpu.GPUCommandEncoder` for a command list; what C++ returns through a
-pointer is returned. Structures and enumerators, of `structs`, are this module's names too.
+C++ code for `IDMLDevice` and related interfaces ports line by line: a `wgpu.GPUDevice` replaces the D3D12
+device, a `wgpu.GPUBuffer` a resource, a `wgpu.GPUCommandEncoder` a command list; out pointers become return
+values. This module also exports the structures and enumerators of `structs`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wgslice.directml.descriptors import (
     snapshots,
     tensor_desc,
 )
-from wgslice.directml.structs import *  # noqa: F403 -- this module's names too
+from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
@@ -39,21 +39,21 @@ from wgslice.tensors.tensor import Tensor
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Stand for the enumerators, which `structs` makes of the enumerations."""
+        """Declare the enumerators, which `structs` generates, to the type checker."""
 
 
 class IDMLOperator:
-    """An operator that is checked, and not yet compiled."""
+    """A checked operator, not yet compiled."""
 
     def __init__(self, desc: structs.DML_OPERATOR_DESC) -> None:
         self.descriptor, self.input, self.output = read_operator(desc)
 
 
 class IDMLDispatchable:
-    """What can be recorded: a compiled operator or an initializer."""
+    """A recordable object: a compiled operator or an initializer."""
 
     def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
-        """What its binding table must hold; no temporary resource is ever needed."""
+        """The requirements on its binding table; a temporary resource is never needed."""
         raise NotImplementedError
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
@@ -66,7 +66,7 @@ class IDMLCompiledOperator(IDMLDispatchable):
     Attributes
     ----------
     compiled : CompiledOperator
-        wgslice's own; its `plan` says what runs.
+        The operator of wgslice; its `plan` describes what runs.
     """
 
     def __init__(self, device: Device, op: IDMLOperator) -> None:
@@ -74,7 +74,7 @@ class IDMLCompiledOperator(IDMLDispatchable):
         self.compiled = device.compile(op.descriptor)
 
     def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
-        """Two descriptors, and a persistent resource for an input that is owned by DirectML."""
+        """Two descriptors, and a persistent resource if DirectML owns the input."""
         owned = self.input.nbytes if self.input.owned else 0
         return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2, PersistentResourceSize=owned)
 
@@ -82,7 +82,7 @@ class IDMLCompiledOperator(IDMLDispatchable):
         owned = self.input.owned
         if owned and any(binding.Type != structs.DML_BINDING_TYPE.NONE for binding in table.inputs):
             raise ValueError(
-                "input: is owned by DirectML, and bound to the initializer: bind DML_BINDING_TYPE_NONE"
+                "input: is owned by DirectML and bound to the initializer; bind DML_BINDING_TYPE_NONE here"
             )
         with named("persistent resource" if owned else "input"):
             source = bound(table.persistent if owned else only(table.inputs), self.input)
@@ -92,7 +92,7 @@ class IDMLCompiledOperator(IDMLDispatchable):
 
 
 class IDMLOperatorInitializer(IDMLDispatchable):
-    """Gives compiled operators the inputs that are owned by DirectML; others need no initialization."""
+    """Copies inputs owned by DirectML to persistent resources; other operators need no initialization."""
 
     def __init__(self, device: Device, operators: Sequence[IDMLCompiledOperator]) -> None:
         self.device = device
@@ -101,12 +101,12 @@ class IDMLOperatorInitializer(IDMLDispatchable):
     def Reset(
         self, operatorCount: int, operators: IDMLCompiledOperator | Sequence[IDMLCompiledOperator]
     ) -> None:
-        """Initialize other operators from now on."""
+        """Replace the operators to initialize."""
         with named("Reset"):
             self.operators = tuple(counted("operators", operatorCount, operators, IDMLCompiledOperator))
 
     def GetBindingProperties(self) -> structs.DML_BINDING_PROPERTIES:
-        """Two descriptors an operator: its inputs, and its persistent resource, which is an output here."""
+        """Two descriptors per operator: its inputs, and its persistent resource as an output."""
         return structs.DML_BINDING_PROPERTIES(RequiredDescriptorCount=2 * len(self.operators))
 
     def _record(self, encoder: CommandEncoder, table: IDMLBindingTable) -> None:
@@ -132,18 +132,18 @@ class IDMLOperatorInitializer(IDMLDispatchable):
 
 
 class IDMLBindingTable:
-    """The buffers that a dispatchable is recorded with; each binding holds until another takes its place."""
+    """The buffers that a dispatchable is recorded with; each binding stays until it is replaced."""
 
     def __init__(self, desc: structs.DML_BINDING_TABLE_DESC) -> None:
         self.Reset(desc)
 
     def Reset(self, desc: structs.DML_BINDING_TABLE_DESC) -> None:
-        """Forget all bindings, and serve another dispatchable.
+        """Clear all bindings, and prepare the table for another dispatchable.
 
         Raises
         ------
         TypeError, ValueError
-            It has no dispatchable, or fewer descriptors than that requires.
+            The descriptor has no dispatchable, or fewer descriptors than that requires.
         """
         with named("IDMLBindingTable"):
             of_kind("desc", desc, structs.DML_BINDING_TABLE_DESC)
@@ -170,7 +170,7 @@ class IDMLBindingTable:
         """Do nothing: no operator here needs a temporary resource."""
 
     def BindPersistentResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
-        """Bind what the initializer has filled."""
+        """Bind the persistent resource that the initializer has written."""
         with named("BindPersistentResource"):
             (self.persistent,) = snapshots("binding", 1, binding or structs.DML_BINDING_DESC())
 
@@ -181,25 +181,25 @@ class IDMLCommandRecorder:
     def RecordDispatch(
         self, commandList: CommandEncoder, dispatchable: IDMLDispatchable, bindings: IDMLBindingTable
     ) -> None:
-        """Record, with what is bound now.
+        """Record a dispatchable with its current bindings.
 
         Parameters
         ----------
         commandList : wgpu.GPUCommandEncoder
-            Of the device, with no pass open; you finish and submit it.
+            An encoder of the device without an open pass; the caller finishes and submits it.
         dispatchable : IDMLCompiledOperator or IDMLOperatorInitializer
-            What the binding table was made or reset for.
+            The dispatchable that the binding table was made or reset for.
         bindings : IDMLBindingTable
-            Buffers of the device with usage STORAGE. Bytes of the output that belong to no element keep their
-            value, which DirectML does not promise.
+            Buffers of the device with usage STORAGE. Bytes of the output outside all elements keep their
+            value, which DirectML does not guarantee.
 
         Raises
         ------
         TypeError, ValueError
             A binding is missing, too small, misaligned, destroyed, mapped, or of another device. Nothing is
-            recorded then.
+            recorded.
         DeviceLostError
-            The device is gone.
+            The device is lost.
         """
         with named("RecordDispatch"):
             of_kind("bindings", bindings, IDMLBindingTable)
@@ -223,12 +223,12 @@ def slice(
     input_window_offsets, input_window_sizes : sequence of int
         The window, in elements, u32, each size at least 1.
     input_window_strides : sequence of int
-        Step within it in elements, i32, not 0; a negative one begins at the window's end.
+        Step within the window in elements, i32, not 0; a negative step starts at the window's end.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own; submitted and not waited for.
+        Packed, in a new buffer. The work is submitted, not waited for.
 
     Raises
     ------
@@ -244,16 +244,16 @@ def DMLCalcBufferTensorSize(
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> int:
-    """Least `TotalTensorSizeInBytes` of a tensor: to the end of its last element, rounded up to 4.
+    """Minimum `TotalTensorSizeInBytes` of a tensor: the end of its last element, rounded up to 4 bytes.
 
     Parameters
     ----------
     dataType : DML_TENSOR_DATA_TYPE
-        Of the elements.
+        The data type of the elements.
     dimensionCount : int
-        1 to 8.
+        The rank, 1 to 8.
     sizes, strides : sequence of int
-        In elements; packed where there are no strides.
+        In elements; packed without strides.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def DMLCalcBufferTensorSize(
     Raises
     ------
     TypeError, ValueError
-        A number is none, out of range, or missing.
+        A number is no integer, out of range, or missing.
     """
     with named("DMLCalcBufferTensorSize"):
         return tensor_desc(dataType, dimensionCount, sizes, strides).nbytes
@@ -273,14 +273,14 @@ def DMLCreateDevice(
     device: GPUDevice | Device,
     flags: structs.DML_CREATE_DEVICE_FLAGS = structs.DML_CREATE_DEVICE_FLAGS.NONE,
 ) -> IDMLDevice:
-    """Make a DirectML device on a device of yours.
+    """Make a DirectML device on an existing device.
 
     Parameters
     ----------
     device : wgpu.GPUDevice or Device
-        What buffers and encoders belong to.
+        The device of all buffers and encoders.
     flags : DML_CREATE_DEVICE_FLAGS
-        Everything is always checked, with DML_CREATE_DEVICE_FLAG_DEBUG and without.
+        All calls are checked, with or without DML_CREATE_DEVICE_FLAG_DEBUG.
 
     Returns
     -------
@@ -289,9 +289,9 @@ def DMLCreateDevice(
     Raises
     ------
     TypeError, DeviceLostError
-        It is no device, or lost.
+        `device` is no device, or lost.
     """
-    structs.DML_CREATE_DEVICE_FLAGS(flags)  # refuses flags that are none
+    structs.DML_CREATE_DEVICE_FLAGS(flags)  # raises for unknown flags
     return IDMLDevice(device if isinstance(device, Device) else Device.wrap(device))
 
 
@@ -301,7 +301,7 @@ class IDMLDevice:
     Attributes
     ----------
     device : Device
-        wgslice's own.
+        The device of wgslice.
     """
 
     def __init__(self, device: Device) -> None:
@@ -317,7 +317,7 @@ class IDMLDevice:
         Raises
         ------
         TypeError, ValueError, WindowError
-            A structure is missing, or breaks a rule; what the descriptor says of windows is as in `Slice1`.
+            A structure is missing or violates a rule; the rules of windows are those of `Slice1`.
         """
         with named("CreateOperator"):
             return IDMLOperator(desc)
@@ -325,27 +325,27 @@ class IDMLDevice:
     def CompileOperator(
         self, op: IDMLOperator, flags: structs.DML_EXECUTION_FLAGS = structs.DML_EXECUTION_FLAGS.NONE
     ) -> IDMLCompiledOperator:
-        """Plan an operator, and make its pipelines.
+        """Plan an operator, and create its pipelines.
 
         Raises
         ------
         ValueError
-            DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE is set: what is bound counts when it is recorded. Or the
-            device has no buffer for a tensor of that size.
+            DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE is set, since bindings are read when they are recorded; or
+            a tensor exceeds the device's largest buffer.
         """
         with named("CompileOperator"):
             of_kind("op", op, IDMLOperator)
             if structs.DML_EXECUTION_FLAGS.DESCRIPTORS_VOLATILE in structs.DML_EXECUTION_FLAGS(flags):
                 raise ValueError(
-                    "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: bindings count when RecordDispatch is "
-                    "called; bind before it, and leave the flag out"
+                    "flags = DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE: RecordDispatch reads the bindings; "
+                    "bind before it, and omit the flag"
                 )
             return IDMLCompiledOperator(self.device, op)
 
     def CreateOperatorInitializer(
         self, operatorCount: int, operators: IDMLCompiledOperator | Sequence[IDMLCompiledOperator]
     ) -> IDMLOperatorInitializer:
-        """Make an initializer; of operators whose inputs are all bound when they run it records nothing."""
+        """Make an initializer, which records nothing unless DirectML owns an input."""
         with named("CreateOperatorInitializer"):
             compiled = counted("operators", operatorCount, operators, IDMLCompiledOperator)
         return IDMLOperatorInitializer(self.device, compiled)

@@ -1,4 +1,4 @@
-"""DirectML's descriptors and bindings, checked; of operators turned into wgslice's."""
+"""Checks of DirectML's descriptors and bindings, and their conversion to wgslice's."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ DTYPES: dict[structs.DML_TENSOR_DATA_TYPE, DType] = {
 
 
 def of_kind(name: str, value: object, kind: type[Some]) -> Some:
-    """A value, refused where it is of another type."""
+    """Return a value; raise if it is of another type."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} is of type {type(value).__name__}: must be {kind.__name__}")
     return value
 
 
 class BufferTensor:
-    """A tensor in a buffer, refused where it breaks a rule of DirectML's, and what its bindings promise."""
+    """A tensor in a buffer, checked by DirectML's rules, with the guarantees of its bindings."""
 
     def __init__(self, tensor: structs.DML_TENSOR_DESC | None, dimensions: int) -> None:
         tensor = of_kind("tensor", tensor, structs.DML_TENSOR_DESC)
@@ -44,18 +44,18 @@ class BufferTensor:
         if buffer.DimensionCount != dimensions:
             raise ValueError(f"DimensionCount = {buffer.DimensionCount}: must be the operator's {dimensions}")
         self.desc = tensor_desc(buffer.DataType, dimensions, buffer.Sizes, buffer.Strides)
-        self.nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)  # least of a binding
+        self.nbytes = integer("TotalTensorSizeInBytes", buffer.TotalTensorSizeInBytes)  # minimum of a binding
         if self.nbytes < self.desc.nbytes or self.nbytes % 4:
             raise ValueError(
                 f"TotalTensorSizeInBytes = {self.nbytes}: must be a multiple of 4, and at least "
-                f"{self.desc.nbytes} as DMLCalcBufferTensorSize says"
+                f"{self.desc.nbytes} by DMLCalcBufferTensorSize"
             )
         alignment = integer("GuaranteedBaseOffsetAlignment", buffer.GuaranteedBaseOffsetAlignment)
         if alignment < 0 or alignment & (alignment - 1):
             raise ValueError(f"GuaranteedBaseOffsetAlignment = {alignment}: must be 0 or a power of two")
         self.alignment_nbytes = alignment or 1  # of a binding's offset
         flags = structs.DML_TENSOR_FLAGS(buffer.Flags)
-        self.owned = structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags  # given once, to the initializer
+        self.owned = structs.DML_TENSOR_FLAGS.OWNED_BY_DML in flags  # bound once, to the initializer
 
 
 def tensor_desc(
@@ -64,7 +64,7 @@ def tensor_desc(
     sizes: Sequence[int],
     strides: Sequence[int] | None,
 ) -> TensorDesc:
-    """A tensor in DirectML's words; its arrays have an entry for each dimension."""
+    """Convert DirectML's description of a tensor; raise unless arrays have an entry per dimension."""
     if data_type not in DTYPES:
         names = ", ".join(known.name for known in DTYPES)
         raise ValueError(f"DataType = {data_type!r}: must be DML_TENSOR_DATA_TYPE_ and one of {names}")
@@ -73,7 +73,7 @@ def tensor_desc(
 
 
 def check_counts(dimensions: int, **arrays: Sequence[int]) -> None:
-    """Refuse arrays that do not have an entry for each dimension."""
+    """Raise unless arrays have an entry per dimension."""
     for name, values in arrays.items():
         if len(integers(name, values)) != dimensions:
             raise ValueError(f"{name} has {len(values)} entries: must have DimensionCount, {dimensions}")
@@ -89,7 +89,7 @@ STRUCTURES: dict[structs.DML_OPERATOR_TYPE, tuple[type[Any], type[Slice | Slice1
 def read_operator(
     operator: structs.DML_OPERATOR_DESC,
 ) -> tuple[Slice | Slice1 | SliceGrad, BufferTensor, BufferTensor]:
-    """What an operator computes, its input and its output, refused where its descriptor breaks a rule."""
+    """Convert an operator's descriptor to wgslice's, its input and its output; raise if a rule is broken."""
     operator = of_kind("desc", operator, structs.DML_OPERATOR_DESC)
     if operator.Type not in STRUCTURES:
         names = ", ".join(f"DML_OPERATOR_{known.name}" for known in STRUCTURES)
@@ -110,7 +110,7 @@ def read_operator(
 
 
 def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: type[Some]) -> list[Some]:
-    """A C array: a count and as many values, one value, or None for none."""
+    """The values of a C array: a sequence, one value, or None; raise if the count differs."""
     items: Sequence[Any] = values if isinstance(values, list | tuple) else () if values is None else (values,)
     if len(items) != count:
         raise ValueError(f"{len(items)} {name}: the count says {count}")
@@ -118,7 +118,7 @@ def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: t
 
 
 def snapshots(name: str, count: int, bindings: Bindings) -> list[structs.DML_BINDING_DESC]:
-    """A C array of bindings as they are now; their caller may change the structures afterwards."""
+    """Copy a C array of bindings, whose structures the caller may change afterwards."""
     found = []
     for binding in counted(name, count, bindings, structs.DML_BINDING_DESC):
         part = copy(binding.Desc)
@@ -129,19 +129,19 @@ def snapshots(name: str, count: int, bindings: Bindings) -> list[structs.DML_BIN
 
 
 def at(bindings: Sequence[structs.DML_BINDING_DESC], number: int) -> structs.DML_BINDING_DESC:
-    """A binding; one of type NONE where there is none."""
+    """The binding at a position, or one of type NONE."""
     return bindings[number] if number < len(bindings) else structs.DML_BINDING_DESC()
 
 
 def only(bindings: Sequence[structs.DML_BINDING_DESC]) -> structs.DML_BINDING_DESC:
-    """The one binding of an operator's side."""
+    """The only binding of an operator's inputs or outputs."""
     if len(bindings) > 1:
         raise ValueError(f"{len(bindings)} are bound: must be 1")
     return at(bindings, 0)
 
 
 def array_item(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
-    """The one buffer of an array that is bound for an operator's inputs."""
+    """The only buffer of the array that is bound for an operator's inputs."""
     array, kind = binding.Desc, structs.DML_BUFFER_ARRAY_BINDING
     if binding.Type != structs.DML_BINDING_TYPE.BUFFER_ARRAY or not isinstance(array, kind):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER_ARRAY, with its Desc")
@@ -150,7 +150,7 @@ def array_item(binding: structs.DML_BINDING_DESC) -> structs.DML_BINDING_DESC:
 
 
 def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buffer, int]:
-    """A buffer and a byte offset, refused where the tensor's descriptor does not allow them."""
+    """The buffer and byte offset of a binding; raise if the tensor's descriptor does not allow them."""
     part = binding.Desc
     if binding.Type != structs.DML_BINDING_TYPE.BUFFER or not isinstance(part, structs.DML_BUFFER_BINDING):
         raise ValueError(f"Type = {binding.Type!r}: must be DML_BINDING_TYPE_BUFFER, with its Desc")
@@ -161,8 +161,8 @@ def bound(binding: structs.DML_BINDING_DESC, tensor: BufferTensor) -> tuple[Buff
         raise ValueError(f"SizeInBytes = {nbytes}: must be at least TotalTensorSizeInBytes, {tensor.nbytes}")
     if offset < 0 or offset % tensor.alignment_nbytes:
         raise ValueError(
-            f"Offset = {offset}: must be at least 0 and a multiple of {tensor.alignment_nbytes}, what "
-            "GuaranteedBaseOffsetAlignment says"
+            f"Offset = {offset}: must be at least 0 and a multiple of {tensor.alignment_nbytes}, the "
+            "GuaranteedBaseOffsetAlignment"
         )
     if offset + nbytes > part.Buffer.size:
         raise ValueError(

@@ -1,7 +1,7 @@
 """DirectML's enumerations and structures for slices, under its own names and with its own values.
 
-Structures are mutable and begin as zeros, as `= {}` makes them in C++; a pointer and its count become a
-sequence and its count. Values, and semantics of each: `DirectML.h`.
+Structures are mutable and default to zeros, as with `= {}` in C++; a pointer and its count become a
+sequence and its count. Values and semantics: `DirectML.h`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from enum import STRICT, IntEnum, IntFlag
 from typing import Any
 
 DML_TENSOR_DIMENSION_COUNT_MAX1 = 8
-DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16  # of D3D12; here a binding begins at any element
+DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16  # of D3D12; here a binding may start at any element
 
 
 class DML_TENSOR_DATA_TYPE(IntEnum):
-    """Of the elements."""
+    """The data type of elements."""
 
     UNKNOWN = 0
     FLOAT32 = 1
@@ -33,21 +33,21 @@ class DML_TENSOR_DATA_TYPE(IntEnum):
 
 
 class DML_TENSOR_TYPE(IntEnum):
-    """What `DML_TENSOR_DESC.Desc` is."""
+    """The type of `DML_TENSOR_DESC.Desc`."""
 
     INVALID = 0
     BUFFER = 1
 
 
 class DML_TENSOR_FLAGS(IntFlag, boundary=STRICT):
-    """An input that is OWNED_BY_DML is given once, to the operator's initializer."""
+    """Flags of a tensor: an OWNED_BY_DML input is bound once, to the operator's initializer."""
 
     NONE = 0
     OWNED_BY_DML = 1
 
 
 class DML_OPERATOR_TYPE(IntEnum):
-    """What `DML_OPERATOR_DESC.Desc` is."""
+    """The type of `DML_OPERATOR_DESC.Desc`."""
 
     INVALID = 0
     SLICE = 60
@@ -56,7 +56,7 @@ class DML_OPERATOR_TYPE(IntEnum):
 
 
 class DML_EXECUTION_FLAGS(IntFlag, boundary=STRICT):
-    """How a compiled operator runs. Of these DESCRIPTORS_VOLATILE alone would change something here."""
+    """Execution flags of a compiled operator; all but DESCRIPTORS_VOLATILE have no effect here."""
 
     NONE = 0
     ALLOW_HALF_PRECISION_COMPUTATION = 1
@@ -65,14 +65,14 @@ class DML_EXECUTION_FLAGS(IntFlag, boundary=STRICT):
 
 
 class DML_CREATE_DEVICE_FLAGS(IntFlag, boundary=STRICT):
-    """How a device checks; this one always does."""
+    """Flags of a device; calls are always checked, with or without DEBUG."""
 
     NONE = 0
     DEBUG = 1
 
 
 class DML_BINDING_TYPE(IntEnum):
-    """What `DML_BINDING_DESC.Desc` is."""
+    """The type of `DML_BINDING_DESC.Desc`."""
 
     NONE = 0
     BUFFER = 1
@@ -88,7 +88,7 @@ class DML_BUFFER_TENSOR_DESC:
     DimensionCount: int = 0  # 1 to 8
     Sizes: Sequence[int] = ()
     Strides: Sequence[int] | None = None  # packed where None
-    TotalTensorSizeInBytes: int = 0  # a multiple of 4, what DMLCalcBufferTensorSize says or more
+    TotalTensorSizeInBytes: int = 0  # a multiple of 4, at least DMLCalcBufferTensorSize
     GuaranteedBaseOffsetAlignment: int = 0  # of bindings, a power of two; 0 guarantees nothing
 
 
@@ -126,7 +126,7 @@ class DML_SLICE1_OPERATOR_DESC:
 
 @dataclass(slots=True)
 class DML_SLICE_GRAD_OPERATOR_DESC:
-    """SliceGrad: Slice1's gradient, put into the window that it was cut from."""
+    """SliceGrad: Slice1's gradient, inserted into the window that was sliced."""
 
     InputGradientTensor: DML_TENSOR_DESC | None = None
     OutputGradientTensor: DML_TENSOR_DESC | None = None
@@ -171,7 +171,7 @@ class DML_BINDING_DESC:
 
 @dataclass(slots=True)
 class DML_BINDING_PROPERTIES:
-    """What a dispatchable wants of its binding table; resources in bytes."""
+    """The requirements of a dispatchable on its binding table; resources in bytes."""
 
     RequiredDescriptorCount: int = 0
     TemporaryResourceSize: int = 0
@@ -180,7 +180,7 @@ class DML_BINDING_PROPERTIES:
 
 @dataclass(slots=True)
 class DML_BINDING_TABLE_DESC:
-    """A binding table for a dispatchable. Descriptor handles have no meaning here, and may be anything."""
+    """A binding table for a dispatchable; the descriptor handles are ignored."""
 
     Dispatchable: Any = None
     CPUDescriptorHandle: Any = field(default=None, repr=False)
@@ -188,7 +188,7 @@ class DML_BINDING_TABLE_DESC:
     SizeInDescriptors: int = 0
 
 
-# C++ knows the enumerators by these prefixes.
+# Prefixes of the enumerators in C++.
 PREFIXES: dict[str, type[IntEnum | IntFlag]] = {
     "DML_BINDING_TYPE": DML_BINDING_TYPE,
     "DML_CREATE_DEVICE_FLAG": DML_CREATE_DEVICE_FLAGS,

@@ -1,1 +1,1 @@
-"""Whether an adapter does what is asked of it: every kernel against NumPy, speeds, known quirks, a report."""
+"""Test every kernel of an adapter against NumPy, measure its bandwidth, and report known driver issues."""

@@ -14,12 +14,12 @@ import numpy as np
 
 from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, view_of
 from wgslice.layout import Layout, coalesce
+from wgslice.plans.copy_strategies import DISPATCHES
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, Problem
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
-from wgslice.plans.strategies import DISPATCHES
 
 FOLDED = 2  # workgroups in one dimension of a grid, so that a second one is in use
 

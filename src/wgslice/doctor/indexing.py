@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.trials import Bytes, Trial, side_nbytes, view_of
 from wgslice.layout import Layout
+from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.indexing import plan_indexing
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import indexed_copy, masked_copy
@@ -72,8 +72,8 @@ class IndexCase:
         """As planners take it."""
         shape = self.indices.shape
         known = self.indices, self.indices[..., None]
-        elsewhere = DeviceIndices(shape, None), DeviceIndices((*shape, 1), None)
-        found = any_index(self.picture.sizes, self.key(*(elsewhere if self.index_dtype else known)))
+        device_indices = DeviceIndices(shape, None), DeviceIndices((*shape, 1), None)
+        found = any_index(self.picture.sizes, self.key(*(device_indices if self.index_dtype else known)))
         assert isinstance(found, AdvancedSelection)
         return found
 

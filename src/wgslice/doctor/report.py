@@ -31,7 +31,7 @@ WGPU = "https://github.com/gfx-rs/wgpu"
 
 
 class Quirk(NamedTuple):
-    """Something about the drivers of which backend, name and driver of an adapter contain these words."""
+    """A known issue of adapters whose backend, name and driver contain these words."""
 
     words: tuple[str, str, str]  # case ignored
     what: str
@@ -41,78 +41,77 @@ class Quirk(NamedTuple):
 QUIRKS = (
     Quirk(
         ("Vulkan", "llvmpipe", "Mesa 22."),
-        "shaders move each lane's element in a loop of its own, so that copies by shaders take several "
-        "times as long as with Mesa 25 or newer; long buffer copies do not",
+        "the compiler emits one scalar access per invocation, so that kernels take several times as long as "
+        "with Mesa 25 or newer; long buffer copies do not",
         f"{MEASURED}: Mesa 22.3.6 and 25.0.7, 2 cores of an AMD EPYC",
     ),
     Quirk(
         ("Vulkan", "llvmpipe", "Mesa 22."),
-        "Dawn, the WebGPU of Chromium and of the npm package webgpu, refuses it; wgpu takes it",
+        "Dawn, the WebGPU of Chromium and of the npm package webgpu, refuses this adapter; wgpu accepts it",
         f"{MEASURED}: Mesa 22.3 and npm's webgpu",
     ),
     Quirk(
         ("Vulkan", "llvmpipe", "Mesa 26."),
-        "wgpu's own tests met an LLVM error while a shader was compiled, which ends the process (Windows)",
+        "on Windows an LLVM error during shader compilation aborted the process in wgpu's own tests",
         f"{WGPU}/pull/9903",
     ),
     Quirk(
         ("Vulkan", "SwiftShader", ""),
-        "takes memory at once where other software adapters wait for the first write, and a buffer of "
-        "the largest size that it states is refused",
+        "allocates memory when a buffer is created, not at the first write, and refuses a buffer of its "
+        "stated maximum size",
         f"{MEASURED}: SwiftShader of Debian's chromium",
     ),
     Quirk(
         ("OpenGL", "", ""),
-        "adapters that a program enumerates a second time, beside wgslice, share a context under two "
-        "locks: their devices, used in two threads, end the process",
+        "adapters that a program enumerates in addition to wgslice share a context under two locks: using "
+        "their devices in two threads aborts the process",
         f"{MEASURED}: wgpu-native 29.0.1.1; also {WGPU}/issues/5349",
     ),
     Quirk(
         ("OpenGL", "", ""),
-        "a submission waits until the GPU is done, so that nothing goes on beside it",
+        "a submission blocks until the GPU is done, so that host and GPU do not overlap",
         f"{MEASURED}: {MESA}",
     ),
     Quirk(
         ("OpenGL", "llvmpipe", ""),
-        "remainders of negative integers and divisions by zero are not what WGSL says: kernels have "
-        "neither, shaders of your own may",
+        "remainders of negative integers and divisions by zero differ from WGSL: kernels of wgslice use "
+        "neither, other shaders may",
         f"{MEASURED}: {MESA}",
     ),
-    Quirk(("OpenGL", "Adreno", ""), "some lose the upper 16 bits of a u32", f"{WGPU}/issues/5318"),
+    Quirk(("OpenGL", "Adreno", ""), "some devices lose the upper 16 bits of a u32", f"{WGPU}/issues/5318"),
     Quirk(
         ("Metal", "", ""),
-        "barriers of workgroup memory are reported to be compiled wrongly: `tiles` and `wide_tiles` have one",
+        "workgroup barriers are reported to be compiled wrongly: `tiles` and `wide_tiles` use one",
         f"{WGPU}/issues/4500",
     ),
     Quirk(
         ("D3D12", "Microsoft Basic Render", ""),
-        "barriers of workgroup memory are reported not to hold shaders back: `tiles` and `wide_tiles` "
-        "have one",
+        "workgroup barriers are reported not to synchronize: `tiles` and `wide_tiles` use one",
         f"{WGPU}/issues/7904",
     ),
 )
 
 
 def quirks_of(adapter: Adapter) -> tuple[Quirk, ...]:
-    """What is known of an adapter."""
-    told = adapter.backend.lower(), adapter.name.lower(), adapter.driver.lower()
+    """Return the known issues of an adapter."""
+    names = adapter.backend.lower(), adapter.name.lower(), adapter.driver.lower()
     return tuple(
         quirk
         for quirk in QUIRKS
-        if all(word.lower() in text for word, text in zip(quirk.words, told, strict=True))
+        if all(word.lower() in text for word, text in zip(quirk.words, names, strict=True))
     )
 
 
-# What decides which slices are split, and which devices are refused.
+# Limits by which slices are split and devices are refused.
 LIMITS = (
     *("max-buffer-size", "max-storage-buffer-binding-size", "min-storage-buffer-offset-alignment"),
     *("max-compute-workgroups-per-dimension", "max-compute-invocations-per-workgroup"),
     *("max-compute-workgroup-storage-size", "max-storage-buffers-per-shader-stage"),
 )
 
-TESTED_SHARE = 0.95  # of the time of a report; the rest is for speeds
+TESTED_SHARE = 0.95  # of the duration of a report; the rest is for speeds
 
-# Copies of 16 MiB and a little less, by name: of what, and which part of it.
+# Copies of at most 16 MiB by name: shape, dtype and view of the input.
 COPIES: dict[str, tuple[tuple[int, ...], str, Callable[[Tensor], Tensor]]] = {
     "buffer copy": ((2048, 2048), "float32", lambda x: x),
     "aligned rows": ((4096, 1040), "float32", lambda x: x[:, 8:1032]),
@@ -124,22 +123,22 @@ REPEATS = 5
 
 
 class Speed(NamedTuple):
-    """How fast one copy is."""
+    """The bandwidth of one copy."""
 
     name: str
-    plan: str  # in a line
-    nbytes: int  # that are written
-    seconds: float  # of the quickest, with the wait
+    plan: str  # its summary
+    nbytes: int  # written
+    seconds: float  # of the fastest run, including the wait
 
     @property
     def gigabytes_per_s(self) -> float:
-        """What is written a second."""
+        """Bytes written per second, in GB."""
         return self.nbytes / self.seconds / 1e9
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known of a device."""
+    """Versions, limits, test results, known issues and bandwidths of a device."""
 
     versions: dict[str, str]
     system: dict[str, str | int]
@@ -147,14 +146,14 @@ class Report:
     limits: dict[str, int]
     features: list[str]
     profile: str  # of the plans
-    costs: str  # where the cost model of the plans is from
-    notes: list[str]  # what was warned of
+    costs: str  # origin of the cost model
+    notes: list[str]  # warnings raised when the device was made
     tested: SelfTest
     quirks: tuple[Quirk, ...]
     speeds: tuple[Speed, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """What `json.dumps` takes; the keys stay the same from machine to machine."""
+        """Return the report as `json.dumps` accepts it; the keys are the same on every machine."""
         return {
             "passed": self.tested.passed,
             **{
@@ -181,18 +180,18 @@ class Report:
             "kind": self.adapter.kind,
             "limits": ", ".join(f"{name} {number}" for name, number in self.limits.items()),
             "features": ", ".join(self.features) or "none",
-            "plans": f"profile {self.profile}, {self.costs}",
+            "cost model": f"{self.costs}; launch profile {self.profile}",
         }
-        lines = [f"{name:<10} {fact}" for name, fact in facts.items()]
-        lines += [f"{'note':<10} {note}" for note in self.notes]
+        lines = [f"{name:<11} {fact}" for name, fact in facts.items()]
+        lines += [f"{'warning':<11} {note}" for note in self.notes]
         lines += ["", str(self.tested)]
         if not self.tested.passed:
             lines.append(
-                "plans on this device do without the wrong ones after a self-test; report them, please"
+                "`wgslice.selftest` disables failed kernels on a device; please report them in an issue"
             )
-        lines += ["", "known of this driver:" if self.quirks else "nothing is known against this driver"]
+        lines += ["", f"known driver issues:{'' if self.quirks else ' none'}"]
         lines += [f"  {quirk.what} ({quirk.source})" for quirk in self.quirks]
-        lines += ["", "speeds, with the wait, the best of a few:"]
+        lines += ["", f"bandwidth, bytes written per second including the wait, best of {REPEATS} runs:"]
         lines += [
             f"  {speed.name:<20} {speed.gigabytes_per_s:6.2f} GB/s  {speed.plan}" for speed in self.speeds
         ]
@@ -200,14 +199,14 @@ class Report:
 
 
 def examine(adapter: str | None = None, progress: Callable[[float, str], None] | None = None) -> Report:
-    """Test a device of an adapter, and time it; `progress` gets the share that is done, and of what."""
+    """Test and time a device of an adapter; calls `progress` with the fraction done and a label."""
     report = progress or (lambda _, __: None)
     report(0, "device")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         device = default_device() if adapter is None else Device.request(adapter)
     tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
-    given = device.wgpu_device
+    wgpu_device = device.wgpu_device
     return Report(
         versions={
             "wgslice": VERSION,
@@ -218,8 +217,8 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
         },
         system={"platform": platform.platform(), "processor": processor(), "cores": os.cpu_count() or 1},
         adapter=device.adapter,
-        limits={name: given.limits[name] for name in LIMITS},
-        features=sorted(given.adapter.features),
+        limits={name: wgpu_device.limits[name] for name in LIMITS},
+        features=sorted(wgpu_device.adapter.features),
         profile=device.limits.profile.name,
         costs=device.limits.profile.costs.origin,
         notes=[str(warning.message) for warning in caught],
@@ -230,7 +229,7 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
 
 
 def speed_of(device: Device, name: str) -> Speed:
-    """The best of a few, after one that compiles and touches the memory."""
+    """Time a copy REPEATS times, after a first one that compiles its kernel and touches its memory."""
     shape, dtype, part_of = COPIES[name]
     part = part_of(empty(shape, dtype, device=device))
     target = empty(part.shape, np.dtype(dtype), device=device)

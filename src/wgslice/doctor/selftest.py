@@ -1,4 +1,4 @@
-"""Every kernel that a device may choose, against NumPy; what fails is not used there any more."""
+"""Test every kernel that a device may choose against NumPy, and disable the ones that fail."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-# Of each kernel that are tried. A pipeline takes 50 to 280 ms of a driver's thread. A self-test of 91 takes
-# 4.5 to 5.2 s, with nothing kept by the driver 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores
+# Pipelines tested per kernel. A pipeline takes 50 to 280 ms of a driver's thread. A self-test of 91 takes
+# 4.5 to 5.2 s, with an empty driver cache 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores
 # of an Intel Xeon; Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.
 MAX_PIPELINES_IN_SOFTWARE = 5
 MAX_PIPELINES = 40
@@ -30,16 +30,16 @@ MAX_PIPELINES = 40
 
 @dataclass(frozen=True)
 class KernelTest:
-    """What became of one kernel.
+    """The test result of one kernel.
 
     Attributes
     ----------
     kernel : str
-        Its name.
+        Name of the kernel.
     trials, wrong : int
-        How many dispatches were tried, and how many of them wrote something wrong.
+        Number of dispatches tested, and of those that wrote wrong bytes.
     failure : str
-        The first that was wrong, or why the kernel does not compile; empty where all is right.
+        Description of the first wrong trial, or of the compilation error; empty if the kernel passed.
     """
 
     kernel: str
@@ -49,31 +49,31 @@ class KernelTest:
 
     @property
     def passed(self) -> bool:
-        """Whether every trial wrote what NumPy writes, and nothing else."""
+        """Whether every trial wrote the same bytes as NumPy, and no others."""
         return not self.wrong
 
     def __str__(self) -> str:
         if self.passed:
-            return f"{self.kernel}: right in {self.trials} trials"
+            return f"{self.kernel}: correct in {self.trials} trials"
         return f"{self.kernel}: WRONG in {self.wrong} of {self.trials} trials; {self.failure}"
 
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What became of every kernel that a device may choose. Printed, a line each.
+    """The test results of every kernel that a device may choose. Printed, one line each.
 
     Attributes
     ----------
     adapter : Adapter
-        What the device runs on.
+        Adapter of the device.
     kernels : tuple of KernelTest
-        Each with its name, how many trials were right, and the first that was not.
+        Name, number of trials and first failure of each kernel.
     seconds : float
-        How long it took.
+        Duration of the self-test.
     passed : bool
-        Whether every kernel is right.
+        Whether every kernel passed.
     failed : tuple of str
-        Names of the kernels that are not.
+        Names of the kernels that did not pass.
     """
 
     adapter: Adapter
@@ -82,51 +82,53 @@ class SelfTest:
 
     @property
     def passed(self) -> bool:
-        """Whether every kernel is right."""
+        """Whether every kernel passed."""
         return not self.failed
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Names of the kernels that are not right."""
+        """Names of the kernels that did not pass."""
         return tuple(test.kernel for test in self.kernels if not test.passed)
 
     def __str__(self) -> str:
-        right = len(self.kernels) - len(self.failed)
-        head = f"{right} of {len(self.kernels)} kernels are right on {self.adapter}, in {self.seconds:.1f} s"
+        correct = len(self.kernels) - len(self.failed)
+        head = (
+            f"{correct} of {len(self.kernels)} kernels are correct on {self.adapter}, in {self.seconds:.1f} s"
+        )
         return "\n".join([head, *(f"  {test}" for test in self.kernels)])
 
 
 def selftest(
     device: Device | str | None = None, *, progress: Callable[[float, str], None] | None = None
 ) -> SelfTest:
-    """Try every kernel that a device may choose against NumPy, and stop using those that are wrong.
+    """Test every kernel that a device may choose against NumPy, and disable the ones that fail.
 
-    Each is tried at both sides of every condition under which it is taken, byte by byte and beside what it
-    writes. One that fails is written down in `device.limits`: plans that are made from then on take another
-    kernel, and say so. Operators that were compiled before plan anew when they are called next.
+    Tests each kernel at both sides of every condition under which plans choose it, byte by byte, with guard
+    bytes around its output. Later plans use another kernel instead of a disabled one, and print why. Compiled
+    operators plan again at their next call.
 
     Parameters
     ----------
     device : Device or str, optional
-        The default device if there is none given.
+        The device to test; the default device if omitted.
     progress : callable, optional
-        Called after each kernel with the share of kernels that were tried, from 0 to 1, and with its name.
+        Called after each kernel with the fraction of kernels tested, from 0 to 1, and its name.
 
     Returns
     -------
     SelfTest
-        `passed`, `failed`, and of each kernel the first trial that was wrong.
+        `passed`, `failed`, and the first failure of each kernel.
 
     Raises
     ------
     TypeError
         `device` is no device.
     DeviceLostError
-        The device is gone.
+        The device is lost.
     OutOfDeviceMemory
-        There is no room for some megabytes.
+        The device cannot allocate the few megabytes of a test.
     NoAdapterError
-        A default device is needed, and this machine has none.
+        `device` is omitted or a name, and no adapter fits.
 
     Examples
     --------
@@ -147,11 +149,11 @@ def selftest(
 
 
 def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) -> list[KernelTest]:
-    """Run the trials of each kernel: one thread waits for the driver, which compiles, another prepares."""
+    """Run the trials of each kernel, in one thread per device: drivers compile in the calling thread."""
     most = MAX_PIPELINES_IN_SOFTWARE if device.adapter.software else MAX_PIPELINES
     devices: SimpleQueue[Device] = SimpleQueue()
-    for each in devices_for(device):
-        devices.put(each)
+    for other in devices_for(device):
+        devices.put(other)
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
         tests = {
             kernel: threads.submit(outcome, devices, with_few_pipelines(trials, most))
@@ -165,17 +167,17 @@ def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) 
 
 
 def devices_for(device: Device) -> list[Device]:
-    """The devices that run trials in parallel: two of a software adapter, since each compiles in one thread.
+    """Return the devices that run trials in parallel: two on software adapters, which compile in one thread.
 
-    One on OpenGL: wgpu aborts the process where a thread waits for another's context for some seconds, and a
-    submission that compiles a kernel can take as long.
+    One on OpenGL: wgpu aborts the process if a thread waits some seconds for another thread's context, and
+    a submission that compiles a kernel can take as long.
     """
     adapter = device.adapter
     return [device, Device.request(adapter)] if adapter.software and adapter.backend == "Vulkan" else [device]
 
 
 def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:
-    """Those trials that a device holds."""
+    """Group by kernel the trials that fit the limits of a device."""
     found: defaultdict[Kernel, list[Trial]] = defaultdict(list)
     for trial in all_trials:
         if trial.fits(limits):
@@ -184,7 +186,7 @@ def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[
 
 
 def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
-    """Try a kernel on a device that no other thread uses meanwhile."""
+    """Run the trials of a kernel on a device that no other thread is using."""
     device = devices.get()
     try:
         wrong = [verdict for verdict in run_trials(device, trials) if verdict]

@@ -19,7 +19,7 @@ from wgslice.plans.overlaps import insertion_of
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
-from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner, winners_scratch
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner, winners_scratch
 from wgslice.plans.windows import WindowDispatch
 
 COUNT, ROWS = 9, 3  # windows of a case, and rows of a window

@@ -341,6 +341,11 @@ def default_device() -> Device:
     -------
     Device
 
+    Returns
+    -------
+    Device
+        The same one for every call, until it is lost.
+
     Raises
     ------
     NoAdapterError

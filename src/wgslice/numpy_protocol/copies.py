@@ -32,9 +32,9 @@ V = TypeVar("V", bound=Shaped)
 
 
 class Sink(Protocol[V]):
-    """Makes values, and collects copies between them."""
+    """A device or program that allocates values and collects copies between them."""
 
-    makes_zeros: bool  # whether new values are zero where that is asked for
+    makes_zeros: bool  # whether `empty` supports `zeroed`
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> V:
         """Make a packed value, of any content; if `zeroed`, and the sink can, of zeros."""
@@ -47,12 +47,12 @@ class Sink(Protocol[V]):
 
 
 class Copies:
-    """Copies from tensors, on the device of the first, submitted at once where the block ends."""
+    """Copies from tensors on the device of the first, submitted together at the end of the block."""
 
     makes_zeros = True
 
     def __init__(self, sources: Mapping[str, Tensor]) -> None:
-        self.sources = sources  # by what errors call them
+        self.sources = sources  # by their names in errors
         self.device = next(iter(sources.values())).device
         self.bound_layouts: list[tuple[BoundLayout, BoundLayout]] = []
 
@@ -66,12 +66,12 @@ class Copies:
                 run_copies(self.device, self.bound_layouts)
 
     def _check_sources(self) -> None:
-        """Refuse sources that cannot be read: nobody but this package can have destroyed a hidden buffer."""
+        """Refuse sources that cannot be read; only exposed buffers can be destroyed by the user."""
         checked: set[Buffer] = set()
         for name, source in self.sources.items():
             hidden = source.device is self.device and not is_exposed(source.memory)
             if not (checked and hidden) and source.memory not in checked:
-                check_readable(self.device, source, name)  # the first one's also tells of a lost device
+                check_readable(self.device, source, name)  # the first check also finds a lost device
                 checked.add(source.memory)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
@@ -111,7 +111,7 @@ def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
 
 
 def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int) -> V:
-    """Copy layouts of values one behind the other; their sizes differ along the axis only."""
+    """Copy layouts of values into one, joined along an axis; other sizes are equal."""
     counts = tuple([layout.sizes[axis] for layout in layouts])
     sizes = list(layouts[0].sizes)
     sizes[axis] = sum(counts)
@@ -176,7 +176,7 @@ def triangle(sink: Sink[V], x: V, layout: Layout, k: int, *, upper: bool) -> V:
 
 
 def fill(sink: Sink[V], result: V, unwritten: Iterable[Layout], element: NDArray[Any]) -> None:
-    """Write one element to parts of a result that nothing has been copied to."""
+    """Write one element to the parts of a result that no copy writes."""
     if sink.makes_zeros and not any(element.tobytes()):
         return
     copies = [copy for part in unwritten if part.size for copy in fills(part, result.dtype.itemsize)]

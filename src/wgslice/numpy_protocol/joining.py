@@ -1,4 +1,4 @@
-"""Tensors put one behind the other, along a dimension that they have or a new one, and taken apart again."""
+"""Joining tensors along a dimension or a new one, and splitting them into views."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from wgslice.tensors.tensor import Tensor
 
 
 def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
-    """Put tensors one behind the other; the semantics are those of `numpy.concatenate`.
+    """Join tensors along a dimension; the semantics are those of `numpy.concatenate`.
 
     Parameters
     ----------
     arrays : sequence of Tensor
         At least one, of one dtype and on one device, with equal sizes but for that of `axis`; views welcome.
     axis : int or None
-        The dimension along which they lie; a negative one counts from the last. With None all elements of
-        each tensor, in row-major order.
+        The dimension; a negative one counts from the last. With None each tensor is flattened first, in
+        row-major order.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
             return result
         first = tensors[0].shape
         if not first:
-            raise ValueError("zero-dimensional arrays cannot be concatenated; stack puts them together")
+            raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
         (along,) = distinct_axes("axis", axis, len(first))
         others = first[:along] + first[along + 1 :]
         for name, x in given.items():
@@ -77,7 +77,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
 
 
 def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
-    """Put tensors one behind the other along a new dimension; the semantics are those of `numpy.stack`.
+    """Join tensors along a new dimension; the semantics are those of `numpy.stack`.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
 
 
 def alike(arrays: Iterable[Tensor]) -> dict[str, Tensor]:
-    """Tensors that one result is made of, by what errors call them: at least one, of one dtype."""
+    """Return tensors by their names in errors; refuses none at all, and different dtypes."""
     given = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
     if not given:
         raise ValueError("arrays is empty: name at least one tensor")
@@ -135,7 +135,7 @@ def alike(arrays: Iterable[Tensor]) -> dict[str, Tensor]:
 
 
 def unstack(x: Tensor, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
-    """Views of each index along a dimension, as `numpy.unstack`."""
+    """Return views of each index along a dimension, as `numpy.unstack`."""
     with named("unstack"):
         check_tensor("x", x)
         (along,) = distinct_axes("axis", axis, x.ndim)
@@ -144,16 +144,16 @@ def unstack(x: Tensor, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
 
 
 def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) -> list[Tensor]:
-    """Take a tensor apart into pieces along a dimension; the semantics are those of `numpy.split`.
+    """Split a tensor into views along a dimension; the semantics are those of `numpy.split`.
 
     Parameters
     ----------
     x : Tensor
         Of rank 1 or more.
     indices_or_sections : int or sequence of int
-        Into how many equal pieces, or at which indices the second and later pieces begin.
+        Number of equal parts, or the indices where the second and later parts begin.
     axis : int
-        The dimension that is cut; a negative one counts from the last.
+        The dimension to split; a negative one counts from the last.
 
     Returns
     -------
@@ -165,8 +165,8 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
     TypeError
         `x` is no tensor, or a number is no integer.
     ValueError
-        `axis` is out of range (`numpy.exceptions.AxisError`), or the dimension does not divide into so many
-        equal pieces.
+        `axis` is out of range (`numpy.exceptions.AxisError`), or the size is not a
+        multiple of the number of parts.
 
     Examples
     --------
@@ -187,8 +187,8 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
             (sections,) = one_or_more("indices_or_sections", indices_or_sections)
             if sections < 1 or size % sections:
                 raise ValueError(
-                    f"indices_or_sections = {sections}: size {size} of axis {along} does not divide into so "
-                    "many equal pieces; name the indices to cut at"
+                    f"indices_or_sections = {sections}: must divide the size {size} of axis {along}; or give "
+                    "the indices to split at"
                 )
             bounds = [size // sections * number for number in range(sections + 1)]
         else:

@@ -40,7 +40,7 @@ def pad(
     *,
     constant_values: ArrayLike = 0,
 ) -> Tensor:
-    """Put a border around a tensor; the semantics are those of `numpy.pad`.
+    """Add a border around a tensor; the semantics are those of `numpy.pad`.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def pad(
         Of any rank; views welcome.
     pad_width : int, pair of int, sequence of pairs, or dict
         How many elements come before and behind each dimension, at least 0: one number or one pair for all
-        dimensions, a pair for each, or by axis what comes around that one, and nothing around others.
+        dimensions, a pair for each, or a dict of either by axis; other axes get no border.
     mode : "constant", "edge", "reflect", "symmetric" or "wrap"
-        What the border consists of: `constant_values`, the nearest element, the tensor mirrored at its first
-        and last elements or behind them, or the tensor again. NumPy's other modes compute.
+        Elements of the border: `constant_values`, the nearest element, the tensor reversed without or with
+        its edge elements repeated, or the tensor repeated. NumPy's other modes compute.
     constant_values : scalar, pair, or sequence of pairs
         For mode "constant", in the same forms but for the dict, cast as NumPy assigns them.
 
@@ -67,8 +67,8 @@ def pad(
     TypeError
         `x` is no tensor, or a width no integer.
     ValueError, OutOfDeviceMemory, DeviceLostError
-        A width is negative, there are not as many as dimensions, the mode is none of these, a dimension that
-        its own elements shall surround has none; or as `Tensor.copy`.
+        A width is negative, there are not as many as dimensions, the mode is unknown, a dimension without
+        elements has nothing to repeat; or as `Tensor.copy`.
     OverflowError
         A constant is a Python integer that the dtype does not hold.
 
@@ -127,14 +127,14 @@ def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int
 
 
 def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
-    """Shift elements; those that leave at one end come in at the other. The semantics are `numpy.roll`'s.
+    """Shift elements cyclically; the semantics are those of `numpy.roll`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank; views welcome.
     shift : int or sequence of int
-        By how many places towards higher indices; negative ones towards lower ones.
+        Positions towards higher indices; negative ones towards lower ones.
     axis : int or sequence of int, optional
         The dimensions, one for each shift; one of either stands for all of the other, and shifts of one
         dimension add up. By default all elements are shifted in row-major order, across dimensions.
@@ -149,8 +149,8 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     TypeError
         `x` is no tensor, or a number is no integer.
     ValueError, OutOfDeviceMemory, DeviceLostError
-        `shift` is text or nested, an axis is out of range (`numpy.exceptions.AxisError`), there are other
-        numbers of shifts and axes; or as `Tensor.copy`.
+        `shift` is text or nested, an axis is out of range (`numpy.exceptions.AxisError`), the
+        numbers of shifts and axes differ; or as `Tensor.copy`.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
         return in_segments(x, list(map(rolled, x.shape, totals)))
 
 
-# Elements that one gather takes rather than a copy for each combination of segments. Two dimensions padded by
+# Elements up to which one gather replaces a copy for each combination of segments. Two dimensions padded by
 # their edges, nine copies, on lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms by a gather and by copies:
 # float32 32 x 32 0.14 and 0.61, 128 x 128 0.25 and 0.59, 256 x 256 0.70 and 0.78, 512 x 512 2.2 and 1.0;
 # uint8 256 x 256 1.1 and 0.76.
@@ -188,7 +188,7 @@ FEW_PIECES = 3
 
 
 def in_segments(x: Tensor, segmented: Sequence[Sequence[Segment]]) -> Tensor:
-    """The segments of each dimension, in a packed tensor: few elements by indices, others piece by piece."""
+    """Copy the segments of each dimension to a packed tensor, few elements by one gather."""
     changed = [axis for axis, size in enumerate(x.shape) if segmented[axis] != whole(size)]
     pieces = prod(map(len, segmented))
     if pieces > FEW_PIECES and changed[-1] - changed[0] < MAX_TABLES:
@@ -204,36 +204,38 @@ def in_segments(x: Tensor, segmented: Sequence[Sequence[Segment]]) -> Tensor:
 
 @lru_cache(maxsize=256)
 def indices_of(segments: Sequence[Segment]) -> NDArray[np.int64]:
-    """The index that each place of a dimension takes."""
+    """Return the source index of each position of a dimension."""
     found = np.empty(sum(len(segment.target) * segment.repeats for segment in segments), np.int64)
-    for target, taken, repeats, period in segments:
+    for target, gathered, repeats, period in segments:
         starts = target.start + period * np.arange(repeats)
-        found[starts[:, None] + np.arange(len(target))] = np.asarray(taken)
+        found[starts[:, None] + np.arange(len(target))] = np.asarray(gathered)
     found.flags.writeable = False
     return found
 
 
 def paired(axes: tuple[int, ...], shifts: tuple[int, ...]) -> Iterable[tuple[int, int]]:
-    """Each axis with its shift; one of either stands for all of the other."""
+    """Pair each axis with its shift; one of either stands for all of the other."""
     if len(axes) == 1:
         axes *= len(shifts)
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(axes) != len(shifts):
-        raise ValueError(f"shift has {len(shifts)} numbers, axis {len(axes)}: must be as many, or one")
+        raise ValueError(
+            f"shift has {len(shifts)} numbers, axis {len(axes)}: must be equal, or one of them 1"
+        )
     return zip(axes, shifts, strict=True)
 
 
 def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
-    """Put copies of a tensor one behind the other; the semantics are those of `numpy.tile`.
+    """Repeat a tensor along its dimensions; the semantics are those of `numpy.tile`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank; views welcome.
     repetitions : int or sequence of int
-        How often along each dimension, from the last one on, at least 0; once along those that it does not
-        name, and further dimensions where it names more.
+        Copies along each dimension, aligned at the last, at least 0. Missing numbers are 1; further ones add
+        dimensions.
 
     Returns
     -------
@@ -266,7 +268,7 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> Tensor:
-    """Repeat each element, beside itself; the semantics are those of `numpy.repeat`.
+    """Repeat each element; the semantics are those of `numpy.repeat`.
 
     Parameters
     ----------
@@ -275,8 +277,8 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     repeats : int or sequence of int
         How often, at least 0: each element along `axis`, or one number for all. Bools are 0 and 1.
     axis : int, optional
-        The dimension that grows; a negative one counts from the last. By default all elements are taken, in
-        row-major order, and the result has one dimension.
+        The dimension that grows; a negative one counts from the last. By default the tensor is
+        flattened in row-major order.
 
     Returns
     -------
@@ -287,8 +289,8 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     Raises
     ------
     TypeError
-        `x` is no tensor, or a number is no integer. A tensor is none: the size of the result depends on its
-        elements, so read it back.
+        `x` is no tensor, or a number is no integer; or `repeats` is a tensor, since the size of the result
+        would depend on its elements: read it back.
     ValueError, OutOfDeviceMemory, DeviceLostError
         A number is negative or text, numbers are nested, there are neither one nor as many as elements along
         `axis`, `axis` is out of range (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
@@ -316,7 +318,9 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
         along = None if axis is None else distinct_axes("axis", axis, x.ndim)[0]
         size = x.size if along is None else x.shape[along]
         if len(counts) not in (1, size):
-            raise ValueError(f"repeats has {len(counts)} numbers: must be one, or {size}, one an element")
+            raise ValueError(
+                f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element"
+            )
         if len(counts) == 1:
             with Copies({"x": x}) as copies:
                 return evenly(copies, x, counts[0], along)
@@ -326,7 +330,7 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
 
 
 def evenly(copies: Copies, x: Tensor, count: int, axis: int | None) -> Tensor:
-    """Each element as often: one copy of a tensor with a repeated dimension behind the one that grows."""
+    """Repeat each element equally: one copy with a broadcast dimension behind the one that grows."""
     behind = x.ndim if axis is None else axis + 1
     sizes = (*x.shape[:behind], count, *x.shape[behind:])
     shape = [prod(sizes)] if axis is None else [*x.shape[:axis], x.shape[axis] * count, *x.shape[behind:]]

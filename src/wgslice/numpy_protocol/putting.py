@@ -1,4 +1,4 @@
-"""Elements written by their indices along a dimension."""
+"""Scatters: elements written at indices along a dimension."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def put(
     *,
     overlap: Repeated = "last",
 ) -> None:
-    """Write elements by their indices along a dimension: `x[..., indices, ...] = values`, as `take` reads.
+    """Write elements at indices along a dimension: `x[..., indices, ...] = values`.
 
     Parameters
     ----------
     x : Tensor
         Written in place; of rank 1 at least.
     indices : array_like of int, or Tensor of integers
-        Of any shape; negative ones count from the end. A tensor is not read back: what is for an index that
-        is out of range is dropped.
+        Of any shape; negative ones count from the end. A tensor is not read back: values for
+        indices out of range are dropped.
     values : Tensor or array_like
         Broadcast to the shape that `take(x, indices, axis)` has. A tensor has `x`'s dtype; an array is cast
         where NumPy's rule `same_kind` allows it.
     axis : int, optional
         The dimension; a negative one counts from the last.
     overlap : {"last", "refuse", "disjoint"}, optional
-        What equal indices get: "last" lets the one that comes last win. "refuse" raises ValueError, for
-        indices in an array. "disjoint" promises that there are none, which saves the pass that finds the
-        last of indices in a tensor. Where that does not hold, the elements that several indices name have
-        bits of any of their values, and all others are right.
+        Rule for equal indices: "last" lets the last one win. "refuse" raises ValueError, for indices in an
+        array. "disjoint" promises that there are none, which saves the last-writer pass of indices in a
+        tensor. If some are equal, their elements have bits of any of their values, and all others are
+        right.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def put(
         An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1.
     ValueError
         Indices are equal, or in a tensor, and `overlap` is "refuse"; `axis` is out of range
-        (`numpy.exceptions.AxisError`), shapes do not go together, `x` is read-only, or its buffer is
+        (`numpy.exceptions.AxisError`), shapes do not broadcast, `x` is read-only, or its buffer is
         destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for indices and values, or is gone.
@@ -100,16 +100,16 @@ def put_along_axis(
 
 
 def check_distinct(indices: Tensor | NDArray[np.int64], size: int) -> None:
-    """Refuse equal indices, and those that only the GPU knows."""
+    """Refuse equal indices, and device-resident ones, which cannot be compared."""
     if isinstance(indices, Tensor):
         raise ValueError(
-            "indices lie on the GPU, so that equal ones cannot be refused: let the last one win by "
-            'overlap="last", promise that there are none by overlap="disjoint", or give an array'
+            'overlap = "refuse": equal indices in a tensor cannot be refused; overlap="last" lets the last '
+            'one win, overlap="disjoint" promises that there are none, or give indices in an array'
         )
     found, counts = np.unique(np.where(indices < 0, indices + size, indices), return_counts=True)
     if (counts > 1).any():
         twice = int(found[counts > 1][0])
         raise ValueError(
-            f"indices name element {twice} {int(counts.max())} times: give each once, or let the last one "
-            'win by overlap="last"'
+            f"indices name element {twice} {int(counts[counts > 1][0])} times: must be distinct; "
+            'overlap="last" lets the last one win'
         )

@@ -1,7 +1,7 @@
 """NumPy's protocol for its functions: a table of those that run on tensors; all others are refused by name.
 
-A row has NumPy's name, its signature, and what runs; parameters that mean nothing on a GPU are ignored, such
-as `subok`.
+A row has NumPy's name, its signature and the function to call; parameters without meaning on a GPU, such as
+`subok`, are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wgslice.tensors.uncomputed import INSTEAD, refused, remedy_of
 
 
 def check_no_out(out: Any) -> None:
-    """Refuse to write a result into a tensor that is given."""
+    """Refuse `out`, which is not supported for tensors."""
     if out is not None:
         raise TypeError(f"out is of type {type(out).__name__}: must be left out for tensors")
 
@@ -40,12 +40,12 @@ def check_dtype(name: str, dtype: Any, tensors: DType) -> None:
     if dtype is not None and np.dtype(dtype) != tensors:
         raise TypeError(
             f"{name} is {np.dtype(dtype)}: must be {tensors} as the tensors have, since nothing is converted "
-            "on a GPU; convert arrays before"
+            "on a GPU; convert arrays first"
         )
 
 
 def of_rank(name: str, x: Tensor, least: int) -> Tensor:
-    """Return a tensor, refused where it has fewer than `least` dimensions."""
+    """Return a tensor; refuses fewer than `least` dimensions."""
     check_tensor(name, x)
     if x.ndim < least:
         raise ValueError(f"{name} has shape {x.shape}: must have at least {least} dimensions")
@@ -53,7 +53,7 @@ def of_rank(name: str, x: Tensor, least: int) -> Tensor:
 
 
 def tensors_of(arrays: Iterable[Any], dtype: Any = None, out: Any = None) -> list[Tensor]:
-    """Tensors as they are, and arrays uploaded to the device of the first tensor; all have its dtype."""
+    """Return tensors, with arrays uploaded to the device of the first tensor; all have its dtype."""
     check_no_out(out)
     sequence = list(arrays)
     for each in sequence:
@@ -69,13 +69,13 @@ def tensors_of(arrays: Iterable[Any], dtype: Any = None, out: Any = None) -> lis
 
 
 def hstack(tup: Iterable[Any], *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
-    """Put arrays beside each other, those of one dimension one behind the other."""
+    """Join arrays along the second dimension, or the first of arrays of one dimension."""
     tensors = [leading(1, each) for each in tensors_of(tup, dtype)]
     return joining.concat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
 def array_split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Tensor]:
-    """Cut at indices, or into pieces whose sizes differ by one element at most, the longer ones first."""
+    """Split at indices, or into parts whose sizes differ by one element at most, the longer ones first."""
     check_tensor("ary", ary)
     check_no_sequence(indices_or_sections)
     if np.ndim(indices_or_sections) > 0:
@@ -97,7 +97,7 @@ def reshape(
     newshape: Any = None,
     copy: bool | None = None,
 ) -> Tensor:
-    """Give a tensor other sizes: a view where there is one, unless `copy`."""
+    """Reshape a tensor: a view if there is one, unless `copy` is true."""
     check_tensor("a", a)
     sizes = numpy_shape(newshape if shape is None else shape, a.size)
     if order_letter(order) == "K":
@@ -108,7 +108,7 @@ def reshape(
 
 
 def ravel(a: Tensor, order: str | None = "C") -> Tensor:
-    """All elements in one dimension: a view where there is one."""
+    """Flatten a tensor: a view if there is one."""
     check_tensor("a", a)
     if order_letter(order) == "K":  # the largest steps first
         return a.transpose(sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis]))).ravel()
@@ -116,23 +116,23 @@ def ravel(a: Tensor, order: str | None = "C") -> Tensor:
 
 
 def is_column_major(a: Tensor, order: str | None) -> bool:
-    """Whether an order other than K has the first index change fastest."""
+    """Whether the first index changes fastest in an order other than K."""
     letter = order_letter(order)
     return letter == "F" or (letter == "A" and a.T.is_packed and not a.is_packed)
 
 
 def leading(rank: int, x: Tensor) -> Tensor:
-    """A tensor with further dimensions in front, where it has fewer."""
+    """Return a tensor with leading dimensions of size 1 added up to a rank."""
     return x[(None,) * (rank - x.ndim)]
 
 
 def cube(x: Tensor) -> Tensor:
-    """A tensor of at least three dimensions: a row of what has one, a plane of what has two."""
+    """Return a tensor with at least three dimensions, as `numpy.atleast_3d`."""
     return x[{0: (None, None, None), 1: (None, ..., None), 2: (..., None)}.get(x.ndim, ())]
 
 
 def each_of(arrays: tuple[Any, ...], view: Callable[[Tensor], Tensor], of_others: Callable[..., Any]) -> Any:
-    """A view of each tensor, and what NumPy makes of others; alone where there is one."""
+    """Return a view of each tensor and NumPy's result for others; a single one without a tuple."""
     for each in arrays:
         check_no_sequence(each)
     found = tuple(view(each) if isinstance(each, Tensor) else of_others(each) for each in arrays)
@@ -170,7 +170,7 @@ PAD_OPTION = {  # NumPy's, by mode
 
 
 def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -> Tensor:
-    """Put a border around a tensor, by the modes that compute nothing."""
+    """Add a border around a tensor, in modes that do not compute."""
     unknown = options.keys() - {PAD_OPTION.get(mode)} if isinstance(mode, str) else set()
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {unknown}")
@@ -180,10 +180,10 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -
 
 
 def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
-    """Take elements along a dimension.
+    """Gather elements along a dimension.
 
-    Indices in a tensor are not read back: by default negative ones count from the end, and one that is out
-    of range reads the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
+    Indices in a tensor are not read back: by default negative ones count from the end, and those out of
+    range read the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
     """
     check_tensor("a", a)
     check_no_out(out)
@@ -288,7 +288,7 @@ def asarray(
     device: Any = None,
     copy: bool | None = None,
 ) -> Tensor:
-    """Upload what is no tensor; a tensor of the device as it is."""
+    """Upload an array; return a tensor of the device as it is."""
     column_major = order in ("F", "f")
     if column_major:
         check_no_sequence(a)
@@ -306,7 +306,7 @@ def array(
     subok: bool = False,
     ndmin: int = 0,
 ) -> Tensor:
-    """Upload, or copy a tensor; with further dimensions in front where there are fewer than `ndmin`."""
+    """Upload an array, or copy a tensor; adds leading dimensions up to `ndmin`."""
     wanted = copy if isinstance(object, Tensor) or not copy else None  # an upload is a copy
     return leading(ndmin, asarray(like, object, dtype, order, copy=wanted))
 
@@ -317,7 +317,7 @@ def ascontiguousarray(like: Device, a: Any, dtype: Any = None) -> Tensor:
     return leading(1, made if made.is_packed else made.copy())
 
 
-# Functions that a tensor is named to as `like=`; they get its device first.
+# Functions with a parameter `like=`; they get the device of its tensor first.
 LIKE: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.array: array,
     np.asanyarray: asarray,
@@ -327,7 +327,7 @@ LIKE: Mapping[Callable[..., Any], Callable[..., Any]] = {
 
 
 def pointer(name: str) -> str | None:
-    """What does the work of a name of NumPy's; None for other names."""
+    """Return the remedy for a name of NumPy that wgslice lacks; None for other names."""
     if name.startswith("_") or not (name in vars(np) or name in INSTEAD):
         return None
     found: Any = vars(np).get(name)
@@ -344,7 +344,7 @@ def call_function(
     arguments: Sequence[Any],
     options: Mapping[str, Any],
 ) -> Any:
-    """What `Tensor.__array_function__` gives: NumPy calls it for any of its functions that gets a tensor."""
+    """Run `Tensor.__array_function__`, which NumPy calls for each of its functions that gets a tensor."""
     if not all(issubclass(each, Tensor | np.ndarray) for each in types):
         # Another library's array is asked next, or again where it is Dask's and did not know tensors yet.
         return function(*arguments, **options) if register(Tensor) else NotImplemented

@@ -1,4 +1,4 @@
-"""Elements taken by their indices along a dimension."""
+"""Gathers: elements read at indices along a dimension."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from wgslice.tensors.tensor import Tensor, packed_copy
 
 
 def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = None) -> Tensor:
-    """Take elements by their indices along a dimension; the semantics are those of `numpy.take`.
+    """Gather elements at indices along a dimension; the semantics are those of `numpy.take`.
 
     Parameters
     ----------
     x : Tensor
         Of any rank; views welcome.
     indices : array_like of int, or Tensor of integers
-        Of any shape; negative ones count from the end. A tensor is not read back: an index of it that is out
-        of range reads the nearest element.
+        Of any shape; negative ones count from the end. A tensor is not read back: an index out of range
+        reads the nearest element.
     axis : int, optional
         The dimension; a negative one counts from the last. By default all elements in row-major order.
 
     Returns
     -------
     Tensor
-        With the dimensions of `indices` in place of `axis`: a view for an index without dimensions that is
-        no tensor, else packed, in a buffer of its own. The work is submitted, not waited for; a view that is
-        taken from in row-major order and cannot be flattened is copied first.
+        With the dimensions of `indices` in place of `axis`: a view for a single index that is no
+        tensor, else packed, in a buffer of its own. The work is submitted, not waited for; with `axis` left
+        out, a view that cannot be flattened is copied first.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or `indices` are no integers, or a list of tensors, which `stack` makes one.
+        `x` is no tensor, or `indices` are no integers, or a list of tensors: `stack` joins them.
     IndexError
         An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1,
         with which it is read back.
@@ -61,7 +61,7 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
 
 
 def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mode: str = "raise") -> Tensor:
-    """`take` in a mode of `numpy.take`'s; "clip" has negative indices out of range, "wrap" needs an array."""
+    """Run `take` in a mode of `numpy.take`; "clip" clips negative indices to 0, "wrap" needs an array."""
     check_tensor("x", x)
     if axis is not None and x.ndim == 0:
         x = x[None]  # one element in one dimension, as in NumPy
@@ -83,7 +83,7 @@ def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mo
 
 
 def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = -1) -> Tensor:
-    """Take an element for each index along a dimension, as `numpy.take_along_axis`, into a packed copy."""
+    """Gather one element for each index along a dimension, packed, as `numpy.take_along_axis`."""
     with named("take_along_axis"):
         check_tensor("x", x)
         shape = (x.size,) if axis is None else x.shape
@@ -95,7 +95,7 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
 def along_axis(
     function: str, shape: tuple[int, ...], indices: Tensor | ArrayLike, axis: SupportsIndex
 ) -> tuple[Any, ...]:
-    """The key that takes an element for each index along a dimension, and of the others each its own."""
+    """Return the key that selects one element for each index along a dimension."""
     try:
         places = as_indices(indices)
     except TypeError as error:  # NumPy's functions have another
@@ -117,19 +117,19 @@ def along_axis(
 
 
 def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:
-    """Indices as a tensor, or as an array of int64, refused where they are no integers."""
+    """Return indices as a tensor or an int64 array; refuses other dtypes than integers."""
     if not isinstance(indices, Tensor):
         check_of_numbers(indices)
     given = indices if isinstance(indices, Tensor) else np.asarray(indices)
     if given.size == 0 and not hasattr(indices, "dtype"):
-        given = given.astype(np.int64)  # an empty list says nothing of its dtype
+        given = given.astype(np.int64)  # an empty list has no dtype of its own
     if given.dtype.kind not in "iu":
         raise TypeError(f"indices have dtype {given.dtype}: must be integers")
     return given if isinstance(given, Tensor) else int64_of(given)
 
 
 def check_indices(indices: Any, size: int, axis: int) -> None:
-    """Refuse what is no index of a dimension, as NumPy does."""
+    """Refuse indices out of range, as NumPy does."""
     outside = indices[(indices < -size) | (indices >= size)]
     if outside.size:
         raise IndexError(f"index {outside[0]} is out of bounds for axis {axis} with size {size}")

@@ -1,6 +1,6 @@
-"""An ONNX backend for graphs of operators that move elements and compute none. Needs the extra `onnx`.
+"""An ONNX backend for graphs of operators that move elements without arithmetic. Needs the extra `onnx`.
 
-`prepare(model)` once, then `run(inputs)` as often as wanted. Between the nodes nothing leaves the GPU: most
+Call `prepare(model)` once, then `run(inputs)` repeatedly. Intermediate values stay on the GPU: most nodes
 are views, the others copies, recorded together and submitted once.
 """
 
@@ -38,9 +38,9 @@ __all__ = [
 ]
 
 Model: TypeAlias = onnx.ModelProto | str | PathLike[str] | bytes
-Where: TypeAlias = str | Device | GPUDevice
+DeviceLike: TypeAlias = str | Device | GPUDevice
 
-DEFAULT = "CPU"  # ONNX's word for "wherever"; its inputs and outputs are in memory
+DEFAULT = "CPU"  # ONNX's default; inputs and outputs are in host memory
 
 
 class Backend(onnx.backend.base.Backend):
@@ -48,42 +48,42 @@ class Backend(onnx.backend.base.Backend):
 
     It runs Concat, ConstantOfShape, DepthToSpace, Expand, Flatten, Gather, GatherElements, Identity, Pad,
     Reshape, ReverseSequence, ScatterND, Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu and
-    Unsqueeze of every opset, on tensors of all types but strings, and takes Constant nodes. Shape, Size,
-    Range, and arithmetic on what comes from shapes, from constants or from inputs that are declared as
-    integers of rank 0 or 1, run on the host.
+    Unsqueeze of every opset, on tensors of all types but strings, and reads Constant nodes. Shape, Size,
+    Range, and arithmetic on values from shapes, constants or inputs declared as integers of rank 0 or 1, run
+    on the host.
     """
 
     @classmethod
-    def is_compatible(cls, model: Model, device: Where = DEFAULT, **kwargs: Any) -> bool:
-        """Whether a model is one by ONNX's rules, and all of its operators run here.
+    def is_compatible(cls, model: Model, device: DeviceLike = DEFAULT, **kwargs: Any) -> bool:
+        """Whether a model is valid, and this backend supports all of its operators.
 
         Parameters
         ----------
         model : onnx.ModelProto, str, os.PathLike or bytes
             As for `prepare`.
         device : str, Device or wgpu.GPUDevice
-            "CPU", or a part of an adapter's name or backend; a device that is there is supported.
+            "CPU", a part of an adapter's name or backend, or a device, which is always supported.
         **kwargs
             None is accepted.
         """
         check_no_options("is_compatible", kwargs)
         try:
             read_model(checked(model))
-        except (TypeError, ValueError, onnx.checker.ValidationError):  # what prepare would refuse
+        except (TypeError, ValueError, onnx.checker.ValidationError):  # as prepare raises
             return False
         return cls.supports_device(device)
 
     @classmethod
-    def prepare(cls, model: Model, device: Where = DEFAULT, **kwargs: Any) -> PreparedModel:
-        """Make a model ready to run: check it, and upload its initializers.
+    def prepare(cls, model: Model, device: DeviceLike = DEFAULT, **kwargs: Any) -> PreparedModel:
+        """Check a model, and upload its initializers.
 
         Parameters
         ----------
         model : onnx.ModelProto, str, os.PathLike or bytes
-            What `onnx.load` gives, a file's path, or a file's content. Sizes of its inputs may be free.
+            A model, the path of its file, or the bytes of its file. Sizes of its inputs may be symbolic.
         device : str, Device or wgpu.GPUDevice
-            "CPU", ONNX's default, is `default_device()`, whatever its kind; otherwise a part of an adapter's
-            name or backend, or a device that is shared with your own program.
+            "CPU", ONNX's default, means `default_device()` of any kind; otherwise a part of an adapter's name
+            or backend, or a device that is shared with your own program.
         **kwargs
             None is accepted.
 
@@ -94,14 +94,14 @@ class Backend(onnx.backend.base.Backend):
         Raises
         ------
         UnsupportedOperatorError
-            The graph has other operators, or computes on tensors; a `NotImplementedError` and a `ValueError`
-            that names the operators.
+            The graph has other operators, or arithmetic on tensors. The error is a `NotImplementedError` and
+            a `ValueError`, and names the operators.
         onnx.checker.ValidationError, TypeError, ValueError
-            The model is none by ONNX's rules, or holds what does not live on a GPU.
+            The model is invalid, or contains strings or other values that a GPU cannot store.
         OSError
             The model's file cannot be read.
         NoAdapterError
-            No adapter fits `device`.
+            No adapter matches `device`.
         """
         check_no_options("prepare", kwargs)
         with named("prepare"):
@@ -109,14 +109,14 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def run_model(
-        cls, model: Model, inputs: Inputs, device: Where = DEFAULT, **kwargs: Any
+        cls, model: Model, inputs: Inputs, device: DeviceLike = DEFAULT, **kwargs: Any
     ) -> tuple[NDArray[Any], ...]:
         """Prepare a model, and run it once.
 
         Parameters
         ----------
         model, inputs, device : onnx.ModelProto and the like, sequence or mapping, str or Device
-            As for `prepare` and `PreparedModel.run`, and so are result and errors.
+            As for `prepare` and `PreparedModel.run`, with the same result and errors.
         **kwargs
             None is accepted.
         """
@@ -127,7 +127,7 @@ class Backend(onnx.backend.base.Backend):
         cls,
         node: onnx.NodeProto,
         inputs: Inputs,
-        device: Where = DEFAULT,
+        device: DeviceLike = DEFAULT,
         outputs_info: Any = None,
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
@@ -136,15 +136,15 @@ class Backend(onnx.backend.base.Backend):
         Parameters
         ----------
         node : onnx.NodeProto
-            What `onnx.helper.make_node` gives.
+            A node, as of `onnx.helper.make_node`.
         inputs : sequence or mapping from names
-            Of the node's inputs, those that it leaves out (an empty name) left out too.
+            The node's inputs, without those that it omits (an empty name).
         device : str, Device or wgpu.GPUDevice
             As for `prepare`.
         outputs_info : sequence, optional
-            Dtypes and sizes of the outputs; not needed.
+            Dtypes and sizes of the outputs; ignored.
         **kwargs
-            `opset_version`, an int: of which opset the node is. The newest by default.
+            `opset_version`, an int: the node's opset, the newest by default.
 
         Returns
         -------
@@ -171,13 +171,13 @@ class Backend(onnx.backend.base.Backend):
             return PreparedModel(graph, find_device(device)).run(inputs)
 
     @classmethod
-    def supports_device(cls, device: Where) -> bool:
-        """Whether there is such a device.
+    def supports_device(cls, device: DeviceLike) -> bool:
+        """Whether a device is available.
 
         Parameters
         ----------
         device : str, Device or wgpu.GPUDevice
-            "CPU", or a part of an adapter's name or backend; a device that is there is supported.
+            "CPU", a part of an adapter's name or backend, or a device, which is always supported.
         """
         if not isinstance(device, str):
             return True
@@ -196,7 +196,7 @@ supports_device = Backend.supports_device
 
 
 def checked(model: Model) -> onnx.ModelProto:
-    """A model, read from where it is, of operators that run here, and by ONNX's rules."""
+    """Load and validate a model; raise if an operator is not supported."""
     read = loaded(model)
     trace(read.graph.node, origins_given(read.graph))
     onnx.checker.check_model(without_weights(read))
@@ -206,7 +206,7 @@ def checked(model: Model) -> onnx.ModelProto:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A model for the checker, which would copy all weights twice, and wants a shape of every output."""
+    """A copy for ONNX's checker: without weights, which it would copy, and with a shape for every output."""
 
     def fields(message: Message) -> dict[str, Any]:
         return {field.name: value for field, value in message.ListFields()}
@@ -225,7 +225,7 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def loaded(model: Model) -> onnx.ModelProto:
-    """A model, read from where it is."""
+    """Load a model from a path or bytes, or return it."""
     try:
         if isinstance(model, onnx.ModelProto):
             return model
@@ -235,12 +235,12 @@ def loaded(model: Model) -> onnx.ModelProto:
             return onnx.load(model)
     except DecodeError as error:
         given = f"{len(model)} bytes" if isinstance(model, bytes) else repr(str(model))
-        raise ValueError(f"model: {given}: no ONNX model, or a damaged one: {error}") from None
+        raise ValueError(f"model: {given}: not a valid ONNX model: {error}") from None
     raise TypeError(f"model is of type {type(model).__name__}: must be an onnx.ModelProto, a path or bytes")
 
 
-def find_device(device: Where) -> Device:
-    """The device that a backend's caller names; the same one for the same name."""
+def find_device(device: DeviceLike) -> Device:
+    """The device of a backend's argument `device`; the same one for equal names."""
     if isinstance(device, str | Device):
         return checked_device(None if device == DEFAULT else device)
     return Device.wrap(device)

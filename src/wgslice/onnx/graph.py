@@ -1,4 +1,4 @@
-"""An ONNX graph in plain records: which run here, and which values the host knows before the GPU runs."""
+"""An ONNX graph as plain records, and the analysis of which values are known on the host."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ COMPUTING = frozenset(
         *("ReduceProd", "ReduceSum", "Sub", "Where"),
     }
 )
-FROM_SHAPES = frozenset({"Shape", "Size"})  # read sizes, and no element
+FROM_SHAPES = frozenset({"Shape", "Size"})  # read sizes, not elements
 HOST_ONLY = COMPUTING | FROM_SHAPES | {"Range"}
-MULTIPLYING = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}  # the input whose numbers multiply elements
+MULTIPLYING = {
+    "ConstantOfShape": 0,
+    "Expand": 1,
+    "Tile": 1,
+}  # the input that multiplies the number of elements
 STANDARD_DOMAINS = ("", "ai.onnx")
 MOVING = sorted({*RULES, *HOST_ONLY, "Constant"} - COMPUTING)
 KNOWN = {*MOVING, *COMPUTING}
@@ -38,30 +42,30 @@ INTEGERS = {
 
 
 class UnsupportedOperatorError(NotImplementedError, ValueError):
-    """A graph has operators that do more than move elements, or are not known; the message names them."""
+    """A graph has unknown operators, or operators that compute elements; the message names them."""
 
 
 class Origin(Enum):
-    """Where a value comes from."""
+    """The origin of a value."""
 
-    TENSOR = auto()  # from elements that callers give
-    INPUT = auto()  # from integers of rank 0 or 1 that callers give, which may lie on the GPU
-    SHAPES = auto()  # from shapes, or from what a node has read as its parameter
+    TENSOR = auto()  # from elements of inputs
+    INPUT = auto()  # from integer inputs of rank 0 or 1, possibly on the GPU
+    SHAPES = auto()  # from shapes, or from parameters of a node
     CONSTANT = auto()  # from the graph alone
 
     @property
     def on_host(self) -> bool:
-        """Whether the host knows it whatever callers give."""
+        """Whether the value is always known on the host."""
         return self in (Origin.SHAPES, Origin.CONSTANT)
 
 
-Origins: TypeAlias = Mapping[str, Origin]  # by names; those that are missing are tensors
+Origins: TypeAlias = Mapping[str, Origin]  # by name; missing names are tensors
 
 
 def origin_of(operator: str, inputs: Sequence[Origin | None]) -> Origin | None:
-    """Where a node's outputs come from; None where it computes with what the host does not know.
+    """The origin of a node's outputs, or None if it computes with values unknown on the host.
 
-    What is given as an input is moved on the GPU, unless it joins a value that comes from shapes.
+    Inputs are moved on the GPU, unless combined with a value from shapes.
     """
     if operator in FROM_SHAPES or operator in ("ConstantOfShape", "Range"):
         return Origin.SHAPES
@@ -77,7 +81,7 @@ def origin_of(operator: str, inputs: Sequence[Origin | None]) -> Origin | None:
 
 
 def fits_host(operator: str, inputs: Sequence[NDArray[Any] | None]) -> bool:
-    """Whether elements that the host knows are so few, and of such a dtype, that it moves them itself."""
+    """Whether the host runs a node on known elements: at most MAX_HOST_NBYTES of built-in dtypes."""
     given = [array for array in inputs if array is not None]
     nbytes = sum(array.nbytes for array in given)
     if operator in MULTIPLYING:
@@ -87,7 +91,7 @@ def fits_host(operator: str, inputs: Sequence[NDArray[Any] | None]) -> bool:
 
 
 def origins_given(graph: onnx.GraphProto) -> Origins:
-    """Where initializers and inputs come from; an initializer that callers may replace is an input."""
+    """The origins of initializers and inputs; an initializer that callers may replace is an input."""
     origins = {tensor.name: Origin.CONSTANT for tensor in graph.initializer}
     for value in graph.input:
         declared = value.type.tensor_type
@@ -97,7 +101,7 @@ def origins_given(graph: onnx.GraphProto) -> Origins:
 
 
 def trace(nodes: Iterable[onnx.NodeProto], given: Origins) -> Origins:
-    """Where every value comes from; refuses operators that cannot run here, or not on what they take."""
+    """The origin of every value; raises if an operator is not supported, or not for its inputs."""
     origins = dict(given)
     refused: set[str] = set()
     reasons: list[str] = []
@@ -109,21 +113,21 @@ def trace(nodes: Iterable[onnx.NodeProto], given: Origins) -> Origins:
             found = Origin.CONSTANT if node.op_type == "Constant" else origin_of(node.op_type, inputs)
             if found is None:
                 tensor = node.input[inputs.index(Origin.TENSOR)]
-                reasons.append(f"; {label_of(node, number)} takes {tensor!r}, whose elements are on the GPU")
+                reasons.append(f"; {label_of(node, number)} reads {tensor!r}, whose elements are on the GPU")
         if found is None:
             refused.add(what + reduction(node))
         origins |= {name: found or Origin.TENSOR for name in node.output if name}
     if refused:
         raise UnsupportedOperatorError(
-            f"operator{'s' * (len(refused) > 1)} {', '.join(sorted(refused))}: not supported; those that "
-            f"are: {', '.join(MOVING)}; and of shapes, constants, and integer inputs of rank 0 or 1, which "
-            f"the host knows: {', '.join(sorted(COMPUTING))}{''.join(reasons[:1])}"
+            f"operator{'s' * (len(refused) > 1)} {', '.join(sorted(refused))}: not supported; supported "
+            f"are {', '.join(MOVING)}; and on shapes, constants, and integer inputs of rank 0 or 1, which "
+            f"are known on the host: {', '.join(sorted(COMPUTING))}{''.join(reasons[:1])}"
         )
     return origins
 
 
 def reduction(node: onnx.NodeProto) -> str:
-    """What a node computes beside moving elements, as errors say it."""
+    """The reduction of a node for error messages; empty if it has none."""
     for attribute in node.attribute:
         if attribute.name == "reduction" and attribute.s != b"none":
             return f" with reduction = {attribute.s.decode()!r}"
@@ -131,12 +135,12 @@ def reduction(node: onnx.NodeProto) -> str:
 
 
 def label_of(node: onnx.NodeProto, number: int) -> str:
-    """What errors call a node."""
+    """The label of a node in error messages."""
     return f"{node.op_type} node {node.name!r}" if node.name else f"{node.op_type} node {number}"
 
 
 class Input(NamedTuple):
-    """What a graph says of an input; None where it says nothing, and a name for a size that is free."""
+    """The declaration of an input: None where unspecified, a name for a symbolic size."""
 
     name: str
     dtype: DType | None
@@ -144,7 +148,7 @@ class Input(NamedTuple):
 
 
 class Node:
-    """An operator that can run here, and the names of what it takes and gives; an empty name is nothing."""
+    """A supported operator, and the names of its inputs and outputs; an empty name is an omitted one."""
 
     def __init__(self, proto: onnx.NodeProto, opset: int, label: str, origins: Origins) -> None:
         self.proto, self.opset, self.label = proto, opset, label
@@ -156,17 +160,17 @@ class Node:
             for name, value in ((each.name, helper.get_attribute_value(each)) for each in proto.attribute)
         }
         self.inputs, self.outputs = tuple(proto.input), tuple(proto.output)
-        # Whether what it takes is known on the host, whatever callers give.
+        # Whether its outputs are always known on the host.
         self.on_host = all(origins[name].on_host for name in self.outputs if name)
         data = self.rule.positions(len(self.inputs)) if self.rule else []
-        self.data = [self.inputs[position] for position in data]  # those that hold elements to move
+        self.data = [self.inputs[position] for position in data]  # inputs with elements to move
         others = enumerate(self.inputs)  # parameters, by their positions
         self.parameters = {at: name for at, name in others if name and at not in data}
 
     @cached_property
     def evaluator(self) -> Any:
-        """ONNX's reference implementation; made for the first run, since most nodes never need it."""
-        from onnx.reference import ReferenceEvaluator  # loads every operator there is
+        """ONNX's reference implementation of the node; created lazily, since most nodes never need it."""
+        from onnx.reference import ReferenceEvaluator  # loads every operator
 
         inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(filter(None, self.inputs))]
         outputs = [onnx.ValueInfoProto(name=name) for name in filter(None, self.outputs)]
@@ -174,7 +178,7 @@ class Node:
         return ReferenceEvaluator(graph, opsets={"": self.opset})
 
     def run_on_host(self, inputs: Sequence[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:
-        """The outputs by their names; whatever the implementation cannot do is a ValueError."""
+        """Run the reference implementation, and return its outputs by name; its errors become ValueError."""
         given = {name: array for name, array in zip(self.inputs, inputs, strict=True) if name}
         names = [name for name in self.outputs if name]
         try:
@@ -182,14 +186,14 @@ class Node:
                 found = self.evaluator.run(names, given)
         except MemoryError:
             raise
-        except Exception as error:  # each operator has its own
-            sizes = ", ".join("nothing" if array is None else str(array.shape) for array in inputs)
+        except Exception as error:  # operators raise different types
+            sizes = ", ".join("omitted" if array is None else str(array.shape) for array in inputs)
             raise ValueError(f"on the host, with inputs of shapes {sizes}: {error}") from error
         return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}
 
 
 class Graph:
-    """Nodes of an opset in an order in which they can run; of those that are constants the values."""
+    """The nodes of a graph in topological order, and the values of its constants."""
 
     def __init__(
         self,
@@ -203,7 +207,7 @@ class Graph:
         origins = trace(nodes, given)
         newest = defs.onnx_opset_version()
         if not 1 <= opset <= newest:
-            raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} knows 1 to {newest}")
+            raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} supports 1 to {newest}")
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.constants = dict(constants)
         self.nodes: list[Node] = []
@@ -215,7 +219,7 @@ class Graph:
 
 
 def read_model(model: onnx.ModelProto) -> Graph:
-    """A model's graph; the model has passed ONNX's checker."""
+    """The graph of a model that has passed ONNX's checker."""
     if model.graph.sparse_initializer:
         raise ValueError(f"initializer {model.graph.sparse_initializer[0].values.name!r}: must not be sparse")
     opsets = sorted({entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS})
@@ -235,19 +239,19 @@ def read_model(model: onnx.ModelProto) -> Graph:
 
 
 def read_tensor(what: str, tensor: onnx.TensorProto) -> NDArray[Any]:
-    """The value of an initializer or a Constant node, which errors call `what`."""
+    """The value of an initializer or a Constant node; `what` names it in errors."""
     with named(what):
         check_element_type(tensor.data_type)
         return numpy_helper.to_array(tensor)
 
 
 def check_element_type(number: int) -> None:
-    """Refuse elements that no array of this machine holds."""
+    """Raise if NumPy has no dtype for elements of this ONNX type."""
     if number == onnx.TensorProto.STRING:
-        raise TypeError("holds text, which does not live on a GPU")
+        raise TypeError("holds strings, which a GPU cannot store")
     if number not in helper.get_all_tensor_dtypes():
         raise ValueError(
-            f"has elements of type {number}: the installed onnx {onnx.__version__} knows none such"
+            f"has elements of type {number}: the installed onnx {onnx.__version__} has no such type"
         )
 
 
@@ -264,7 +268,7 @@ def read_constant(node: onnx.NodeProto) -> NDArray[Any]:
 
 
 def read_input(value: onnx.ValueInfoProto) -> Input:
-    """What a graph says of an input: a dtype and sizes for tensors, and nothing for what is none."""
+    """The declaration of an input, with dtype and sizes only if it is a tensor."""
     if value.type.WhichOneof("value") != "tensor_type":
         return Input(value.name, None, None)
     declared = value.type.tensor_type

@@ -22,29 +22,29 @@ from wgslice.tensors.placed import check_no_sequence
 from wgslice.tensors.tensor import Tensor
 
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | NDArray[Any] | Tensor
-Given: TypeAlias = "Nested[NDArray[Any] | Tensor]"  # what a caller gives for an input
+Given: TypeAlias = "Nested[NDArray[Any] | Tensor]"  # a caller's value of an input
 
 
 class PreparedModel(onnx.backend.base.BackendRep):
     """A model on a device, ready to run many times.
 
-    Get one with `prepare`. It keeps the buffers of its last run for the next one; dropping it frees them.
+    Made by `prepare`. It keeps the buffers of its last run for the next one, until it is deleted.
 
     Attributes
     ----------
     device : Device
-        Where it runs.
+        The device that the model runs on.
     input_names, output_names : tuple of str
-        In the model's order; inputs with an initializer are among them.
+        In the model's order, including inputs with an initializer.
     memory : MemoryUse or None
-        Device memory that the last run took.
+        Device memory used by the last run.
     """
 
     def __init__(self, graph: Graph, device: Device) -> None:
         self.device = device
         self.memory: MemoryUse | None = None
         self._graph = graph
-        self._kept: list[Workspace] = []  # one, unless a run has it; threads that run at once have one each
+        self._kept: list[Workspace] = []  # at most one; each concurrent run has its own
         large = {name for name, array in graph.constants.items() if not fits_host("", [array])}
         self._data_names = set(graph.outputs) | {
             name for node in graph.nodes for name in node.data if not node.on_host or name in large
@@ -56,10 +56,10 @@ class PreparedModel(onnx.backend.base.BackendRep):
         }
         uses = [(*node.inputs, *node.outputs) for node in graph.nodes]
         last_use = {name: number for number, names in enumerate(uses) for name in names}
-        self._dying: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
+        self._last_uses: list[list[str]] = [[] for _ in graph.nodes]  # names that no later node reads
         for name, number in last_use.items():
             if name not in graph.outputs:
-                self._dying[number].append(name)
+                self._last_uses[number].append(name)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -77,24 +77,24 @@ class PreparedModel(onnx.backend.base.BackendRep):
         Parameters
         ----------
         inputs : sequence or mapping from names
-            Of the graph's inputs, those with an initializer left out or not: arrays of the declared dtypes
+            The graph's inputs, with or without those that have an initializer: arrays of the declared dtypes
             and sizes, or tensors on this device; lists of them for sequences, None for an absent optional.
-            An array or tensor alone where there is one input.
+            A single array or tensor if the graph has one input.
         **kwargs
             None is accepted.
 
         Returns
         -------
         tuple of numpy.ndarray
-            The graph's outputs in their order; lists for sequences. Waits for the GPU.
+            The graph's outputs in order; lists for sequences. Waits for the GPU.
 
         Raises
         ------
         TypeError, ValueError
-            An input is missing, unknown, or not as declared; or a node's rule is broken, which the message
-            names. Nothing is submitted then, unless the graph computes parameters for its own nodes.
+            An input is missing, unknown, or not as declared; or a node violates a rule of its operator. The
+            message names it. Nothing is submitted then, unless the graph computes parameters of its nodes.
         OutOfDeviceMemory, DeviceLostError
-            The device has no memory left for a tensor, or is gone.
+            The device has too little memory for a tensor, or is lost.
         """
         check_no_options("run", kwargs)
         with self._running(inputs) as names:
@@ -108,7 +108,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
                 else np.array(names.arrays[name])  # the caller's own
                 for name in self.output_names
             )
-        return cast("tuple[NDArray[Any], ...]", outputs)  # a graph that gives a sequence is rare
+        return cast("tuple[NDArray[Any], ...]", outputs)  # sequences as outputs are rare
 
     def run_on_device(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """Run the model, and leave its outputs on the device.
@@ -121,8 +121,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
         Returns
         -------
         tuple of Tensor
-            The graph's outputs in their order, each packed and in a buffer of its own. The work is submitted,
-            not waited for.
+            The graph's outputs in order, each packed and in a buffer of its own. The work is submitted, not
+            waited for.
 
         Raises
         ------
@@ -131,16 +131,16 @@ class PreparedModel(onnx.backend.base.BackendRep):
         """
         with self._running(inputs) as names:
             workspace = names.workspace
-            values = [each(workspace.give_away)(names.on_gpu(name)) for name in self.output_names]
+            values = [each(workspace.export)(names.on_gpu(name)) for name in self.output_names]
             workspace.submit()
             return cast("tuple[Tensor, ...]", tuple(each(workspace.tensor)(value) for value in values))
 
     @contextmanager
     def _running(self, inputs: Inputs) -> Iterator[Names]:
-        """The values of one run, whose buffers are kept for the next one, unless it is captured."""
+        """Yield the values of one run; its buffers are kept for the next run, unless it is captured."""
         given = bind(inputs, self._graph, self.device)
         try:
-            kept = self._kept.pop()  # a list's pop is one step: threads need no lock
+            kept = self._kept.pop()  # list.pop is atomic: no lock is needed
         except IndexError:
             kept = Workspace(self.device)
         workspace = kept
@@ -155,7 +155,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
             self._kept[:] = [kept]
 
     def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
-        """Record every node, or run it on the host; what is left are the outputs."""
+        """Record every node, or run it on the host; return the values of the outputs."""
         names = Names(workspace)
         names.arrays |= {name: array for name, array in self._graph.constants.items() if name not in inputs}
         for name, value in self._constants.items():
@@ -163,12 +163,12 @@ class PreparedModel(onnx.backend.base.BackendRep):
                 names.hold(name, value)
         workspace.label = "inputs"
         for name, given in inputs.items():
-            names.give(name, given, is_data=name in self._data_names)
-        for node, dying in zip(self._graph.nodes, self._dying, strict=True):
+            names.add_input(name, given, is_data=name in self._data_names)
+        for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
             workspace.label = node.label
             with named(node.label):
                 run_node(names, node)
-            for name in dying:
+            for name in expiring:
                 names.forget(name)
         workspace.label = "outputs"
         return names
@@ -178,7 +178,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
 
 def check_no_options(function: str, options: Mapping[str, Any]) -> None:
-    """Refuse keyword arguments that nothing here knows."""
+    """Raise TypeError for any keyword argument."""
     for name in options:
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
@@ -192,12 +192,12 @@ class Names:
         self.arrays: dict[str, NDArray[Any] | None] = {}  # on the host; None for an absent input
 
     def hold(self, name: str, value: Nested[Value]) -> None:
-        """A value on the GPU."""
+        """Store a value on the GPU, and keep its memory."""
         self.workspace.hold(value)
         self.values[name] = value
 
-    def give(self, name: str, given: Given, *, is_data: bool) -> None:
-        """What a caller gives; what is no data stays on the host until the GPU needs it."""
+    def add_input(self, name: str, given: Given, *, is_data: bool) -> None:
+        """Store a caller's input; parameters stay on the host until the GPU needs them."""
         if is_data or isinstance(given, Tensor):
             self.hold(name, each(self.workspace.upload)(given))
         if given is None or isinstance(given, np.ndarray):
@@ -206,20 +206,20 @@ class Names:
             self.arrays[name] = np.asarray(given)
 
     def on_gpu(self, name: str) -> Nested[Value]:
-        """A value on the GPU; an empty name is nothing."""
+        """A value on the GPU, uploaded if necessary; None for an empty name."""
         if name and name not in self.values:
             array = self.arrays[name]
             self.hold(name, None if array is None else self.workspace.upload(array))
         return self.values[name] if name else None
 
     def on_host(self, position: int, name: str) -> NDArray[Any] | None:
-        """A node's input on the host; an empty name is nothing."""
+        """A node's input on the host, read back if necessary; None for an empty name."""
         if name and name not in self.arrays:
             self.arrays[name] = self.workspace.read(as_value(position, self.values[name]))
         return self.arrays[name] if name else None
 
-    def outline(self, position: int, name: str) -> NDArray[Any]:
-        """An array of the sizes and the dtype of a node's input; nothing is read back for it."""
+    def placeholder(self, position: int, name: str) -> NDArray[Any]:
+        """An array with the sizes and dtype of a node's input; its elements are not read back."""
         known = self.arrays.get(name)
         if known is None:
             value = as_value(position, self.values.get(name))
@@ -227,13 +227,13 @@ class Names:
         return known
 
     def forget(self, name: str) -> None:
-        """Let go what no later node reads."""
+        """Release a value that no later node reads."""
         self.workspace.drop(self.values.pop(name, None))
         self.arrays.pop(name, None)
 
 
 def run_node(names: Names, node: Node) -> None:
-    """Run a node on the host where its elements are known there, or record it; parameters are read for it."""
+    """Run a node on the host if its inputs are known there; else read back its parameters and record it."""
     arrays = host_inputs(names, node)
     if arrays is not None:
         names.arrays |= node.run_on_host(arrays)
@@ -248,9 +248,9 @@ def run_node(names: Names, node: Node) -> None:
 
 
 def host_inputs(names: Names, node: Node) -> list[NDArray[Any] | None] | None:
-    """What a node takes where the host runs it; None where it moves elements on the GPU."""
+    """The inputs of a node that runs on the host; None if it moves elements on the GPU."""
     if node.operator in FROM_SHAPES:
-        return [names.outline(0, node.inputs[0])]
+        return [names.placeholder(0, node.inputs[0])]
     if not node.on_host or any(name and name not in names.arrays for name in node.data):
         return None
     arrays = [names.on_host(position, name) for position, name in enumerate(node.inputs)]
@@ -258,7 +258,7 @@ def host_inputs(names: Names, node: Node) -> list[NDArray[Any] | None] | None:
 
 
 def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
-    """Inputs by name, each as the graph declares it."""
+    """Inputs by name, checked against the graph's declarations."""
     found: dict[str, Given] = {}
     free_sizes: dict[str, int] = {}
     with named("inputs"):
@@ -272,7 +272,7 @@ def bind(inputs: Any, graph: Graph, device: Device) -> dict[str, Given]:
 
 
 def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
-    """Inputs under the names of the graph's, none missing and none unknown."""
+    """Map inputs to the graph's names; raise if one is missing or unknown."""
     names = [declared.name for declared in graph.inputs]
     needed = [name for name in names if name not in graph.constants]
     if isinstance(inputs, Mapping):
@@ -295,7 +295,7 @@ def by_name(inputs: Any, graph: Graph) -> dict[str, Any]:
 
 
 def normalized(value: Any, dtype: DType | None) -> Given:
-    """An input as an array, a tensor, a list of such for a sequence, which has no dtype, or None."""
+    """An input as an array, a tensor, a list of them for a sequence (no dtype), or None."""
     if isinstance(value, list) and dtype is None:
         for number, item in enumerate(value):
             if isinstance(item, list):
@@ -308,7 +308,7 @@ def normalized(value: Any, dtype: DType | None) -> Given:
 
 
 def check_input(value: Given, declared: Input, free_sizes: dict[str, int], device: Device) -> None:
-    """Refuse an input that is not as declared, or on another device; sizes of one name must be equal."""
+    """Raise if an input is not as declared, or on another device; sizes of one name must be equal."""
     if isinstance(value, list) or value is None:
         if declared.dtype is not None:
             raise TypeError(f"of type {type(value).__name__}: must be an array or a Tensor")

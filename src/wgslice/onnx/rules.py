@@ -1,4 +1,4 @@
-"""A rule for each of ONNX's operators that move elements, what it is given, and the table of all."""
+"""One rule for each of ONNX's operators that move elements, and their table."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MODES = "constant", "edge", "reflect", "wrap"
 
 @dataclass(frozen=True)
 class Call:
-    """A node about to run."""
+    """A node to run, with its inputs and attributes."""
 
     workspace: Workspace
     version: int  # of the operator, the opset that introduced it
     attributes: Mapping[str, Any]
-    data: Sequence[Nested[Value]]  # the inputs whose elements it moves
-    parameters: Mapping[int, NDArray[Any] | None]  # the others, by their position; None for an absent one
+    data: Sequence[Nested[Value]]  # the inputs with elements to move
+    parameters: Mapping[int, NDArray[Any] | None]  # the others by position; None if absent
     output_count: int
 
     @property
@@ -41,24 +41,24 @@ class Call:
         return as_value(0, self.data[0])
 
     def axis(self, default: int = 0) -> int:
-        """The attribute `axis`, from 0 on."""
+        """The attribute `axis`, normalized to non-negative."""
         (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
         return axis
 
     def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
-        """A parameter that is an attribute before version `since`, and from then on an input."""
+        """A parameter that is an attribute before version `since`, else an input."""
         given = self.attributes.get(name) if self.version < since else self.parameters.get(position)
         return None if given is None else integers(name, np.atleast_1d(given))
 
     def required(self, name: str, *, position: int, since: int) -> tuple[int, ...]:
-        """A parameter that must be there."""
+        """A parameter that must be present."""
         value = self.integers(name, position=position, since=since)
         if value is None:
             raise ValueError(f"{name} is missing")
         return value
 
     def indices(self) -> NDArray[np.int64]:
-        """The second input as indices."""
+        """The second input as int64 indices."""
         given = self.parameters[1]
         if given is None or given.dtype not in (np.int32, np.int64):
             kind = "missing" if given is None else f"of dtype {given.dtype}"
@@ -81,7 +81,7 @@ def split(call: Call) -> list[Value]:
     axis = call.axis()
     size, count = call.x.shape[axis], call.output_count
     given = call.integers("split", position=1, since=13)
-    if call.version == 1 and given is None:  # had both, the input as well
+    if call.version == 1 and given is None:  # version 1 has both an attribute and an input
         given = call.integers("split", position=1, since=1)
     if call.attributes.get("num_outputs", count) != count:
         raise ValueError(f"num_outputs = {call.attributes['num_outputs']}: the node has {count} outputs")
@@ -141,7 +141,7 @@ def flatten(call: Call) -> list[Value]:
 
 
 def expand(call: Call) -> list[Value]:
-    """Expand, which broadcasts both ways."""
+    """Expand, with bidirectional broadcasting."""
     shape = checked_shape(call.required("shape", position=1, since=8))
     return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
 
@@ -168,7 +168,7 @@ def space_to_depth(call: Call) -> list[Value]:
 
 
 def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
-    """Sizes, block size, and whether blocks are ordered column, row, depth."""
+    """The input's sizes, the block size, and whether mode is CRD."""
     block, mode = call.attributes["blocksize"], call.attributes.get("mode", b"DCR").decode()
     if call.x.ndim != 4:
         raise ValueError(f"input of rank {call.x.ndim}: must have rank 4")
@@ -180,7 +180,7 @@ def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
 
 
 def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Value:
-    """The input, its dimensions split, permuted and joined again."""
+    """Split the input's dimensions, permute and rejoin them."""
     split_input = call.workspace.reshaped(call.x, split_shape)
     return call.workspace.reshaped(split_input.viewed(permuted(split_input.layout, axes)), sizes)
 
@@ -223,7 +223,7 @@ def pad(call: Call) -> list[Value]:
 
 
 def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
-    """Copy with `widths` elements more, or fewer if negative, before and behind each dimension."""
+    """Pad, or crop if negative, by `widths` elements before and after each dimension."""
     x, mode = call.x, call.attributes.get("mode", b"constant").decode()
     sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
     for axis, (size, had) in enumerate(zip(sizes, x.shape, strict=True)):
@@ -255,7 +255,7 @@ def tile(call: Call) -> list[Value]:
     x = call.x
     if call.version >= 6:
         counts = call.required("repeats", position=1, since=6)
-    else:  # at first one dimension was repeated, named by numbers of any type
+    else:  # version 1 repeats one dimension; its parameters are numbers of any type
         count, along = (int(np.asarray(call.parameters[position]).item()) for position in (1, 2))
         (axis,) = distinct_axes("axis", along, x.ndim)
         counts = tuple(count if number == axis else 1 for number in range(x.ndim))
@@ -275,7 +275,7 @@ def constant_of_shape(call: Call) -> list[Value]:
 
 
 def trilu(call: Call) -> list[Value]:
-    """Trilu: a copy, and zeros in the other triangle."""
+    """Trilu: a copy with zeros in the other triangle."""
     x = call.x
     if x.ndim < 2:
         raise ValueError(f"input of rank {x.ndim}: must have rank 2 at least, as a matrix has")
@@ -299,7 +299,7 @@ def gather(call: Call) -> list[Value]:
 
 
 def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64]:
-    """Indices of a dimension, of which negative ones count from its end, as such from its beginning."""
+    """Indices normalized to non-negative; raises if one is out of bounds."""
     outside = indices[(indices < -size) | (indices >= size)]
     if outside.size:
         raise ValueError(
@@ -309,7 +309,7 @@ def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64
 
 
 def gather_elements(call: Call) -> list[Value]:
-    """GatherElements: an index for each element."""
+    """GatherElements: one index per element."""
     x, axis = call.x, call.axis()
     indices = within(call.indices(), x.shape[axis], axis)
     if indices.ndim != x.ndim:
@@ -323,7 +323,7 @@ def gather_elements(call: Call) -> list[Value]:
 
 
 def reverse_sequence(call: Call) -> list[Value]:
-    """ReverseSequence: an index for each step of each sequence."""
+    """ReverseSequence: one index per step of each sequence."""
     x = call.x
     batch_axis, time_axis = call.attributes.get("batch_axis", 1), call.attributes.get("time_axis", 0)
     if x.ndim < 2 or {batch_axis, time_axis} != {0, 1}:
@@ -341,7 +341,7 @@ def reverse_sequence(call: Call) -> list[Value]:
 
 
 def scatter_nd(call: Call) -> list[Value]:
-    """ScatterND without a reduction; of equal indices the last one stays."""
+    """ScatterND without a reduction; of equal indices the last is written."""
     x, updates, indices = call.x, as_value(2, call.data[1]), call.indices()
     if updates.dtype != x.dtype:
         raise TypeError(f"input 2 has dtype {updates.dtype}: must be {x.dtype} as input 0 has")
@@ -365,13 +365,13 @@ def scatter_nd(call: Call) -> list[Value]:
 
 
 class Rule(NamedTuple):
-    """How an operator runs, and which of its inputs are data, by their positions; None where all are."""
+    """The function that runs an operator, and the positions of its data inputs; None if all are data."""
 
     run: Callable[[Call], Sequence[Nested[Value]]]
     data: Collection[int] | None = (0,)
 
     def positions(self, count: int) -> list[int]:
-        """The positions of data among `count` inputs."""
+        """The positions of data inputs among `count` inputs."""
         return [position for position in range(count) if self.data is None or position in self.data]
 
 
@@ -383,7 +383,7 @@ RULES = {
     "Flatten": Rule(flatten),
     "Gather": Rule(gather),
     "GatherElements": Rule(gather_elements),
-    "Identity": Rule(lambda call: [call.data[0]]),  # also a sequence, or nothing
+    "Identity": Rule(lambda call: [call.data[0]]),  # also a sequence or None
     "Pad": Rule(pad),
     "Reshape": Rule(reshape),
     "ReverseSequence": Rule(reverse_sequence),

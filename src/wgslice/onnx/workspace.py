@@ -1,4 +1,4 @@
-"""What a graph consists of while it runs: values, the copies between them, and buffers that values share."""
+"""The values of a running graph, the copies between them, and the buffers that values share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
 from wgslice.plans.copy import plan_anew, plan_copy, planned
 from wgslice.plans.gather import WindowCopy, indexed_windows
-from wgslice.plans.indexing import copy_at_once
+from wgslice.plans.index_strategies import copy_at_once
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import SMALL_NBYTES
 from wgslice.tensors.creation import asarray
@@ -34,25 +34,25 @@ from wgslice.tensors.tensor import Tensor
 
 T = TypeVar("T")
 R = TypeVar("R")
-Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence of them, or an optional that is absent
+Nested: TypeAlias = "T | list[Nested[T]] | None"  # one, a sequence, or an absent optional
 MAX_CONSTANTS = 16
 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Device memory that a run took.
+    """Device memory used by a run.
 
     Attributes
     ----------
     peak_nbytes : int
-        Bytes of the buffers that the run needed, for its inputs, intermediates and outputs. Constants, and
-        tensors that the caller gave, are not among them.
+        Bytes of the buffers for inputs, intermediates and outputs, without constants and the caller's
+        tensors.
     buffers : int
-        How many buffers those were.
+        The number of those buffers.
     tensors_nbytes, tensors : int
-        Bytes and number of the tensors that were put into them: what it would have taken without reuse.
+        Bytes and number of the tensors in them, which is the memory needed without reuse.
     submissions : int
-        How often commands were submitted; more than once where a parameter was computed and had to be read.
+        The number of submissions; more than one if a computed parameter had to be read back.
     """
 
     peak_nbytes: int
@@ -70,21 +70,21 @@ class MemoryUse:
 
 @dataclass(eq=False)
 class Slot:
-    """Room for a value, which gets a buffer when the work on it is submitted."""
+    """Memory of a value; its buffer is assigned at submission."""
 
     nbytes: int
     label: str = ""
-    array: NDArray[np.uint8] | None = None  # bytes to upload before anything is recorded
-    given: bool = False  # to the caller, who keeps its buffer
-    first: int = sys.maxsize  # the first and the last task of a submission that uses it
+    array: NDArray[np.uint8] | None = None  # bytes to upload before the recorded work
+    exported: bool = False  # the caller keeps the buffer
+    first: int = sys.maxsize  # first and last task of a submission that uses it
     last: int = -1
     buffer: Buffer | None = None
 
 
-def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
-    """Slots that can share a buffer, in as few groups as are used at the same time.
+def group_by_lifetime(slots: Iterable[Slot]) -> list[list[Slot]]:
+    """Group slots with disjoint lifetimes, in the minimum number of groups.
 
-    In the order of their first use, each joins the group that it enlarges least of those done by then.
+    In the order of first use, each slot joins the finished group that it enlarges least.
     """
     groups: list[list[Slot]] = []
     for slot in sorted(slots, key=lambda slot: slot.first):
@@ -98,13 +98,13 @@ def taking_turns(slots: Iterable[Slot]) -> list[list[Slot]]:
 
 
 def needed_nbytes(slots: Iterable[Slot]) -> int:
-    """Bytes of a buffer for slots that share it."""
+    """The bytes of a buffer that slots share."""
     return max(slot.nbytes for slot in slots)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Value(Shaped):
-    """A window on memory that is a caller's buffer, or a slot that gets one when the work is submitted."""
+    """A layout in a caller's buffer, or in a slot whose buffer is assigned at submission."""
 
     memory: Slot | Buffer
     dtype: DType
@@ -112,19 +112,19 @@ class Value(Shaped):
 
     @classmethod
     def of(cls, tensor: Tensor) -> Value:
-        """What a caller's tensor holds."""
+        """Wrap a caller's tensor."""
         return cls(tensor.buffer, tensor.dtype, tensor.layout)
 
     @property
     def buffer(self) -> Buffer:
-        """Where it lies; only after its submission, if in a slot."""
+        """The buffer of this value; a slot has one after submission only."""
         buffer = self.memory.buffer if isinstance(self.memory, Slot) else self.memory
         assert buffer is not None
         return buffer
 
     @property
     def bound_layout(self) -> BoundLayout:
-        """This value as a side of a copy."""
+        """The bound layout of this value."""
         return BoundLayout(self.buffer, self.layout, self.dtype.itemsize)
 
     def viewed(self, layout: Layout) -> Value:
@@ -133,14 +133,14 @@ class Value(Shaped):
 
 
 def as_value(position: int, given: Nested[Value]) -> Value:
-    """A node's input, refused where it is no tensor."""
+    """A node's input; raises if it is not a tensor."""
     if not isinstance(given, Value):
         raise TypeError(f"input {position} is of type {type(given).__name__}: must be a tensor")
     return given
 
 
 def values_of(nested: Nested[Value]) -> Iterator[Value]:
-    """The values in what a name stands for."""
+    """Yield the values of a nested value."""
     if isinstance(nested, list):
         for item in nested:
             yield from values_of(item)
@@ -149,7 +149,7 @@ def values_of(nested: Nested[Value]) -> Iterator[Value]:
 
 
 def each(function: Callable[[T], R]) -> Callable[[Nested[T]], Nested[R]]:
-    """A function of one as a function of all that a name stands for."""
+    """Lift a function of one item to nested lists and None."""
 
     def of_all(nested: Nested[T]) -> Nested[R]:
         if isinstance(nested, list):
@@ -160,7 +160,7 @@ def each(function: Callable[[T], R]) -> Callable[[Nested[T]], Nested[R]]:
 
 
 class Task(NamedTuple):
-    """A copy to record, and what errors call it."""
+    """A copy to record, and its label in errors."""
 
     label: str
     planner: Planner
@@ -170,23 +170,22 @@ class Task(NamedTuple):
 
 
 class Workspace:
-    """Collects copies between values that have no buffers yet; then shares buffers out, records and submits.
+    """Collects copies between values without buffers, then assigns buffers, records and submits.
 
-    It is a sink of the layout rules. A buffer is shared by values of which one is used for the last time
-    before the other is used at all.
+    Implements the sink protocol of the layout rules. Values with disjoint lifetimes share a buffer.
     """
 
-    makes_zeros = False  # since buffers are used again
+    makes_zeros = False  # since buffers are reused
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.owned: list[Buffer] = []  # what the last run has used, for the next one
-        self.constants: dict[tuple[DType, bytes], Value] = {}  # what borders consist of, for all runs
+        self.owned: list[Buffer] = []  # buffers of the last run, for the next one
+        self.constants: dict[tuple[DType, bytes], Value] = {}  # elements of borders, kept for all runs
         self.begin()
 
     def begin(self) -> None:
-        """Start a run, in which nothing is held."""
-        self.label = ""  # of what is being collected
+        """Start a run without held values."""
+        self.label = ""  # of the node that is being collected
         self.tasks: list[Task] = []
         self.waiting: list[Slot] = []  # without a buffer
         self.slots: list[Slot] = []
@@ -194,15 +193,15 @@ class Workspace:
         self.submissions = 0
 
     def duplicate(self) -> Workspace:
-        """Another one between runs, with the same buffers and constants."""
+        """Copy the workspace between runs, with the same buffers and constants."""
         other = Workspace(self.device)
         other.owned, other.constants = [*self.owned], {**self.constants}
         return other
 
     def end(self) -> MemoryUse:
-        """Keep the buffers that this run has used for the next one, and say how many they were."""
+        """Keep the buffers of this run for the next one, and return its memory use."""
         buffers = {id(slot.buffer): slot.buffer for slot in self.slots if slot.buffer is not None}
-        given = {id(slot.buffer) for slot in self.slots if slot.given}
+        given = {id(slot.buffer) for slot in self.slots if slot.exported}
         self.owned = [buffer for key, buffer in buffers.items() if key not in given]
         return MemoryUse(
             peak_nbytes=sum(buffer.size for buffer in buffers.values()),
@@ -217,9 +216,9 @@ class Workspace:
         sizes: Iterable[int],
         dtype: DType,
         *,
-        zeroed: bool = False,  # noqa: ARG002 -- the protocol's, for sinks that make zeros
+        zeroed: bool = False,  # noqa: ARG002 -- part of the sink protocol
     ) -> Value:
-        """A packed value of any content, also where zeros are asked for."""
+        """A packed value with undefined content, even if `zeroed`."""
         layout = Layout.packed(checked_shape(sizes))
         slot = Slot(layout.size * dtype.itemsize, self.label)
         self.waiting.append(slot)
@@ -227,7 +226,7 @@ class Workspace:
         return Value(slot, dtype, layout)
 
     def upload(self, given: NDArray[Any] | Tensor) -> Value:
-        """An array, on the device; a tensor as it is."""
+        """A value of an array to upload, or of a tensor."""
         if isinstance(given, Tensor):
             return Value.of(given)
         native = native_array(given)
@@ -237,7 +236,7 @@ class Workspace:
         return value
 
     def constant(self, element: NDArray[Any], count: int) -> Value:
-        """An element at least so often, kept like the graph's constants."""
+        """A value of at least `count` copies of an element, cached for all runs."""
         key = element.dtype, element.tobytes()
         kept = self.constants.get(key)
         if kept is None or kept.size < count:
@@ -248,7 +247,7 @@ class Workspace:
         return kept
 
     def run(self, planner: Planner, source: Value, target: Value, planning: Planning = planned) -> None:
-        """Collect what a planner plans, unless there is nothing to write."""
+        """Collect a task for a planner, unless the target is empty."""
         if target.size:
             for memory in (source.memory, target.memory):
                 if isinstance(memory, Slot):
@@ -256,12 +255,12 @@ class Workspace:
             self.tasks.append(Task(self.label, planner, source, target, planning))
 
     def copy(self, source: Value, read: Layout, target: Value, written: Layout) -> None:
-        """Collect a copy of a layout in one value to a layout in another, of the same sizes and dtype."""
+        """Collect a copy between layouts of two values, of equal sizes and dtype."""
         assert (source.dtype, read.sizes) == (target.dtype, written.sizes)
         self.run(plan_copy, source.viewed(read), target.viewed(written))
 
     def copy_at(self, selection: AdvancedSelection, tensor: Value, other: Value, *, reads: bool) -> None:
-        """Collect copies between what a selection takes of a value and another of its shape."""
+        """Collect copies between the selected elements of a value and another value of their shape."""
         if not other.size:
             return
         limits = self.device.limits
@@ -281,14 +280,14 @@ class Workspace:
             self.run(planner, source.viewed(read), target.viewed(written), plan_anew)
 
     def gathered(self, x: Value, key: Sequence[Any]) -> Value:
-        """A copy of what an index with arrays of int64 selects."""
+        """A copy of the elements that an index with int64 arrays selects."""
         selection = advanced_index(x.shape, key)
         result = self.empty(selection.shape, x.dtype)
         self.copy_at(selection, x, result, reads=True)
         return result
 
     def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
-        """A value over other sizes, of which one may be -1: a view where that can be, else a packed copy."""
+        """Reshape a value, one size may be -1: a view where possible, else a packed copy."""
         sizes = numpy_shape(shape, x.size)
         layout = reshaped(x.layout, sizes)
         return x.viewed(layout) if layout else self.packed(x).viewed(Layout.packed(sizes))
@@ -300,18 +299,18 @@ class Workspace:
         return copied
 
     def readable(self, x: Value) -> Value:
-        """A packed value of the same elements, which is read without a copy of its own."""
+        """The value itself if it is packed, else a packed copy, so that readback needs no other."""
         return x if x.is_packed else self.packed(x)
 
     def submit(self) -> None:
-        """Share out buffers, and let the GPU begin with what is collected."""
+        """Assign buffers, then record and submit the collected tasks."""
         callers = {id(task.source.memory): task for task in self.tasks}
         for task in callers.values():
             if not isinstance(task.source.memory, Slot):
-                with named(task.label):  # of a destroyed or mapped buffer a submission would abort
+                with named(task.label):  # submitting a destroyed or mapped buffer would abort
                     check_usable(self.device, task.source.memory)
                     check_alive(self.device, task.source.memory)
-        self._share_out()
+        self._assign_buffers()
         for slot in self.waiting:
             if slot.array is not None and slot.array.size:
                 assert slot.buffer is not None
@@ -328,8 +327,8 @@ class Workspace:
             self.submissions += 1
         self.tasks, self.waiting = [], []
 
-    def _share_out(self) -> None:
-        """Give each waiting slot a buffer: one of its own to a caller's, the others take turns."""
+    def _assign_buffers(self) -> None:
+        """Assign each waiting slot a buffer: exported slots their own, others one per group."""
         for slot in self.waiting:
             slot.first = min(slot.first, len(self.tasks))
             if self.held[id(slot)]:
@@ -337,14 +336,14 @@ class Workspace:
         held = [slot for slot in self.slots if self.held[id(slot)]]
         used = [side.memory for task in self.tasks for side in (task.source, task.target)]
         busy = {id(memory.buffer if isinstance(memory, Slot) else memory) for memory in (*held, *used)}
-        mine = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.given]
-        kept = {id(buffer): buffer for buffer in (*self.owned, *mine)}
+        assigned = [slot.buffer for slot in self.slots if slot.buffer is not None and not slot.exported]
+        kept = {id(buffer): buffer for buffer in (*self.owned, *assigned)}
         free = [buffer for key, buffer in kept.items() if key not in busy]
-        alone = [[slot] for slot in self.waiting if slot.given]
-        sharing = taking_turns(slot for slot in self.waiting if not slot.given)
+        alone = [[slot] for slot in self.waiting if slot.exported]
+        sharing = group_by_lifetime(slot for slot in self.waiting if not slot.exported)
         for slots in sorted((*sharing, *alone), key=needed_nbytes, reverse=True):
             nbytes = needed_nbytes(slots)
-            most = 0 if slots[0].given else max(2 * nbytes, SMALL_NBYTES)
+            most = 0 if slots[0].exported else max(2 * nbytes, SMALL_NBYTES)
             fitting = [buffer for buffer in free if nbytes <= buffer.size <= most]
             if fitting:
                 buffer = min(fitting, key=lambda buffer: buffer.size)
@@ -356,27 +355,27 @@ class Workspace:
                 slot.buffer = buffer
 
     def tensor(self, x: Value) -> Tensor:
-        """A value whose work is submitted, as a tensor."""
+        """A submitted value as a tensor."""
         return Tensor(self.device, x.buffer, x.dtype, x.layout)
 
     def read(self, x: Value) -> NDArray[Any]:
-        """Read back, after what is collected."""
+        """Submit the collected tasks, and read a value back."""
         self.submit()
         return self.tensor(x).numpy()
 
     def hold(self, nested: Nested[Value]) -> None:
-        """Keep what lies in the memory of values."""
+        """Keep the memory of values."""
         self.held.update(id(value.memory) for value in values_of(nested))
 
     def drop(self, nested: Nested[Value]) -> None:
-        """Let the memory of held values go, where no other value lies in it."""
+        """Release the memory of held values, unless another held value shares it."""
         self.held.subtract(id(value.memory) for value in values_of(nested))
 
-    def give_away(self, x: Value) -> Value:
-        """A held value for the caller to keep: packed, in a buffer that will hold nothing else."""
+    def export(self, x: Value) -> Value:
+        """A held value for the caller to keep: packed, in a buffer that is never reused."""
         slot = x.memory
-        own = isinstance(slot, Slot) and slot.buffer is None and not slot.given and x.nbytes == slot.nbytes
+        own = isinstance(slot, Slot) and slot.buffer is None and not slot.exported and x.nbytes == slot.nbytes
         kept = x if own and x.is_packed else self.packed(x)
         assert isinstance(kept.memory, Slot)
-        kept.memory.given = True
+        kept.memory.exported = True
         return kept

@@ -1,4 +1,4 @@
-"""Where operators read and write: tensors as they are described and bound, and outputs."""
+"""Tensor descriptors, their binding slots, and the outputs of operators."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TensorDesc:
 
     @property
     def nbytes(self) -> int:
-        """Least bytes of a binding: to the end of the last element, rounded up to 4."""
+        """Bytes that a binding needs at least: to the end of the last element, rounded up to 4."""
         return whole_words(self.layout.stop * self.dtype.itemsize)
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class TensorDesc:
 
 
 def check_descs(**sides: object) -> None:
-    """Refuse what is no descriptor of a tensor."""
+    """Raise TypeError for sides that are not a TensorDesc."""
     for side, desc in sides.items():
         if not isinstance(desc, TensorDesc):
             raise TypeError(f"{side} is of type {type(desc).__name__}: must be a TensorDesc")
@@ -107,7 +107,7 @@ Binding: TypeAlias = Tensor | Buffer | tuple[Buffer, SupportsIndex]
 
 
 class BindingSlot:
-    """The place of a described tensor, where a buffer is bound."""
+    """Binding slot of a described tensor."""
 
     def __init__(self, device: Device, side: str, desc: TensorDesc, used: Layout) -> None:
         self.side = side
@@ -124,7 +124,7 @@ class BindingSlot:
             )
 
     def bound(self, binding: Binding) -> BoundLayout:
-        """A binding, refused where it is not what the descriptor says."""
+        """Check a binding against the descriptor, and return its bound layout."""
         with named(self.side):
             if isinstance(binding, Tensor):
                 check_described(self.desc, binding, self.side)
@@ -146,7 +146,7 @@ class BindingSlot:
 
 
 def check_described(desc: TensorDesc, tensor: Tensor, side: str) -> None:
-    """Refuse a tensor that is not what the operator was compiled for."""
+    """Refuse a tensor whose dtype, sizes or strides differ from the descriptor's."""
     if tensor.dtype != desc.dtype:
         raise TypeError(f"dtype {tensor.dtype}: compiled for {desc.dtype}")
     if tensor.shape != desc.sizes:
@@ -167,7 +167,7 @@ def output_for(
     *,
     zeroed: bool = True,
 ) -> Tensor:
-    """`out`, refused (with words around the sizes) where it cannot take a result of `x`, or a new tensor."""
+    """Return `out`, checked for a result of `x`, or a new tensor; `before` and `behind` extend errors."""
     if out is None:
         return allocate(sizes, x.dtype, x.device, zeroed=zeroed)
     check_tensor("out", out)

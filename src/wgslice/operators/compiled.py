@@ -1,4 +1,4 @@
-"""An operator compiled for a device, to call or to record, and the descriptors that it is compiled from."""
+"""Operators compiled for a device, to call or to record, and the base of their descriptors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wgslice.plans.profiles import MAX_PLACES, SMALL_NBYTES, Limits
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-Problem: TypeAlias = tuple[Planner, Layout, Layout, int, PlanContext]  # what `plan_anew` takes
+Problem: TypeAlias = tuple[Planner, Layout, Layout, int, PlanContext]  # arguments of `plan_anew`
 
 
 class CompiledOperator:
@@ -35,16 +35,16 @@ class CompiledOperator:
     device : Device
         Where it runs.
     name : str
-        Of the operator, as errors begin with it.
+        Of the operator; errors begin with it.
     input, output : TensorDesc
-        What it takes and gives.
+        Of the tensors that are bound.
     offsets : TensorDesc or None
-        Of windows, where they are bound when it runs.
+        Of the windows' offsets, if these are bound too.
     plan : Plan
-        What runs, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST and room for whole
-        vectors of 16 bytes, bound at multiples of the device's binding alignment. `plan_for` says it of
-        other bindings. A call without `out` leaves out the zeros that a new buffer has already. It stays the
-        same unless the self-test disables or enables kernels of the device.
+        For buffers with the usages STORAGE, COPY_SRC and COPY_DST and capacity for whole vectors of 16
+        bytes, bound at multiples of the device's binding alignment; `plan_for` plans for other bindings. A
+        call without `out` skips writing zeros to a new buffer, which has them. It changes only if the
+        self-test disables or enables kernels of the device.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class CompiledOperator:
 
     @property
     def plan(self) -> Plan:
-        """What runs on aligned bindings, and why."""
+        """The plan for aligned bindings."""
         with named(self.name):
             return self._current()[1]
 
     def plan_for(self, *, input: Binding, output: Binding, offsets: Binding | None = None) -> Plan:
-        """Tell what runs on some bindings, and why.
+        """Return the plan for given bindings.
 
         Parameters
         ----------
@@ -92,8 +92,8 @@ class CompiledOperator:
         Returns
         -------
         Plan
-            `plan` itself for aligned bindings; planned once for any other alignment, usage, or buffer that
-            ends inside a vector of 16 bytes, and then what `record` uses.
+            `plan` itself for aligned bindings. Any other alignment, usage, or buffer that ends inside a
+            vector of 16 bytes is planned once, and `record` uses the same plan.
 
         Raises
         ------
@@ -115,8 +115,8 @@ class CompiledOperator:
         x : Tensor
             Of the described dtype, sizes and strides, at any offset.
         out : Tensor, optional
-            As described too; it may lie in the buffer of `x`, which is read before anything is written. A new
-            one by default, unless most of the output is padding, and more than 64 KiB.
+            As described; it may share the buffer of `x`, which is read before anything is written. A new
+            tensor by default; required if most of the output is padding, and more than 64 KiB.
         offsets : Tensor, optional
             As described, for windows whose descriptor describes offsets.
 
@@ -155,7 +155,7 @@ class CompiledOperator:
         output: Binding,
         offsets: Binding | None = None,
     ) -> None:
-        """Record into a command encoder of the caller's, who finishes and submits it.
+        """Record into a command encoder, which the caller finishes and submits.
 
         Parameters
         ----------
@@ -163,10 +163,10 @@ class CompiledOperator:
             On this device, with no pass open.
         input, output : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int)
             A tensor as described, or a buffer with usage STORAGE and the byte offset, a multiple of the
-            item size, at which the described tensor starts in it. Where both lie in one buffer, the input is
-            copied aside first.
+            item size, at which the described tensor starts in it. If both share one buffer, the input is
+            copied to a staging copy first.
         offsets : Tensor, wgpu.GPUBuffer or (wgpu.GPUBuffer, int), optional
-            Likewise, for windows whose descriptor describes offsets.
+            Bound as `input`, for windows whose descriptor describes offsets.
 
         Raises
         ------
@@ -184,8 +184,8 @@ class CompiledOperator:
         -----
         wgpu aborts the process when a submitted buffer has been destroyed or mapped after it was recorded, or
         when a command buffer is submitted twice. Dropping all references to a buffer is safe at any time.
-        Of buffers that are only copied, a later record notices what their own `destroy()` did since the
-        first, not that the device is gone.
+        For buffers that no kernel binds, records after the first detect a `destroy()` of the buffer, but not
+        a lost device.
         """
         with named(self.name):
             check_encoder(self.device, encoder)
@@ -199,13 +199,13 @@ class CompiledOperator:
         return f"CompiledOperator({self.name}: {sides}; {self._aligned[1].summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
-        """Refuse to make an output that is padding for the most part."""
+        """Refuse to allocate an output that is mostly padding."""
         elements_nbytes = self.output.layout.size * self.output.dtype.itemsize
         if self.output.nbytes > max(2 * elements_nbytes, SMALL_NBYTES):
             raise ValueError(
-                f"out is missing: the output's strides {self.output.strides} take {self.output.nbytes} bytes "
-                f"for {elements_nbytes} of elements; give out, a view on the buffer that it is for, or "
-                "describe no strides"
+                f"out is missing: the output's strides {self.output.strides} need {self.output.nbytes} bytes "
+                f"for {elements_nbytes} bytes of elements; pass out, a view of the target "
+                "buffer, or leave the strides out of the descriptor"
             )
 
     def _record(
@@ -215,10 +215,10 @@ class CompiledOperator:
         fresh: bool,
         check: Callable[[Device, Buffer], None],
     ) -> None:
-        """Record what runs on bindings, of which a `fresh` output was made a moment ago."""
+        """Record the plan for bindings; a `fresh` output is a new buffer, zeroed if that is needed."""
         source, target, offsets = self._bind(*bindings)
         planner = self._planner
-        if fresh and self._planner_on_zeros is not None:  # it was made of zeros
+        if fresh and self._planner_on_zeros is not None:
             planner = self._planner_on_zeros
         record(
             self.device,
@@ -235,7 +235,7 @@ class CompiledOperator:
     def _bind(
         self, input: Binding, output: Binding, offsets: Binding | None
     ) -> tuple[BoundLayout, BoundLayout, BoundLayout | None]:
-        """Bindings, refused where they are not as described."""
+        """Return the bound layouts of bindings, checked against their descriptors."""
         source, target = self._source.bound(input), self._target.bound(output)
         if offsets is None and self._offsets is None:
             return source, target, None
@@ -246,7 +246,7 @@ class CompiledOperator:
         return source, target, self._offsets.bound(offsets)
 
     def _plan_aligned(self, limits: Limits) -> tuple[Problem, Plan]:
-        """Plan for aligned bindings of every usage, in buffers with capacity for whole vectors."""
+        """Return the problem of aligned bindings of every usage, with capacity for vectors, and its plan."""
         itemsize, table = self.input.dtype.itemsize, None
         source, target = (rebase(slot.used, itemsize, limits).layout for slot in (self._source, self._target))
         if self.offsets is not None:
@@ -256,7 +256,7 @@ class CompiledOperator:
         return problem, plan_anew(*problem)
 
     def _current(self) -> tuple[Problem, Plan]:
-        """The aligned problem and its plan, anew where the self-test has disabled or enabled kernels."""
+        """Return the aligned problem and its plan, renewed if kernels were disabled or enabled."""
         aligned, disabled = self._aligned, self.device.limits.disabled
         limits = aligned[0][-1].limits
         if limits.disabled != disabled:
@@ -265,33 +265,33 @@ class CompiledOperator:
 
     @property
     def _limits(self) -> Limits:
-        """What is planned for, with the kernels that are enabled now."""
+        """Limits of the device, with the kernels that are enabled now."""
         return self._current()[0][-1].limits
 
     def _planning(self, *problem: Any) -> Plan:
-        """The plan for a problem, made the first time."""
+        """Return the cached plan for a problem."""
         aligned, plan = self._aligned
         return plan if problem == aligned else self._other_plans(*problem)
 
 
 class Descriptor(ABC):
-    """What an operator does, checked, before there is a device."""
+    """Checked parameters of an operator, independent of a device."""
 
     input: TensorDesc
     output: TensorDesc
 
     @abstractmethod
     def planned(self, device: Device) -> CompiledOperator:
-        """The operator with its plan on `device`, which is what `explain` shows, but without pipelines."""
+        """Return the operator with its plan for `device`, which `explain` shows, without pipelines."""
 
     def compile(self, device: Device) -> CompiledOperator:
-        """What `Device.compile` calls: no recording on aligned bindings waits for pipelines."""
+        """Return the operator with the pipelines that aligned bindings need."""
         operator = self.planned(device)
         device.pipelines.prepare(operator.plan)
         return operator
 
     def _hold(self, input: TensorDesc, output: TensorDesc, **others: object) -> None:
-        """Take over what is checked but for what two tensors must have in common."""
+        """Store checked attributes; refuses differing dtypes and outputs whose elements overlap."""
         check_same_dtype(input.dtype, output.dtype)
         check_disjoint(output.layout)
         for name, value in {"input": input, "output": output, **others}.items():

@@ -1,4 +1,4 @@
-"""Copies between tensors and textures as operators, which record into a caller's encoder."""
+"""Copies between tensors and textures as operators that record into a caller's encoder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TextureBinding: TypeAlias = Texture | tuple[Texture, Integers]
 
 @dataclass(frozen=True, init=False)
 class TextureDescriptor:
-    """A tensor, and a region of a texture of some format that it is copied from or to."""
+    """Descriptor of a copy between a tensor and a region of a texture of some format."""
 
     tensor: TensorDesc
     format: str
@@ -62,7 +62,7 @@ class TextureDescriptor:
         *,
         writes: bool,
     ) -> None:
-        """Take over what is checked here, as far as it can be without a texture."""
+        """Store attributes, checked as far as possible without a texture."""
         name = "input" if writes else "output"
         check_descs(**{name: tensor})
         texels = texels_of(format, aspect, writes=writes)
@@ -83,22 +83,22 @@ class TextureDescriptor:
 
     @property
     def name(self) -> str:
-        """What errors begin with."""
+        """Name of the operator in errors."""
         return type(self).__name__
 
     def slot(self, device: Device) -> BindingSlot:
-        """Where the tensor is bound."""
+        """Return the binding slot of the tensor."""
         images = in_four(self.tensor.layout, self.side.texels.channels)
         return BindingSlot(device, "input" if self.side.writes else "output", self.tensor, images)
 
     def plans(self, device: Device, new_staging: Callable[[int], Buffer]) -> tuple[Plan, ...]:
-        """What runs on a buffer of every usage, bound at its start."""
+        """Return the plans for a buffer of every usage, bound at its start."""
         binding = device.placeholder(self.tensor.nbytes)
         bound = self.slot(device).bound(binding)
         return tuple(plan for plan, _ in placed_plans(device, bound, self.side, new_staging))
 
     def compile(self, device: Device) -> CompiledTextureCopy:
-        """What `Device.compile` calls."""
+        """Return the operator for a device, with its pipelines."""
         return CompiledTextureCopy(device, self)
 
 
@@ -111,10 +111,10 @@ class FromTexture(TextureDescriptor):
     format : str
         Of the textures that are bound, as WebGPU names it.
     output : TensorDesc
-        Of the dtype and sizes that `from_texture` gives for a region of that format, which say its extent: of
-        rank 1 before the channels it is of a 1d texture, of rank 3 it has layers or depth.
+        Of the dtype and sizes that `from_texture` gives for a region of that format. The sizes before the
+        channels are the extent: rank 1 is a 1d texture, rank 3 has layers or depth.
     origin : sequence of int
-        First texel, where a binding names none: x, y, and z or the first layer.
+        First texel if the binding has no origin: x, y, and z or the first layer.
     mip_level : int
         The level to copy from.
     aspect : {"all", "depth-only", "stencil-only"}
@@ -155,7 +155,7 @@ class ToTexture(TextureDescriptor):
     Parameters
     ----------
     input : TensorDesc
-        Of a dtype and sizes that `copy_to_texture` takes, which say the extent of the region.
+        Of a dtype and sizes that `copy_to_texture` accepts; the sizes are the extent of the region.
     format : str
         Of the textures that are bound, as WebGPU names it.
     origin, mip_level : sequence of int, int
@@ -204,10 +204,10 @@ class CompiledTextureCopy:
     device : Device
         Where it runs.
     name : str
-        Of the operator, as errors begin with it.
+        Of the operator; errors begin with it.
     plans : tuple of Plan
-        What runs, in order, and why, on buffers with the usages STORAGE, COPY_SRC and COPY_DST, bound at
-        multiples of the device's binding alignment. All recordings share one staging buffer.
+        In order, for buffers with the usages STORAGE, COPY_SRC and COPY_DST, bound at multiples of the
+        device's binding alignment. All recordings share one staging buffer.
     """
 
     def __init__(self, device: Device, descriptor: TextureDescriptor) -> None:
@@ -222,12 +222,12 @@ class CompiledTextureCopy:
                 device.pipelines.prepare(plan)
 
     def __call__(self, input: Any, output: Any = None) -> Any:
-        """Run on what `record` takes.
+        """Run on a tensor and a texture.
 
         Parameters
         ----------
         input, output : Tensor, wgpu.GPUTexture, (wgpu.GPUTexture, origin) and others, as for `record`
-            Of `FromTexture` the output may be left out, for a new tensor as it is described.
+            The output of `FromTexture` may be left out: a new tensor as described.
 
         Returns
         -------
@@ -256,14 +256,14 @@ class CompiledTextureCopy:
         input: Binding | TextureBinding,
         output: Binding | TextureBinding,
     ) -> None:
-        """Record into a command encoder of the caller's, who finishes and submits it.
+        """Record into a command encoder, which the caller finishes and submits.
 
         Parameters
         ----------
         encoder : wgpu.GPUCommandEncoder
             On this device, with no pass open.
         input, output : wgpu.GPUTexture or (wgpu.GPUTexture, origin), and Tensor or buffer
-            The texture is of the described format; an origin beside it replaces the described one. The
+            The texture is of the described format; an origin given with it replaces the described one. The
             tensor is bound as for `CompiledOperator.record`.
 
         Raises
@@ -289,7 +289,7 @@ class CompiledTextureCopy:
     def _record(
         self, encoder: CommandEncoder, input: Any, output: Any, check: Callable[[Device, Buffer], None]
     ) -> None:
-        """Record what runs on bindings."""
+        """Record the plans for bindings."""
         side = self._descriptor.side
         tensor, texture = (input, output) if side.writes else (output, input)
         region = self._region("output" if side.writes else "input", texture)
@@ -300,7 +300,7 @@ class CompiledTextureCopy:
         record_plans(self.device, encoder, region, plans)
 
     def _region(self, name: str, binding: TextureBinding) -> Region:
-        """Where a copy begins in a bound texture, refused where that is not as described."""
+        """Return the region of a bound texture, checked against the descriptor."""
         described, origin = self._descriptor, self._descriptor.origin
         with named(name):
             if isinstance(binding, tuple) and len(binding) == 2:
@@ -322,7 +322,7 @@ class CompiledTextureCopy:
         return region
 
     def _take_staging(self, nbytes: int) -> Buffer:
-        """Return the staging buffer, which is made the first time; the queue orders its uses."""
+        """Return the staging buffer, allocated once; the queue orders its uses."""
         if self._staging is None:
             described, side = self._descriptor, self._descriptor.side
             staging = self.device.create_buffer(nbytes)

@@ -52,7 +52,7 @@ class Explanation:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the plans write, without those that they copy aside."""
+        """Bytes that the plans write, without staging copies."""
         return sum(plan.nbytes for plan in self.plans)
 
     @property
@@ -115,7 +115,7 @@ def explain(what: Callable[..., object], /, *args: Any, **kwargs: Any) -> Explan
 
 
 def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
-    """Tell what would run, why, and what in the layout keeps it from a faster way.
+    """Explain what a call would run, and why not something faster, without running it.
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     >>> import numpy as np, wgslice as wg
     >>> x = wg.asarray(np.zeros((1000, 1024), np.uint8))
     >>> wg.explain(x[1:, ::-1]).summary
-    'merged (999, 1024) x 1 bytes, shifted_rows'
+    'coalesced (999, 1024) x 1 B, shifted_rows'
     >>> wg.explain(x[0, ::3]).rejected
-    ('buffer copy per row: elements of a row lie 3 bytes apart in the input',)
+    ('buffer copy per row: elements of an input row are 3 bytes apart',)
     >>> [plan.summary for plan in wg.explain(wg.concat, [x, x]).plans]
-    ['merged (64000,) x 16 bytes, a buffer copy', 'merged (64000,) x 16 bytes, a buffer copy']
+    ['coalesced (64000,) x 16 B, buffer copy', 'coalesced (64000,) x 16 B, buffer copy']
     >>> written = wg.explain(operator.setitem, x, np.s_[3:5], np.ones((2, 1024), np.uint8))
     >>> written.call, written.uploaded_nbytes, len(written.plans)  # straight into the tensor
     ('setitem', 2048, 0)

@@ -21,7 +21,7 @@ from wgslice.operators.windows_arguments import (
     repeated_bytes,
 )
 from wgslice.plans.plan import Planner
-from wgslice.plans.window_plans import extract_windows_planner
+from wgslice.plans.window_strategies import extract_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
@@ -88,7 +88,7 @@ class ExtractWindows(Descriptor):
             self._hold(input, output, offsets=known, windows=windows)
 
     def planned(self, device: Device) -> CompiledOperator:
-        """The operator with its plan on `device`, without pipelines."""
+        """Return the operator with its plan for `device`, without pipelines."""
         described = self.offsets if isinstance(self.offsets, TensorDesc) else None
         sides = self.input, self.output, self.input.layout
         planner = extract_windows_planner(self.windows)
@@ -113,24 +113,24 @@ def extract_windows(
         Of rank 0 to 8, each size at most 2^31 - 1, and any dtype; views welcome. The result has a
         dimension more.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
-        Position of each window's first element in `x`; a negative one lies before the start, and never
+        Position of each window's first element in `x`; a negative one is before the start, and never
         counts from the end.
     sizes : sequence of int
-        Extent of the windows in elements; without `fill` at most `x.shape`. Windows without elements may lie
+        Extent of the windows in elements; without `fill` at most `x.shape`. Windows without elements may be
         anywhere.
     strides : array_like of int, shape (rank,) or (B, rank), optional
-        Step within the windows in elements, not 0. A negative one begins at the window's end: it mirrors.
+        Step within the windows in elements, not 0. A negative one begins at the window's end (reversed).
         Windows may differ in its sign, not in its magnitude. 1 by default.
     fill : scalar, optional
         Value that elements outside of `x` read as, cast as NumPy assigns it to an array of `x`'s dtype.
-        Windows may then lie anywhere, and `outside` must not be given.
+        Windows may then be anywhere, and `outside` must not be given.
     outside : {"refuse", "clamp"}, optional
-        What a window that is not inside of `x` gets: "refuse" raises WindowError, and "clamp" moves it inside
+        Rule for windows that are not inside of `x`: "refuse" raises WindowError, and "clamp" moves it inside
         by the least amount, dimension by dimension, as StableHLO's dynamic_slice does. "refuse" by default
         for offsets in an array; "clamp" for offsets in a tensor, which are not read back to be refused.
     out : Tensor, optional
-        Where to write, of `x`'s dtype and the result's sizes, as in `slice1`; it may lie in the buffer of `x`
-        or of `offsets`.
+        Where to write, of `x`'s dtype and the result's sizes, as in `slice1`; it may share the buffer of
+        `x` or of `offsets`.
 
     Returns
     -------
@@ -182,6 +182,6 @@ def extract_windows(
 
 @cached_by_value
 def prepared_extraction(*arguments: Any) -> tuple[Windows, Planner]:
-    """Windows of the arguments of `extracted_windows`, and what plans their extraction."""
+    """Return the windows of the arguments of `extracted_windows`, and the planner of their extraction."""
     windows = extracted_windows(*arguments)
     return windows, extract_windows_planner(windows)

@@ -1,4 +1,4 @@
-"""InsertWindows: many windows put into one tensor at once, as a function and as a descriptor."""
+"""InsertWindows: write many windows into one tensor at once, as a function and as a descriptor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.windows_arguments import OnGpu, Outside, cached_by_value, inserted_windows
 from wgslice.plans.overlaps import Insertion, Overlap, insertion_of
 from wgslice.plans.plan import Planner
-from wgslice.plans.window_plans import insert_windows_planner
+from wgslice.plans.window_strategies import insert_windows_planner
 from wgslice.plans.windows import Windows
 from wgslice.tensors.placed import as_copied, check_destination, check_of_numbers, check_tensor, uploaded
 from wgslice.tensors.tensor import Tensor
@@ -30,29 +30,29 @@ ORDER = "the order is insert_windows(x, offsets, windows)"
 
 @dataclass(frozen=True, init=False, eq=False)
 class InsertWindows(Descriptor):
-    """Descriptor: put the windows of `input` into `output`, each at offsets and in directions of its own.
+    """Descriptor: write the windows of `input` into `output`, each at offsets and in directions of its own.
 
-    The mirror of `ExtractWindows`, whose output is here the input, and whose input the output.
+    The inverse of `ExtractWindows`: its output is the input here, and its input the output.
 
     Parameters
     ----------
     input : TensorDesc
         Windows of the sizes `(B, *sizes)`.
     output : TensorDesc
-        Of the same dtype and rank 1 to 7, one less than the input's; each size at most 2^31 - 1. What no
-        window has keeps its value; a call without `out` puts them into zeros.
+        Of the same dtype and rank 1 to 7, one less than the input's; each size at most 2^31 - 1. Elements
+        that no window writes keep their value; a call without `out` starts from zeros.
     offsets, strides : array_like of int or TensorDesc, array_like of int
         As of `ExtractWindows`; strides are 1 by default.
     overlap, outside : str, optional
-        What overlapping and out-of-bounds windows get, as in `insert_windows`.
+        Rules for overlapping and out-of-bounds windows, as in `insert_windows`.
 
     Raises
     ------
     WindowError
-        Windows overlap, or offsets are bound when it runs, and the later window is not to win; or a window
-        breaks one of these rules.
+        Windows overlap, or offsets are bound when it runs, and `overlap` is "refuse"; or a window breaks one
+        of these rules.
     TypeError, ValueError
-        The dtypes differ, or sizes do not go together, or the output's layout places two elements on the same
+        The dtypes differ, or sizes do not match, or the output's layout places two elements on the same
         bytes.
 
     Examples
@@ -88,7 +88,7 @@ class InsertWindows(Descriptor):
             self._hold(input, output, offsets=known, insertion=insertion)
 
     def planned(self, device: Device) -> CompiledOperator:
-        """The operator with its plan on `device`, without pipelines."""
+        """Return the operator with its plan for `device`, without pipelines."""
         described = self.offsets if isinstance(self.offsets, TensorDesc) else None
         sides = self.input, self.output, self.input.layout
         planner = insert_windows_planner(self.insertion)
@@ -96,7 +96,7 @@ class InsertWindows(Descriptor):
 
 
 def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """A function whose offsets, given by name behind two other arguments, mean another order than its own."""
+    """Make a function refuse `offsets` by name after two arguments: their order would be another one."""
 
     @wraps(function)
     def hint(*arguments: Arguments.args, **options: Arguments.kwargs) -> None:
@@ -129,22 +129,22 @@ def insert_windows(
         Target: of rank 0 to 8, each size at most 2^31 - 1, any dtype, and any view in which no element
         repeats. Elements that no window writes keep their value.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
-        Position of each window's first element in `x`; a negative one lies before the start, and never
+        Position of each window's first element in `x`; a negative one is before the start, and never
         counts from the end.
     windows : Tensor or array_like
-        Windows of the sizes `(B, *sizes)`. A tensor has `x`'s dtype and device, and may lie in its buffer;
+        Windows of the sizes `(B, *sizes)`. A tensor has `x`'s dtype and device, and may share its buffer;
         it is read before anything is written. An array is cast where NumPy's rule `same_kind` allows it.
     strides : array_like of int, shape (rank,) or (B, rank), optional
         Step within the windows in elements, not 0, so that a window of `size` reaches over
-        `(size - 1) * abs(stride) + 1`. A negative one begins at the window's end: it mirrors. Windows may
+        `(size - 1) * abs(stride) + 1`. A negative one begins at the window's end (reversed). Windows may
         differ in its sign, not in its magnitude. 1 by default.
     overlap : {"refuse", "last", "disjoint"}, optional
-        What windows get that have elements of `x` in common: "refuse" raises WindowError, and with "last" the
-        window with the greater number wins. "disjoint" promises that there are none, which saves what finds
-        that out; where it does not hold, elements that windows have in common have bits of any of them, and
-        all others are right. Offsets in a tensor are not read back, so that they need "last" or "disjoint".
+        Rule for windows that overlap in `x`: "refuse" raises WindowError, and with "last" the window with
+        the greater index wins. "disjoint" promises that no windows overlap, which saves the last-writer
+        pass; if some do, elements that they share have bits of any of them, and all others are right.
+        Offsets in a tensor are not read back, so that they need "last" or "disjoint".
     outside : {"refuse", "clamp", "drop"}, optional
-        What a window that is not inside of `x` gets: "refuse" raises WindowError, "clamp" moves it inside by
+        Rule for windows that are not inside of `x`: "refuse" raises WindowError, "clamp" moves it inside by
         the least amount, dimension by dimension, as StableHLO's dynamic_update_slice does, and "drop" writes
         its elements inside of `x` alone. "refuse" by default for offsets in an array; "clamp" for offsets in
         a tensor, so that a read and a write by the same offsets meet the same elements.
@@ -163,17 +163,17 @@ def insert_windows(
     OverflowError
         `windows` has a Python integer that `x`'s dtype does not hold.
     TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `copyto`, of `windows` and `x`, and of tensors of offsets; or the shapes do not go together.
+        As `copyto`, of `windows` and `x`, and of tensors of offsets; or the shapes do not match.
 
     Notes
     -----
-    Where windows overlap, or may overlap, the GPU first writes for each index of `x` the number of the last
-    window that has it, to a buffer of 4 bytes an index; all dimensions that every window covers count as one.
-    Where rows are long enough, it writes that for each 16 bytes that a row has all of, and else by index.
+    If windows overlap, or may overlap, a last-writer pass first writes the winner index of each index of `x`
+    to a buffer, 4 bytes each; all dimensions that every window covers count as one index. For rows that are
+    long enough, it writes one winner index for each 16 bytes that a row covers completely.
 
     After `windows = extract_windows(x, offsets, sizes, strides)`, `insert_windows(x, offsets, windows,
     strides)` leaves `x` as it is, also where both clamp, if the magnitude of each stride divides `size - 1`.
-    If it does not, `extract_windows` was given a larger window than its elements reach over: a mirrored one
+    If it does not, the window of `extract_windows` is larger than the extent of its elements: a reversed one
     begins at that window's end, and a clamped one is moved further.
 
     Examples
@@ -203,14 +203,14 @@ def insert_windows(
 
 @cached_by_value
 def prepared_insertion(overlap: Overlap, *arguments: Any) -> tuple[Windows, Planner]:
-    """Windows of the arguments of `inserted_windows`, and what plans their insertion."""
+    """Return the windows of the arguments of `inserted_windows`, and the planner of their insertion."""
     windows = inserted_windows(*arguments)
     tensor_sizes = arguments[2]
     return windows, insert_windows_planner(insertion_of(windows, tensor_sizes, overlap))
 
 
 def check_order(x: object, offsets: object, windows: object) -> None:
-    """Refuse arguments in the order (windows, x, offsets), which no shapes of this order equal."""
+    """Refuse arguments in the order (windows, x, offsets), recognised by their shapes."""
     if not isinstance(offsets, Tensor):
         return
     batch, table = map(shape_of, (x, windows))

@@ -21,7 +21,7 @@ from wgslice.tensors.tensor import Tensor
 
 @dataclass(frozen=True, init=False)
 class WindowDescriptor(Descriptor):
-    """Two tensors, and a window of the one that the other fills."""
+    """Descriptor of two tensors and a window of one of them, with the sizes of the other."""
 
     input: TensorDesc
     output: TensorDesc
@@ -43,7 +43,7 @@ class WindowDescriptor(Descriptor):
     def _window(
         input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
     ) -> Window:
-        """The window of the input, refused where the output does not hold its elements."""
+        """Return the window of the input, checked against the sizes of the output."""
         window = Window.of(offsets, sizes, strides)
         window.check_inside(input.sizes)
         window.check_filled(output.sizes)
@@ -65,7 +65,7 @@ class WindowDescriptor(Descriptor):
         return self.window.strides
 
     def planned(self, device: Device) -> CompiledOperator:
-        """The operator with its plan on `device`, without pipelines."""
+        """Return the operator with its plan for `device`, without pipelines."""
         source = self.input.layout.select(self.window.ranges(self.output.sizes))
         return CompiledOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
 
@@ -98,7 +98,7 @@ class Slice1(WindowDescriptor):
     array([[ 7,  5],
            [11,  9]])
     >>> operator.plan.summary
-    'merged (2, 2) x 8 bytes, rows'
+    'coalesced (2, 2) x 8 B, rows'
     """
 
 
@@ -112,7 +112,7 @@ class Slice(WindowDescriptor):
     input, output : TensorDesc
         Of one dtype and one rank, 1 to 8. The output's sizes are `sizes`.
     offsets, sizes, strides : sequence of int
-        The elements taken, as of `slice`; strides are 1 by default.
+        The elements to copy, as of `slice`; strides are 1 by default.
 
     Raises
     ------
@@ -133,15 +133,15 @@ class Slice(WindowDescriptor):
         input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
     ) -> Window:
         window = Window.spanning(offsets, sizes, strides, input.sizes)
-        if output.sizes != window.most_output_sizes:
+        if output.sizes != window.max_output_sizes:
             raise WindowError(
-                f"output sizes {output.sizes}: must be the window's sizes, {window.most_output_sizes}"
+                f"output sizes {output.sizes}: must be the window's sizes, {window.max_output_sizes}"
             )
         return window
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Elements taken."""
+        """Number of elements copied in each dimension."""
         return self.output.sizes
 
 
@@ -168,11 +168,11 @@ def slice1(
         Step within the window in elements, i32, not 0. A negative one begins at the end of the window. 1 by
         default.
     output_sizes : sequence of int, optional
-        Elements to take in each dimension, the first ones, 1 to `1 + (sizes - 1) // abs(strides)`, which is
+        Elements to copy in each dimension, the first ones, 1 to `1 + (sizes - 1) // abs(strides)`, which is
         the default.
     out : Tensor, optional
         Where to write, of `x`'s dtype and `output_sizes`. Bytes of its buffer between and around its elements
-        keep their value. It may lie in the buffer of `x`, which is read before anything is written.
+        keep their value. It may share the buffer of `x`, which is read before anything is written.
 
     Returns
     -------
@@ -206,9 +206,9 @@ def slice1(
         check_tensor("x", x)
         starts, extents = integers("offsets", offsets), integers("sizes", sizes)
         steps = None if strides is None else integers("strides", strides)
-        taken = None if output_sizes is None else integers("output_sizes", output_sizes)
-        remedy = "; output_sizes asks for fewer, the first ones" if taken is None else ""
-        return cut(x, windowed(x.layout, starts, extents, steps, taken), out, remedy)
+        filled = None if output_sizes is None else integers("output_sizes", output_sizes)
+        remedy = "; output_sizes copies fewer, the first ones" if filled is None else ""
+        return cut(x, windowed(x.layout, starts, extents, steps, filled), out, remedy)
 
 
 def slice(
@@ -226,9 +226,9 @@ def slice(
     x : Tensor
         Of rank 1 to 8 and any dtype; views welcome.
     offsets : sequence of int
-        First element taken in each dimension, u32.
+        First element to copy in each dimension, u32.
     sizes : sequence of int
-        Elements taken, u32, at least 1; `offsets + (sizes - 1) * strides` is less than `x.shape`.
+        Number of elements to copy, u32, at least 1; `offsets + (sizes - 1) * strides` is less than `x.shape`.
     strides : sequence of int, optional
         Step between them in elements, u32, at least 1; 1 by default.
     out : Tensor, optional
@@ -260,7 +260,7 @@ def slice(
     with named("slice"):
         check_tensor("x", x)
         window = Window.spanning(offsets, sizes, strides, x.shape)
-        return cut(x, x.layout.select(window.ranges(window.most_output_sizes)), out)
+        return cut(x, x.layout.select(window.ranges(window.max_output_sizes)), out)
 
 
 @lru_cache(maxsize=MAX_PLANS)
@@ -271,16 +271,16 @@ def windowed(
     strides: tuple[int, ...] | None,
     output_sizes: tuple[int, ...] | None,
 ) -> Layout:
-    """The part of a layout that a window takes, refused where a rule is broken."""
+    """Return the layout of a window in a layout, after checking the window."""
     window = Window.of(offsets, sizes, strides)
     window.check_inside(layout.sizes)
-    taken = window.most_output_sizes if output_sizes is None else output_sizes
-    window.check_filled(taken)
-    return layout.select(window.ranges(taken))
+    filled = window.max_output_sizes if output_sizes is None else output_sizes
+    window.check_filled(filled)
+    return layout.select(window.ranges(filled))
 
 
 def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor:
-    """Copy a part of `x` to `out` or to a new tensor; `remedy` is what to do where `out` has other sizes."""
+    """Copy a part of `x` to `out` or to a new tensor; `remedy` ends the error for an `out` of other sizes."""
     target = output_for(x, part.sizes, out, behind=remedy, zeroed=False)
     source = BoundLayout(x.memory, part, x.dtype.itemsize)
     run_copy(x.device, source, target.bound_layout._replace(fresh=out is None))
@@ -288,7 +288,7 @@ def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor
 
 
 class SliceGrad(WindowDescriptor):
-    """Descriptor of DirectML's SliceGrad, to compile: `input` in a window of `output`, and zeros elsewhere.
+    """Descriptor of DirectML's SliceGrad, to compile: `input` in a window of `output`, else zeros.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ class SliceGrad(WindowDescriptor):
         return window
 
     def planned(self, device: Device) -> CompiledOperator:
-        """The operator with its plan on `device`, without pipelines."""
+        """Return the operator with its plan for `device`, without pipelines."""
         sides = self.input, self.output, self.input.layout
         kept, zeroed = (
             SliceGradPlanner(self.window.ranges(self.input.sizes), zeroed=zeroed) for zeroed in (False, True)
@@ -338,7 +338,7 @@ def slice_grad(
     output_sizes: OneOrMore,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Put a tensor into a window, and zeros everywhere else: DirectML's SliceGrad, the gradient of `slice1`.
+    """Write a tensor into a window of zeros: DirectML's SliceGrad, the gradient of `slice1`.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def slice_grad(
     output_sizes : sequence of int
         Sizes of the result: those of `slice1`'s input.
     out : Tensor, optional
-        Where to write, of `g`'s dtype and `output_sizes`, as in `slice1`; it may lie in the buffer of `g`.
+        Where to write, of `g`'s dtype and `output_sizes`, as in `slice1`; it may share the buffer of `g`.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def slice_grad(
     Raises
     ------
     WindowError
-        The window leaves `output_sizes`, is none by `slice1`'s rules, or does not hold `g`.
+        The window exceeds `output_sizes`, breaks one of `slice1`'s rules, or does not hold `g`.
     TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
         As `slice1`, of `g` and `out`; `out` has other sizes than `output_sizes`.
 

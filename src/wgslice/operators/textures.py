@@ -1,4 +1,4 @@
-"""Copies between tensors and textures: functions, and operators that record into a caller's encoder."""
+"""Copies between tensors and textures as functions, and the checks that their operators share."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def copy_to_texture(
         layer, or a depth of one, may be in front or left out.
     texture : wgpu.GPUTexture
         With usage COPY_DST, on the device of `x`, of a format as in `from_texture`; WebGPU does not let depth
-        of 32 bits be written, so that a format with depth and stencil takes the stencil.
+        of 32 bits be written, so that of a format with depth and stencil only the stencil is written.
     origin : sequence of int
         First texel: x, y, and z or the first layer.
     mip_level : int
@@ -220,13 +220,13 @@ def check_tensor_side(
 
 
 def region_of(texture: Texture, origin: Integers, mip_level: SupportsIndex, texels: Texels) -> Region:
-    """Where a copy begins, in plain integers."""
+    """Return the region of a texture at an origin and a mip level."""
     corner = checked_corner("origin", origin, 0)
     return Region(texture, corner, integer("mip_level", mip_level), texels.aspect)
 
 
 def check_dtype(name: str, dtype: DType, format: str, texels: Texels) -> None:
-    """Refuse a tensor whose elements are not those of a format."""
+    """Refuse a tensor whose dtype is not that of a format's texels."""
     if dtype != texels.dtype:
         raise TypeError(
             f"{name} has dtype {dtype}: texels of the format {format} are {texels.dtype}; view gives "
@@ -237,7 +237,7 @@ def check_dtype(name: str, dtype: DType, format: str, texels: Texels) -> None:
 def check_shape(
     name: str, shape: Sequence[int], format: str, texels: Texels, dimension: str | None, alpha: Any
 ) -> None:
-    """Refuse sizes that are those of no region of a format, three channels for four without alpha."""
+    """Refuse sizes that no region of a format has, and three channels for four without alpha."""
     channels = texels.channels
     behind = channels > 1
     ranks = {"1d": (1,), "2d": (2, 3), "3d": (2, 3), None: (1, 2, 3)}[dimension]

@@ -1,4 +1,4 @@
-"""Windows as users pass them, checked: offsets, sizes, strides and a fill; and offsets of tiles."""
+"""Checks of window arguments (offsets, sizes, strides, fill), and the offsets of tiles."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ Outside: TypeAlias = Literal["refuse", "clamp", "drop"]
 
 
 class OnGpu(NamedTuple):
-    """What is known of device-resident offsets."""
+    """Shape and dtype of device-resident offsets."""
 
     shape: tuple[int, ...]
     dtype: DType
 
 
 class Prepared(NamedTuple):
-    """Windows of a call, checked, and what plans them."""
+    """Checked windows of a call, their planner, and a cache of its plans."""
 
     windows: Windows
     planner: Planner
     planning: Callable[..., Plan]
 
 
-# Calls that are kept with their plans and tables, if each of their arrays has so few values. Preparing 16
-# windows takes 0.5 ms, and what else such a call takes on the host 0.1 (two cores of an AMD EPYC).
+# Calls cached with their plans and tables, unless an array has many values. Preparing 16 windows costs 0.5 ms
+# on the host, the rest of such a call 0.1 ms (two cores of an AMD EPYC).
 MAX_PREPARED, MAX_PREPARED_PLANS = 16, 4
 
 
 def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable[..., Prepared]:
-    """Cache what a function prepares of arguments of few values, of arrays by their content.
+    """Cache a function by the content of its arguments, with a cache of plans for each result.
 
-    With a cache for plans: windows of a training loop are cut from equal tensors.
+    A training loop calls with equal windows of tensors with equal layouts.
     """
 
     def anew(*arguments: Any) -> Prepared:
@@ -69,7 +69,7 @@ def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable
     return prepared
 
 
-EXTRACTING: dict[str, str] = {  # values of `outside`, each with the remedy that it is
+EXTRACTING: dict[str, str] = {  # remedies by the values of `outside`
     "refuse": "move it",
     "clamp": 'outside="clamp" moves it inside',
 }
@@ -81,7 +81,7 @@ def repeated_bytes(fill: Any, dtype: DType) -> bytes:
     with named("fill"):
         check_of_numbers(fill)
     if isinstance(fill, str | bytes):
-        raise TypeError(f"fill = {fill!r}: must be a number, which is taken for all that lies outside")
+        raise TypeError(f"fill = {fill!r}: must be a number, the value of all elements outside")
     if np.ndim(fill) != 0:
         raise TypeError(f"fill has shape {np.shape(fill)}: must be a scalar")
     return np.full(16 // dtype.itemsize, as_assigned(fill, dtype)).tobytes()
@@ -95,13 +95,13 @@ def extracted_windows(
     fill: bytes | None,
     outside: Outside | None = None,
 ) -> Windows:
-    """Windows of some sizes of an input, those at known offsets each checked."""
+    """Return checked windows of an input; device-resident offsets are not checked."""
     rule = checked_outside(outside, EXTRACTING, known=not isinstance(offsets, OnGpu), filled=fill is not None)
     table = offsets_table("the input", input_sizes, offsets)
     rank = len(input_sizes)
     extents = integers("sizes", sizes)
     if len(extents) != rank:
-        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: there must be one a dimension")
+        raise WindowError(f"{len(extents)} sizes for an input of rank {rank}: must be one for each dimension")
     anywhere = fill is not None or 0 in extents
     for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
         most = I32_MAX if anywhere else size
@@ -119,14 +119,14 @@ def inserted_windows(
     strides: ArrayLike | None,
     outside: Outside | None = None,
 ) -> Windows:
-    """Windows of a batch of sizes (B, ...), to be inserted into a tensor of other sizes."""
+    """Return checked windows of a batch `(B, ...)` to be inserted into a tensor."""
     rule = checked_outside(outside, INSERTING, known=not isinstance(offsets, OnGpu))
     table = offsets_table("x", tensor_sizes, offsets)
     rank, count = len(tensor_sizes), table.shape[0]
     if len(batch_sizes) != rank + 1 or batch_sizes[0] != count:
         raise ValueError(
-            f"windows have sizes {batch_sizes}: must be ({count}, ...), for each of the offsets a window "
-            f"of the {rank} dimensions of x"
+            f"windows have sizes {batch_sizes}: must be ({count}, ...), one window of rank {rank} for each "
+            "of the offsets"
         )
     steps, flips = checked_strides(strides, table.shape)
     extents = tuple(max((size - 1) * step + 1, 0) for size, step in zip(batch_sizes[1:], steps, strict=True))
@@ -135,7 +135,7 @@ def inserted_windows(
         most, remedy = (I32_MAX, "") if anywhere else (size, f", the size of x; {INSERTING['drop']}")
         if extent > most:
             raise WindowError(
-                f"windows reach over {extent} indices of dimension {axis}, {batch_sizes[axis + 1]} in "
+                f"windows have extent {extent} in dimension {axis}, {batch_sizes[axis + 1]} elements in "
                 f"steps of {steps[axis]}: must be at most {most}{remedy}"
             )
     fill = DROPPED if rule == "drop" else None
@@ -143,14 +143,14 @@ def inserted_windows(
 
 
 def offsets_table(name: str, sizes: tuple[int, ...], offsets: ArrayLike | OnGpu) -> NDArray[np.int64] | OnGpu:
-    """Offsets of a tensor's windows as a table (B, rank), on the host or the GPU."""
+    """Return the offsets of windows as a table `(B, rank)`, on the host or device-resident."""
     table = offsets if isinstance(offsets, OnGpu) else integer_array("offsets", offsets)
     if isinstance(table, OnGpu) and (table.dtype.kind not in "iu" or table.dtype.itemsize > 8):
         raise TypeError(f"offsets have dtype {table.dtype}: must be integers")
     rank = len(sizes)
     if len(table.shape) != 2 or table.shape[1] != rank:
         raise ValueError(
-            f"offsets have shape {table.shape}: must be (windows, {rank}), one for each dimension"
+            f"offsets have shape {table.shape}: must be (windows, {rank}), one offset for each dimension"
         )
     for axis, size in enumerate(sizes):
         if size > I32_MAX:
@@ -168,11 +168,11 @@ def placed_windows(
     fill: bytes | None,
     name: str,
 ) -> Windows:
-    """Windows at known offsets by the rule for out-of-bounds ones, or at device-resident ones.
+    """Return windows with the rule for out-of-bounds ones applied to offsets on the host.
 
-    The kernels clamp device-resident offsets where there is no fill. Windows without elements lie anywhere.
+    Without a fill the kernels clamp device-resident offsets. Windows without elements may be anywhere.
     """
-    if not sizes:  # as of a tensor of one element in one dimension
+    if not sizes:  # rank 0: as one dimension of one element
         table, extents, steps, sizes = np.zeros((len(flips), 1), np.int64), (1,), (1,), (1,)
     if isinstance(table, OnGpu):
         return Windows(extents, steps, flips, None, table.dtype.itemsize, table.dtype.kind == "i", fill)
@@ -184,9 +184,9 @@ def placed_windows(
         window, axis = (int(index) for index in np.argwhere(leaving)[0])
         remedies = EXTRACTING | {"fill": "name a fill"} if name == "the input" else INSERTING
         raise WindowError(
-            f"offsets[{window}][{axis}] = {table[window, axis]}: a window of size {extents[axis]} from "
-            f"there leaves {name}'s size {sizes[axis]} in dimension {axis}, must be 0 to "
-            f"{highest[axis]}; {', or '.join(remedies.values())}"
+            f"offsets[{window}][{axis}] = {table[window, axis]}: must be 0 to {highest[axis]} for a window "
+            f"of size {extents[axis]} in dimension {axis} of {name}, of size {sizes[axis]}; "
+            f"{', or '.join(remedies.values())}"
         )
     clamped = rule == "clamp"
     known = np.clip(table, *((0, highest) if clamped else (I32_MIN, I32_MAX))).astype(np.int32)
@@ -194,31 +194,31 @@ def placed_windows(
 
 
 def checked_outside(outside: str | None, values: dict[str, str], *, known: bool, filled: bool = False) -> str:
-    """The rule for out-of-bounds windows: `outside`, refused if it is not possible, or the default."""
+    """Return the rule for out-of-bounds windows: `outside` if it is possible here, or the default."""
     if outside is None:
         return "fill" if filled else "refuse" if known else "clamp"
     if outside not in values:
         raise ValueError(f"outside = {outside!r}: must be one of {', '.join(map(repr, values))}")
     if filled:
         raise ValueError(
-            f"outside = {outside!r} and a fill: a window that reads the fill outside may lie anywhere; "
-            "give one of them"
+            f"outside = {outside!r} and a fill are both given: with a fill windows may be anywhere; leave "
+            "one of them out"
         )
     if outside == "refuse" and not known:
         others = " or ".join(f'outside="{value}"' for value in values if value != "refuse")
         raise WindowError(
-            f'outside = "refuse": offsets in a tensor are not read back; give {others}, or an array of them'
+            f'outside = "refuse": offsets in a tensor are not read back; use {others}, or offsets in an array'
         )
     return outside
 
 
 def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Integers in an array; unsigned ones that need 64 bits as the nearest that do not."""
+    """Return integers as an int64 array; uint64 values beyond its range become its maximum."""
     with named(name):
         check_of_numbers(values)
     array = np.asarray(values)
     if array.size == 0 and array.dtype == np.float64:
-        array = array.astype(np.int64)  # an empty list says nothing of its dtype
+        array = array.astype(np.int64)  # an empty list has no dtype of its own
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} have dtype {array.dtype}: must be integers")
     return int64_of(array)
@@ -227,13 +227,13 @@ def integer_array(name: str, values: ArrayLike) -> NDArray[np.int64]:
 def checked_strides(
     strides: ArrayLike | None, shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
-    """Magnitudes, the same for all windows, and directions."""
+    """Return the magnitudes of strides, equal for all windows, and a bit mask of reversed dimensions each."""
     count, rank = shape
     given = np.ones(rank, np.int64) if strides is None else integer_array("strides", strides)
     if given.shape not in ((rank,), (count, rank)):
         raise ValueError(f"strides have shape {given.shape}: must be ({rank},) or ({count}, {rank})")
     rows = given if given.ndim == 2 else given[None]
-    if len(rows) == 0:  # no windows, and none that says how they go
+    if len(rows) == 0:
         rows = np.ones((1, rank), np.int64)
     magnitudes = np.abs(rows)
     for wrong, rule in (
@@ -251,7 +251,7 @@ def checked_strides(
 
 
 def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> NDArray[np.int64]:
-    """Tell where tiles begin that cover a tensor: the offsets of `extract_windows` and `insert_windows`.
+    """Compute the offsets of tiles that cover a tensor, for `extract_windows` and `insert_windows`.
 
     Parameters
     ----------
@@ -260,20 +260,20 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
     tile : int or sequence of int
         Sizes of a tile, at least 1: of each dimension, or one for all.
     overlap : int or sequence of int, optional
-        Elements that a tile has in common with the next, at least 0 and less than its size, likewise.
+        Elements that a tile has in common with the next, at least 0 and less than its size, given as `tile`.
 
     Returns
     -------
     numpy.ndarray
-        int64, (tiles, rank): the first element of each tile, row-major. The last one along a dimension
-        sticks out where the sizes do not go into each other, which `extract_windows` takes with `fill`, and
-        `insert_windows` with `outside="drop"`. None sticks out by as much as would make it superfluous; of a
-        tensor without elements there are none.
+        int64, (tiles, rank): the first element of each tile, row-major. If sizes do not divide evenly, the
+        last tile along a dimension exceeds the tensor: `extract_windows` accepts that with `fill`, and
+        `insert_windows` with `outside="drop"`. There are no more tiles than cover the tensor; a tensor
+        without elements has none.
 
     Raises
     ------
     TypeError, ValueError
-        What is given is no integers, not of the tensor's rank, or breaks one of these rules.
+        An argument is not of integers, not of the tensor's rank, or breaks one of these rules.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
 
 
 def each(name: str, value: OneOrMore, rank: int) -> tuple[int, ...]:
-    """One integer for each dimension."""
+    """Return one integer for each dimension."""
     values = one_or_more(name, value)
     if isinstance(value, Iterable):
         if len(values) != rank:

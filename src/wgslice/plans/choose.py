@@ -1,4 +1,4 @@
-"""What a strategy is, estimated times, and the one search for the strategy that takes the least."""
+"""Strategies, estimated times, and the search for the strategy of the least estimated time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step: TypeAlias = Clear | BufferCopies | TextureCopy | Dispatched
 
 
 def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
-    """Estimated seconds of steps, beside those of the submission that they share."""
+    """Estimated seconds of steps, without the submission that they share."""
     return sum(step_seconds(step, costs) for step in steps)
 
 
@@ -29,17 +29,17 @@ def step_seconds(step: Step, costs: Costs) -> float:
         return step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
     if isinstance(step, TextureCopy):
         return costs.copy_s + step.nbytes / costs.copy_bytes_per_s
-    work = costs.works[step.work]
+    work = costs.classes[step.work]
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
     return costs.dispatch_s + invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)
 
 
-# A strategy is built only if its lower bound is less than this share of the best estimate: estimates are no
-# better than that, and to build the steps of one is a tenth of planning.
+# A strategy is built only if its lower bound is below this share of the best estimate: estimates are no more
+# accurate, and building the steps of one strategy is a tenth of planning.
 WORTHWHILE = 0.95
 
-# Kernels that most copies of a process take anyway, by whether an invocation takes a piece of memory, as on
-# CPUs. Any other may have to be compiled for a copy, and is taken where that pays over so many runs.
+# Kernels that most processes compile, by whether items of an invocation are blocked, as on CPUs. Compilation
+# of any other kernel is spread over RUNS_OF_A_PIPELINE runs.
 COMMON = {
     True: {Kernel.ROWS, Kernel.WIDE_ROWS, Kernel.SUBWORD_ROWS},
     False: {Kernel.WORD_GRID, Kernel.PAIR_GRID, Kernel.WIDE_GRID, Kernel.SUBWORD_ROWS},
@@ -47,13 +47,13 @@ COMMON = {
 RUNS_OF_A_PIPELINE = 1000
 
 OTHER = "it is for other copies"  # not printed: no change of layouts or buffers that is small would help
-TOO_LARGE = "no grid holds it"
+TOO_LARGE = "it exceeds the workgroups of one dispatch"
 
 Reason: TypeAlias = str | Callable[[], str]  # a function where the text takes long to make
 
 
 class Problem(Protocol):
-    """What strategies are for."""
+    """A problem that strategies are chosen for."""
 
     @property
     def limits(self) -> Limits:
@@ -65,7 +65,7 @@ Applies: TypeAlias = Callable[[P], Reason | None]  # None, or the reason why a s
 
 
 class Strategy(NamedTuple, Generic[P]):
-    """One way to perform a copy: a row of a table."""
+    """A strategy: one row of a table."""
 
     name: str
     applies: Applies[P]
@@ -74,17 +74,17 @@ class Strategy(NamedTuple, Generic[P]):
 
 
 def where(condition: Callable[[P], object]) -> Applies[P]:
-    """What applies where a condition holds, and is for other copies elsewhere."""
+    """Returns a check that a condition is true; a strategy is for other copies if not."""
     return lambda problem: None if condition(problem) else OTHER
 
 
 def anything(_: object) -> Reason | None:
-    """What always applies."""
+    """Accepts every problem."""
     return None
 
 
 class Estimate(NamedTuple):
-    """Estimated time of a strategy that is not taken, without the submission, with its share of compiling."""
+    """Estimated time of a strategy not chosen: without the submission, with its share of compilation."""
 
     name: str
     seconds: float
@@ -105,7 +105,7 @@ class Rejected(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The steps of one strategy, and what was found of all the others."""
+    """The steps of the chosen strategy, and the estimates or reasons of all others."""
 
     name: str
     steps: tuple[Step, ...]
@@ -126,7 +126,7 @@ class Choice(NamedTuple):
 def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
     """Choose the applicable strategy of the least estimated time; None where none applies.
 
-    In the order of their lower bounds, and only those are built that may save a share worth it.
+    Builds strategies in the order of their lower bounds, and only those whose bound is below WORTHWHILE.
     """
     limits = problem.limits
     bounds, rejected = bounded(problem, strategies)
@@ -174,10 +174,10 @@ def bounded(
 
 
 def holds(step: Step, limits: Limits) -> bool:
-    """Whether a grid of the device holds a step."""
+    """Whether a step fits the device's workgroups per dimension."""
     return not isinstance(step, Dispatch) or max(step.share.workgroups) <= limits.workgroups
 
 
 def compiling_seconds(kernel: Kernel, profile: Profile) -> float:
-    """The share of a run in the seconds that a kernel takes to compile, unless most processes do anyway."""
+    """Compilation seconds of a kernel per run; 0 for kernels that most processes compile."""
     return 0.0 if kernel in COMMON[profile.contiguous] else profile.costs.pipeline_s / RUNS_OF_A_PIPELINE

@@ -12,11 +12,11 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout, coalesce
 from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
 from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, Limits, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
-from wgslice.plans.strategies import COPIES
 
 
 def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
@@ -40,7 +40,7 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:
-    """The copies that write one element everywhere, out of a buffer that repeats it.
+    """Returns the copies that fill a target from a buffer that repeats one element.
 
     The runs of neighbours read as many neighbours, so that they are copied as quickly as any; those longer
     than the buffer are cut.
@@ -84,7 +84,7 @@ class SliceGradPlanner(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """A copy into some indices of a target, and zeros everywhere else."""
+    """A gradient to plan: a copy into some indices of a target, zeros in all others."""
 
     inside: Plan
     taken: tuple[range, ...]
@@ -94,7 +94,7 @@ class Gradient:
 
     @property
     def limits(self) -> Limits:
-        """The device's."""
+        """The device's limits."""
         return self.context.limits
 
     def seconds(self, *before: Step) -> float:
@@ -113,7 +113,7 @@ class Gradient:
 
 
 def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
-    """The copy, and zeros wherever nothing else is written; no steps where a clear takes less time."""
+    """Returns the copy and fills of all other elements; no steps if a clear takes less time."""
     costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
     most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
     of_pattern = gradient.context._replace(copy_from=True, source_room_nbytes=inf)
@@ -132,7 +132,7 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
 GRADIENTS: tuple[Strategy[Gradient], ...] = (
     Strategy("each byte once", anything, lambda gradient: gradient.seconds(), each_byte_once),
     Strategy(
-        "a clear first",
+        "clear first",
         where(lambda gradient: gradient.clear),
         lambda gradient: gradient.seconds(*gradient.clear),
         lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
@@ -161,14 +161,14 @@ def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
 def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
     """A planner's plan, after the copies that it needs beforehand.
 
-    No command may read a buffer that it writes, so what is read of the output's buffer is copied aside.
+    No command may read a buffer that it writes, so input in the output's buffer takes a staging copy.
     Kernels read offsets of windows in one piece, from where a binding can begin.
     """
     if not (context.shared and target.size):
         return plan_packed(planner, source, target, itemsize, context)
     firsts = zip(source.sizes, source.strides, strict=True)
     once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
-    reason = "input and output lie in one buffer"
+    reason = "input and output share one buffer"
     room = context._replace(copy_to=True, target_room_nbytes=inf, table=None)
     reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.STAGING, reason)
     repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
@@ -192,7 +192,7 @@ def plan_packed(
         return planner(source, target, itemsize, context)
     packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
     room = PlanContext(context.limits, table.copy_from, True, table.room_nbytes)
-    reason = "kernels read offsets in one piece, from a binding of their own"
+    reason = "kernels bind packed offsets"
     packing = staging_copy(table.layout, table.itemsize, room, Memory.OFFSETS, packed.memory, reason)
     plan = planner(source, target, itemsize, context._replace(table=packed))
     scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)

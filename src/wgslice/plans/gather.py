@@ -18,7 +18,7 @@ from wgslice.plans.overlaps import Insertion, last_of_equal
 from wgslice.plans.plan import Planner
 from wgslice.plans.profiles import Limits
 from wgslice.plans.tables import MAX_SPARSE, Dimension, dimensions_of
-from wgslice.plans.window_plans import extract_windows_planner, insert_windows_planner
+from wgslice.plans.window_strategies import extract_windows_planner, insert_windows_planner
 from wgslice.plans.windows import DROPPED, Windows
 
 MIN_TABLE_NBYTES = 8  # of a window's number and directions, which a binding holds as well

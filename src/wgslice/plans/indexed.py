@@ -15,7 +15,7 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
 from wgslice.plans.problem import Table, in_units
 from wgslice.plans.profiles import CostClass
-from wgslice.plans.steps import Memory, OnGrid, Span, way
+from wgslice.plans.steps import Memory, OnGrid, Span, read_and_written
 
 MAX_TABLES = 4  # that kernels take
 SHORT_RUN, MAX_FLATTENED = 16, 8  # elements, and times that each index must then serve
@@ -102,7 +102,7 @@ class IndexedCopy:
         return len(self.sizes) == 1 and steps[:2] == (1, 1) and steps[2] in (0, 1)
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
-        """The same copy, both sides so many elements further along."""
+        """The same copy, both sides shifted by numbers of elements."""
         return replace(self, indexed=self.indexed.shifted(indexed), other=self.other.shifted(other))
 
     def coalesced(self) -> IndexedCopy:
@@ -130,8 +130,8 @@ class IndexedCopy:
             winners=winners._replace(strides=rest[0], numbers=rest[1]) if winners else None,
         )
 
-    def claiming(self) -> IndexedCopy:
-        """The same indices, each once, without what lies beside each other at them."""
+    def at_indices(self) -> IndexedCopy:
+        """Returns the same indices, each once, without the elements at them."""
         assert self.winners is not None
         items = [
             range(size if number else 1)
@@ -238,8 +238,8 @@ class IndexedDispatch(OnGrid):
         return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
-        of = "on the GPU" if self.table else "on the host"
-        count = f"{len(self.copy.tables)} tables" if len(self.copy.tables) > 1 else "indices"
-        count = "a mask" if self.copy.masked else count
-        sides = way(self.reads, self.writes)
-        return f"{self.name} on {self.copy.sizes} by {count} {of}{sides}, {self.grid}: {self.reason}"
+        memory = "device" if self.table else "host"
+        count = len(self.copy.tables)
+        tables = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
+        by = f"by {tables} in {memory} memory{read_and_written(self.reads, self.writes)}"
+        return f"kernel {self.name} on {self.copy.sizes} {by}, {self.launch}: {self.reason}"

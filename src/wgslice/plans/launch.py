@@ -28,7 +28,7 @@ def run_nbytes(target: Layout, width_nbytes: int) -> int:
 
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
-    """How many words lie between the first and the last byte of a target of sub-word elements."""
+    """Returns the number of words that a target of sub-word elements touches."""
     lanes = 4 // width_nbytes
     return (target.stop - 1) // lanes - target.lowest // lanes + 1
 
@@ -167,23 +167,23 @@ END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.SUBWORD_ENDS: (8, 1)}
 
 @dataclass(frozen=True)
 class Share:
-    """How a kernel deals its work."""
+    """A launch configuration: how a kernel's work is distributed over invocations."""
 
-    count: int  # rows, where rows are dealt; tiles; otherwise all units: elements or words
+    count: int  # rows, where rows are distributed; tiles; otherwise all units: elements or words
     paired: bool  # whether a row is the last two dimensions
     pieces: int  # invocations a row, or tiles beside each other in a plane; else 1
     each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid
-    row_tiles: int = 1  # below each other in a plane, where tiles are dealt
+    row_tiles: int = 1  # below each other in a plane, where tiles are distributed
     tiling: Tiling | None = None  # of kernels whose lanes take several units of a tile
 
 
 def deal(
     kernel: Kernel, source: Layout, target: Layout, width_nbytes: int, limits: Limits, paired: bool
 ) -> Share:
-    """Deal a copy to the invocations of a kernel; `paired` says whether a row is the last two dimensions."""
+    """Returns the launch configuration of a copy; `paired` rows are the last two dimensions."""
     profile = limits.profile
     if kernel in GRIDS or kernel in (Kernel.TILES, Kernel.WIDE_TILES):
         return launch_tiles(kernel, source, target, width_nbytes, limits)
@@ -234,7 +234,7 @@ def launch_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: i
 def share_of(
     limits: Limits, count: int, pieces: int, each: int, invocations: int, *, paired: bool = False
 ) -> Share:
-    """The grid of so many invocations, each of which takes `each` units of a piece of a row."""
+    """Returns the launch configuration of `invocations` that take `each` items of a piece of a row."""
     profile = limits.profile
     grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
     return Share(count, paired, pieces, each, profile.contiguous, profile.workgroup_size, grid)
@@ -254,6 +254,6 @@ def launch_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -
 
 
 def fold(groups: int, limits: Limits) -> tuple[int, int]:
-    """Two dimensions of a grid for so many workgroups, the second as small as can be."""
+    """Returns two dimensions of a grid of workgroups, the second as small as possible."""
     second = -(-groups // limits.workgroups)
     return -(-groups // second), second

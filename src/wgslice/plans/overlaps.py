@@ -21,7 +21,7 @@ MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into lay
 
 @dataclass(frozen=True, eq=False)
 class Insertion:
-    """Windows to insert."""
+    """Windows to insert, and those of them that write something."""
 
     windows: Windows
     numbers: NDArray[np.uint32]  # of those that write something, in order
@@ -29,7 +29,7 @@ class Insertion:
 
 
 def check_overlap(overlap: str) -> None:
-    """Refuse what is no way to treat windows that overlap."""
+    """Raises ValueError unless `overlap` is one of the values of `Overlap`."""
     if overlap not in get_args(Overlap):
         raise ValueError(
             f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
@@ -38,7 +38,7 @@ def check_overlap(overlap: str) -> None:
 
 
 def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
-    """What writes something of windows.
+    """Returns the insertion of windows that write something.
 
     Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
     overlapping windows is to win, or they are promised to be disjoint.
@@ -47,9 +47,9 @@ def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) 
     if windows.offsets is None:
         if overlap == "refuse" and windows.count > 1:
             raise WindowError(
-                "offsets lie on the GPU, so that nobody can tell whether windows overlap: let the later "
-                'window win by overlap="last", promise that there is none by overlap="disjoint", or give '
-                "offsets as an array"
+                "offsets are on the device, so that the host cannot check whether windows overlap: let the "
+                'later window win by overlap="last", promise that there is none by overlap="disjoint", or '
+                "give offsets as an array"
             )
         return Insertion(windows, windows.numbers, windows.count > 1 and overlap == "last")
     places = windows.offsets.astype(np.int64)

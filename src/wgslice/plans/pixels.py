@@ -1,4 +1,4 @@
-"""Narrow elements in short runs: pixels and their channels, and what is written at a step."""
+"""Sub-word elements in short runs: pixels and their channels, and elements written at a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wgslice.plans.profiles import PIXEL_BLOCKS
 
 
 def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
-    """Whether some row, of so many of the last dimensions, begins or ends inside a block."""
+    """Whether some row, of the last `dimensions`, begins or ends inside a block."""
     places = target.offset, prod(target.sizes[-dimensions:]), *target.strides[:-dimensions]
     return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 

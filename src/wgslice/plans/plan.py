@@ -1,4 +1,4 @@
-"""What a plan is: the whole truth of what one copy runs."""
+"""A plan: the steps that one copy runs, its estimate, and the reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What one copy runs, step by step, and why. Printed, it says so; immutable, the same for every buffer.
+    """The steps of one copy and their reasons. Immutable, and independent of the buffers.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Plan:
     itemsize, width_nbytes : int
         Bytes an element of the tensor, and of the copy, which moves several at a time where it can.
     source, target : Layout
-        Merged sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers.
+        Coalesced sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers.
     steps : tuple
         Buffer copies, clears and dispatches, in the order in which they run; `str` of each says why.
     summary : str
-        Merged sizes, element width and kernels in a line.
+        Coalesced sizes, element width and kernels in a line.
     seconds : float or None
         Estimate of the time from its submission to the end of the wait; None where there is nothing to do.
     rejected : tuple of str
@@ -54,7 +54,7 @@ class Plan:
 
     @cached_property
     def unbound(self) -> tuple[Memory, ...]:
-        """Callers' memories that no dispatch binds: wgpu looks at their buffers only in a submission."""
+        """Callers' memories that no dispatch binds: wgpu validates their buffers only at submission."""
         used: set[Memory] = set()
         bound: set[Memory] = set()
         for step in self.steps:
@@ -73,10 +73,10 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """One line: merged dimensions, element width, kernels."""
+        """One line: coalesced sizes, element width, kernels."""
         used = ", ".join(dict.fromkeys(step.name for step in self.steps)) or "nothing to do"
         count = f" in {len(self.steps)} steps" if len(self.steps) > 1 else ""
-        return f"merged {self.target.sizes} x {self.width_nbytes} bytes, {used}{count}"
+        return f"coalesced {self.target.sizes} x {self.width_nbytes} B, {used}{count}"
 
     @property
     def seconds(self) -> float | None:
@@ -120,41 +120,42 @@ class Plan:
                 found.setdefault(each.text, []).append(each.name)
         return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
-    def estimate(self) -> Iterator[str]:
-        """Lines of the printed plan: its estimated time, other strategies', and why some do not apply."""
+    def estimates(self) -> Iterator[tuple[str, str]]:
+        """Labelled lines: the estimated time, that of other strategies, and why strategies are rejected."""
         if self.costs is None or self.seconds is None:
             return
-        yield f"estimated time {duration(self.seconds)}: {self.costs.origin}"
+        yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin})"
         if self.others:
             submission_s = self.costs.submission_s
             others = [
                 f"{each.name} {'at least ' * each.is_bound}{duration(submission_s + each.seconds)}"
                 for each in self.others[:OTHERS_PRINTED]
             ]
-            yield f"considered: {'; '.join(others)}"
-        yield from (f"not applicable: {line}" for line in self.rejected)
+            yield "considered", "; ".join(others)
+        yield from (("rejected", line) for line in self.rejected)
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        width = self.width_nbytes
-        lines = [
-            f"copy of {self.nbytes} bytes, items of {self.itemsize}, planned in elements of {width}",
-            f"  merged sizes {self.target.sizes}",
-            f"  source strides {self.source.strides} from {self.source.offset}",
-            f"  target strides {self.target.strides} from {self.target.offset}",
-        ]
-        lines += [f"  note: {self.note}"] * bool(self.note)
-        lines += [f"  step {number}: {step}" for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
+        coalesced = (
+            f"sizes {self.target.sizes}",
+            f"input {strides(self.source)}",
+            f"output {strides(self.target)}",
+            f"element width {self.width_nbytes} B",
+        )
+        lines = [("coalesced", "  ".join(coalesced))]
+        lines += [("note", self.note)] * bool(self.note)
+        lines += [(f"step {number}", f"{step}") for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
-            lines.append(f"  and {len(self.steps) - STEPS_PRINTED} more steps")
-        lines += [f"  {line}" for line in self.estimate()]
-        return "\n".join(lines)
+            lines.append(("...", f"{len(self.steps) - STEPS_PRINTED} more steps"))
+        lines += self.estimates()
+        header = f"copy: {in_bytes(self.nbytes)}, {self.itemsize}-byte elements"
+        return "\n".join([header, *(f"  {label:<10}  {text}" for label, text in lines)])
 
 
 class Planner(Protocol):
-    """A function that plans what is to be done with a source and a target, counted from their bases."""
+    """A function that plans a copy from a source to a target, both counted from their bases."""
 
     def __call__(self, source: Layout, target: Layout, itemsize: int, context: PlanContext, /) -> Plan:
         """The plan for elements of `itemsize` bytes."""
@@ -175,6 +176,19 @@ def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
     )
 
 
+def strides(layout: Layout) -> str:
+    """Strides, and the offset unless it is 0, in elements."""
+    return f"strides {layout.strides}" + f" offset {layout.offset}" * bool(layout.offset)
+
+
+def in_bytes(nbytes: int) -> str:
+    """Bytes with a decimal prefix, such as 3.28 MB."""
+    if nbytes < 1000:
+        return f"{nbytes} B"
+    exponent = min((len(str(nbytes)) - 1) // 3, 4)
+    return f"{nbytes / 1000**exponent:.3g} {' kMGT'[exponent]}B"
+
+
 def duration(seconds: float) -> str:
-    """Seconds in the unit in which they are short."""
+    """Seconds as milliseconds or microseconds."""
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"

@@ -1,4 +1,4 @@
-"""A copy to plan: its buffers, its parts, and what keeps strategies from it, as it is printed."""
+"""A copy to plan: its bindings, its parts, and the reasons that reject strategies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_BINDING_NBYTES = 2**31
 
 
 class Table(NamedTuple):
-    """Offsets of windows that the GPU has."""
+    """A table of device-resident offsets or indices."""
 
     layout: Layout  # of integers, from the base of their memory
     itemsize: int  # bytes an offset
@@ -40,13 +40,13 @@ class Table(NamedTuple):
 
 
 class PlanContext(NamedTuple):
-    """What a plan can rely on: the device, and what is known of the buffers on both sides."""
+    """A plan context: limits, cost model and facts about the bound buffers."""
 
     limits: Limits
     copy_from: bool = True  # whether the input's buffer has the usage for copies from it
     copy_to: bool = True  # whether the output's buffer has the usage for copies into it
     source_room_nbytes: float = inf  # from the base, whole vectors of 16 bytes; inf where all that are used
-    target_room_nbytes: float = inf  # likewise of the output's buffer
+    target_room_nbytes: float = inf  # of the output's buffer
     shared: bool = False  # whether input and output lie in one buffer
     table: Table | None = None
 
@@ -190,7 +190,7 @@ COMPETING_NBYTES = 256
 
 
 def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, Layout]:
-    """A copy of rows cut into so many elements each, all dimensions before these in the source's order."""
+    """Returns a copy with rows cut into `each` elements, dimensions before them in the source's order."""
 
     def cut(layout: Layout) -> Layout:
         *sizes, size = layout.sizes
@@ -207,7 +207,7 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
-NO_ROOM = "a buffer ends inside a vector of 16 bytes"
+NO_ROOM = "an unpadded buffer ends inside a vector of 16 bytes"
 
 
 class Problem:
@@ -229,7 +229,7 @@ class Problem:
         self.is_held = axis_to_halve(source, target, width_nbytes, context.limits) is None
         sides = (source, context.source_room_nbytes), (target, context.target_room_nbytes)
         has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
-        self.tight = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
+        self.unpadded = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
@@ -261,7 +261,9 @@ class Problem:
         What does not divide is one more, which may write elements again. None where lines are cached anyway,
         on a GPU, whose neighbouring invocations write neighbours, and where rows share words.
         """
-        competing = self.pattern == "far" and self.read_step * self.width_nbytes % COMPETING_NBYTES == 0
+        competing = (
+            self.pattern == "long-stride" and self.read_step * self.width_nbytes % COMPETING_NBYTES == 0
+        )
         if not (competing and self.write_step == 1 and self.limits.profile.contiguous):
             return []
         places = self.target.offset, self.target.sizes[-1], *self.target.strides[:-1]
@@ -277,23 +279,23 @@ class Problem:
         for part in columns:
             read, written = (side.select([*outer, part]) for side in (self.source, self.target))
             strips.append(self.of(*strip_by_strip(read, written, min(each, len(part)))))
-        return strips if all(strip.pattern == "near" for strip in strips) else []
+        return strips if all(strip.pattern == "short-stride" for strip in strips) else []
 
     # reasons
 
     def against_buffer_copies(self) -> str:
-        """Why buffer copies do not do it."""
-        reasons = ["the input's buffer has no usage COPY_SRC"] * (not self.context.copy_from)
-        reasons += ["the output's buffer has no usage COPY_DST"] * (not self.context.copy_to)
+        """Returns why buffer copies are not applicable."""
+        reasons = ["the input buffer lacks usage COPY_SRC"] * (not self.context.copy_from)
+        reasons += ["the output buffer lacks usage COPY_DST"] * (not self.context.copy_to)
         if not self.in_runs:
             reasons.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
             reasons.append(self.uneven(WORD_NBYTES))
-        return "; and ".join(reasons)
+        return "; ".join(reasons)
 
     def short(self) -> str:
-        """That rows are too short to hold a block of 16 bytes wherever they begin."""
-        return f"rows of {counted(self.row_nbytes)}, at least {MIN_SHIFTED_NBYTES} are needed"
+        """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
+        return f"rows are {counted(self.row_nbytes)} long; at least {MIN_SHIFTED_NBYTES} are needed"
 
     def against_tiles(self) -> str:
         """Why permuted elements are no whole vectors of 16 bytes."""
@@ -306,47 +308,47 @@ class Problem:
         return self.of(self.source.select(forwards), self.target).uneven(WIDEST_NBYTES, strides)
 
     def apart(self) -> str:
-        """How neighbours on one side lie on the other."""
+        """Returns the strides that keep rows from being contiguous."""
         read, written = self.read_step, self.write_step
         reasons = []
         axis = self.tile_axis if read else None
         if read == 0:
-            reasons.append("the input repeats one element along each row")
+            reasons.append("the input broadcasts one element along each row")
         elif axis is not None:
             step = abs(self.source.strides[axis])
-            between = f", {counted(step * self.width_nbytes)} apart," if step > 1 else ""
-            reasons.append(f"permuted, neighbours of the input{between} lie along merged dimension {axis}")
+            step_text = f"{counted(step * self.width_nbytes)} apart" if step > 1 else "contiguous"
+            reasons.append(f"input elements are {step_text} along coalesced dimension {axis}, not along rows")
         elif abs(read) != 1:
             nbytes = counted(abs(read) * self.width_nbytes)
-            reasons.append(f"elements of a row lie {nbytes} apart in the input")
+            reasons.append(f"elements of an input row are {nbytes} apart")
         if read < 0 and axis is None:
-            reasons.append("the input is read backwards")
+            reasons.append("the input is reversed along rows")
         if written != 1:
             nbytes = counted(written * self.width_nbytes)
-            reasons.append(f"elements of a row lie {nbytes} apart in the output")
+            reasons.append(f"elements of an output row are {nbytes} apart")
         return ", and ".join(reasons)
 
     def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
-        """What of the rows is no multiple of a unit: how long they are, where they begin, how far apart.
+        """Returns which row lengths, offsets and strides are unaligned to a unit.
 
         `strides` are those of the source that matter, where these are not those of its rows.
         """
         found = []
         if self.row_nbytes % unit_nbytes:
-            found.append(f"the rows' length, {self.row_nbytes}")
+            found.append(f"rows are {counted(self.row_nbytes)} long")
         between = self.source.strides[:-1] if strides is None else strides
         sides = ("input", self.source, between), ("output", self.target, self.target.strides[:-1])
         for side, layout, outer in sides:
             if layout.offset * self.width_nbytes % unit_nbytes:
                 past = counted(layout.offset * self.width_nbytes % unit_nbytes)
-                found.append(f"their beginning in the {side}, {past} past one")
+                found.append(f"the {side} begins {past} past a multiple")
             if not layout.is_packed:  # there the rows' length says it
                 distances = [abs(stride) * self.width_nbytes for stride in outer]
                 odd = [distance for distance in distances if distance % unit_nbytes]
-                found += [f"their distance in the {side}, {distance}" for distance in dict.fromkeys(odd)]
-        return f"not multiples of {unit_nbytes} bytes: {'; '.join(found)}"
+                found += [f"{side} rows are {counted(distance)} apart" for distance in dict.fromkeys(odd)]
+        return f"unaligned to {unit_nbytes} bytes: {'; '.join(found)}"
 
 
 def counted(nbytes: int) -> str:
-    """Bytes as people say them."""
-    return "1 byte" if nbytes == 1 else f"{nbytes} bytes"
+    """A number of bytes in words."""
+    return "1 byte" if nbytes == 1 else f"{nbytes:,} bytes"

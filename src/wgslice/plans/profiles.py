@@ -1,4 +1,4 @@
-"""What differs between devices: cost classes and parameters, and every tuned number with its measurement."""
+"""Profiles and limits of devices, cost models, and every tuned number with its measurement."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ ALIKE = {
 
 # Kernels for which that is the step between elements.
 IN_BLOCKS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID)
-STEPS = {1: "beside", 2: "every-second", 4: "every-fourth"}
+STEPS = {1: "contiguous", 2: "every-second", 4: "every-fourth"}
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a class of work costs where an adapter has enough of it."""
+class ClassCost:
+    """The cost parameters of one cost class at full occupancy."""
 
-    invocation_s: float  # seconds for an invocation, beside its bytes, shared by all that run at once
-    bytes_per_s: float  # bytes that are written a second
+    invocation_s: float  # seconds per invocation besides its bytes, over all that run at once
+    bytes_per_s: float  # bytes written per second
 
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What an adapter's work costs, in seconds and bytes a second."""
+    """A cost model: cost parameters of an adapter, in seconds and bytes per second."""
 
-    origin: str  # where the figures are from, as a plan says it
-    submission_s: float  # to submit, and to wait for it
-    dispatch_s: float  # to record and run one beside its work
-    copy_s: float  # to record and run a buffer copy or a clear beside its bytes
+    origin: str  # where the cost parameters are from, as plans print it
+    submission_s: float  # to submit and to wait for completion
+    dispatch_s: float  # to record and run a dispatch, besides its bytes
+    copy_s: float  # to record and run a buffer copy or a clear, besides its bytes
     copy_bytes_per_s: float  # of a buffer copy
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
-    works: Mapping[CostClass, Work] = field(repr=False)  # a kernel without it is not applicable
+    classes: Mapping[CostClass, ClassCost] = field(repr=False)  # a kernel without it is not applicable
 
 
 class CostClass(NamedTuple):
-    """What has costs of its own: a kernel, the bytes that it takes at a time, and how memory is accessed."""
+    """A cost class: kernel, element width in bytes, and access pattern."""
 
     kernel: Kernel
     width_nbytes: int
-    traits: tuple[str, ...] = ()  # such as ("paired", "near"), in the order in which files have them
+    traits: tuple[str, ...] = ()  # such as ("paired", "short-stride"), in the order in which files have them
 
     @classmethod
     def parsed(cls, text: str) -> CostClass:
-        """The class that a file calls by its kernel, width and traits."""
+        """Returns the class that a file names by kernel, width and traits."""
         kernel, width, *traits = text.split()
         return cls(Kernel(kernel), int(width), tuple(traits))
 
@@ -91,7 +91,7 @@ def windows_class(
     """
     by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
     width_nbytes = element_nbytes if by_words else UNITS_NBYTES.get(kernel, element_nbytes)
-    traits = ("unaligned",) * unaligned + ("ends",) * ends + ("mirrored",) * mirrored
+    traits = ("unaligned",) * unaligned + ("ends",) * ends + ("reversed",) * mirrored
     return CostClass(kernel, width_nbytes, traits)
 
 
@@ -101,34 +101,36 @@ def step_of(source: Layout) -> int:
 
 
 def pattern(source: Layout, width_nbytes: int) -> str:
-    """How neighbours of the target lie in the source: beside each other, near, or far from each other.
+    """Classifies the source stride of elements of a target row: contiguous, short or long.
 
-    They are near where a cache line is read again while it is still in the cache.
+    A stride is short if a cache line is read again while it is still in the cache.
     """
     if source.rank == 0 or abs(source.strides[-1]) <= 1:
-        return "beside"
+        return "contiguous"
     inside = 1
     for size, stride in zip(reversed(source.sizes), reversed(source.strides), strict=True):
         if abs(stride) * width_nbytes < CACHE_LINE_NBYTES:
-            return "near" if inside <= CACHED_LINES else "far"
+            return "short-stride" if inside <= CACHED_LINES else "long-stride"
         inside *= size
-    return "far"
+    return "long-stride"
 
 
 @cache
 def shipped(name: str) -> Costs:
-    """The figures of a file."""
+    """Returns the shipped cost model of a file."""
     content = json.loads((files("wgslice.plans") / "cost_models" / f"{name}.json").read_text("utf-8"))
-    figures = content["costs"]
-    works = {CostClass.parsed(name): Work(**costs) for name, costs in figures.pop("works").items()}
-    return Costs(f"shipped figures of {content['about']}", **figures, works=works)
+    parameters = content["costs"]
+    classes = {
+        CostClass.parsed(name): ClassCost(**costs) for name, costs in parameters.pop("classes").items()
+    }
+    return Costs(content["about"], **parameters, classes=classes)
 
 
 def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Costs:
-    """The figures that are nearest to an adapter's.
+    """Returns the shipped cost model that is nearest to an adapter.
 
-    lavapipe's way to memory changed at some release between Mesa 22.3 and 25.0, which were measured; what is
-    between them goes by the older one.
+    lavapipe's memory accesses changed in a release between Mesa 22.3 and 25.0, which were measured; releases
+    between them take the older model.
     """
     if not software:
         return shipped("gpus")
@@ -143,7 +145,7 @@ def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Cost
 
 @dataclass(frozen=True)
 class Profile:
-    """How work is dealt to invocations on a kind of adapters, and what it costs on one of them."""
+    """Launch configurations of a kind of adapters, and the cost model of one of them."""
 
     name: str
     workgroup_size: int  # invocations a workgroup
@@ -205,7 +207,7 @@ CPU = Profile(
     costs=shipped("lavapipe-25-0"),
 )
 
-# A GPU merges the accesses of neighbouring invocations. Judged by GPU compilers, whose figures stand beside
+# A GPU merges the accesses of neighbouring invocations. Judged by GPU compilers, whose output is beside
 # the numbers below; not measured yet.
 GPU = Profile(
     "gpu",
@@ -224,7 +226,7 @@ GPU = Profile(
 
 @dataclass(frozen=True)
 class Limits:
-    """A device as a plan sees it."""
+    """Limits of a device that plans depend on."""
 
     binding_nbytes: int  # largest storage binding, bytes
     binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
@@ -236,12 +238,12 @@ class Limits:
         return self.binding_nbytes  # looked up at every copy; a process has few of these
 
 
-FAILED = "it failed the self-test of this device"
-UNKNOWN = "nothing is known of what it costs"
+FAILED = "its kernel failed the self-test of this device"
+UNKNOWN = "the cost model lacks its cost class"
 
 
 def untrusted(what: str, limits: Limits) -> str:
-    """Why there is no kernel left for something."""
+    """Returns the error text if all kernels for a copy are disabled."""
     failed = ", ".join(sorted(kernel.value for kernel in limits.disabled))
     return (
         f"no kernel is left for {what}: {failed} failed the self-test of this device; use another adapter, "
@@ -298,15 +300,15 @@ UPLOAD_CHUNK_NBYTES = 2**22
 # and 0.5 ms to make, a pipeline 70 to 120 ms (lavapipe), a uniform buffer 5 us and the least that a driver
 # allocates.
 MAX_PLANS = 4096  # of each planner, in 12 MB
-MAX_PLACES = 64  # of a compiled operator: binding alignments and tight buffers
+MAX_PLACES = 64  # of a compiled operator: binding alignments and unpadded buffers
 MAX_PIPELINES = 512  # of a device, beside those that plans hold
-MAX_UNIFORM_BUFFERS = 1024  # likewise
+MAX_UNIFORM_BUFFERS = 1024  # of a device, as above
 
 # A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
 # needed: to make one takes 5 to 9 us, to touch fresh memory 1.1 us a KiB (77 ms for 64 MiB on lavapipe).
-SMALL_NBYTES = 2**16  # and padding of a new output that nobody needs to be asked about
+SMALL_NBYTES = 2**16  # and padding of a new output, added without asking
 
-# A graph moves elements that the host knows there, up to so many bytes. On lavapipe, Mesa 22.3, two cores of
+# A graph moves at most this number of bytes that the host knows there. On lavapipe, Mesa 22.3, two cores of
 # an AMD EPYC, ConstantOfShape, Expand, Unsqueeze and Concat of two such before a copy, us on the host and on
 # the adapter: of 1 KiB 536 and 704, of 64 KiB 572 and 825, of 256 KiB 677 and 1190, of 1 MiB 3938 and 2997.
 # What more would take to upload to another GPU is not measured.

@@ -1,4 +1,4 @@
-"""What a plan is made of: buffer copies, clears, and dispatches with all that they need but the buffers."""
+"""Steps of plans: buffer copies, clears, and dispatches, complete but for the buffers."""
 
 from __future__ import annotations
 
@@ -16,52 +16,53 @@ from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_
 
 
 class Memory(IntEnum):
-    """What a step reads or writes, by its place among the buffers that a plan is recorded with."""
+    """A memory that a step reads or writes, by its index among the buffers of a recording."""
 
     INPUT = 0
     OUTPUT = 1
-    OFFSETS = 2  # of windows, where the GPU has them
+    OFFSETS = 2  # device-resident offsets of windows
     ZEROS = 3  # PATTERN_NBYTES of them
-    STAGING = 4  # made for a recording: what is read of the output's buffer
+    STAGING = 4  # made for a recording: the staging copy
     PACKED_OFFSETS = 5  # made for a recording: offsets as kernels take them
-    WINNERS = 6  # made for a recording, of zeros: which of windows that overlap has the last word
-    TEXTURE = 7  # a region of a texture, which a recording brings beside the buffers
+    WINNERS = 6  # made for a recording, zeroed: winner indices
+    TEXTURE = 7  # a region of a texture, given to a recording besides the buffers
 
     @property
     def phrase(self) -> str:
-        """As it is printed."""
+        """The memory as it is printed."""
         return {
             Memory.ZEROS: "zeros",
-            Memory.STAGING: "the copy aside",
-            Memory.PACKED_OFFSETS: "packed offsets",
+            Memory.STAGING: "the staging copy",
+            Memory.PACKED_OFFSETS: "the packed offsets",
+            Memory.WINNERS: "the winner indices",
         }.get(self, f"the {self.name.lower()}")
 
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a buffer, whole words, its start a multiple of what its use demands."""
+    """A range of a buffer in whole words, its start aligned as its use demands."""
 
     offset_nbytes: int
     nbytes: int
 
     def in_whole(self, unit_nbytes: int) -> Span:
-        """The same stretch, a multiple of a unit long."""
+        """Returns the range extended to a multiple of a unit."""
         return Span(self.offset_nbytes, -(-self.nbytes // unit_nbytes) * unit_nbytes)
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Bytes at which something begins, one after the other."""
+    """Byte offsets of rows."""
 
     starts: NDArray[np.int64]
 
     @property
     def size(self) -> int:
-        """How many."""
+        """The number of offsets."""
         return self.starts.size
 
     def places(self) -> list[int]:
-        """All of them, in order."""
+        """The offsets as a list, in order."""
         found: list[int] = self.starts.tolist()
         return found
 
@@ -82,24 +83,25 @@ class BufferCopies:
 
     @property
     def name(self) -> str:
-        """What a summary calls it."""
-        return "a buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
+        """The name in a summary."""
+        return "buffer copy" if self.source.size == 1 else f"{self.source.size} buffer copies"
 
     def __str__(self) -> str:
-        return f"{self.name} of {self.nbytes} bytes{way(self.reads, self.writes)}: {self.reason}"
+        sides = read_and_written(self.reads, self.writes)
+        return f"{self.name} of {self.nbytes:,} bytes{sides}: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Clear:
-    """Write zeros to a stretch of the output, whole words, counted from its base."""
+    """Zeros written to a range of whole words of the output, counted from its base."""
 
     offset_nbytes: int
     nbytes: int
 
-    name = "a clear"
+    name = "clear"
 
     def __str__(self) -> str:
-        return f"a clear of {self.nbytes} bytes: then overwritten in part"
+        return f"clear of {self.nbytes:,} bytes: later steps overwrite a part"
 
 
 @dataclass(frozen=True)
@@ -116,17 +118,17 @@ class TextureCopy:
 
     @property
     def name(self) -> str:
-        """What a summary calls it."""
-        return f"a texture copy {'to' if self.writes is Memory.TEXTURE else 'from'} the texture"
+        """The name in a summary."""
+        return "buffer-to-texture copy" if self.writes is Memory.TEXTURE else "texture-to-buffer copy"
 
     def __str__(self) -> str:
         size = " x ".join(map(str, self.size))
-        return f"{self.name}, {size} texels: rows begin {self.row_nbytes} bytes apart in the buffer"
+        return f"{self.name}, {size} texels: buffer rows are {self.row_nbytes:,} bytes apart"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OnGrid:
-    """A step that a kernel takes."""
+    """A step that runs a kernel."""
 
     kernel: Kernel
     source_binding: Span
@@ -138,19 +140,22 @@ class OnGrid:
 
     @property
     def memories(self) -> set[Memory]:
-        """What it binds."""
+        """The memories that it binds."""
         return {self.reads, self.writes}
 
     @property
     def name(self) -> str:
-        """What a summary calls it."""
+        """The name in a summary."""
         return self.kernel.value
 
     @property
-    def grid(self) -> str:
-        """How many invocations, as it is printed."""
-        groups = " x ".join(map(str, self.share.workgroups))
-        return f"grid {groups} of {self.share.workgroup_size}, {self.share.each} each"
+    def launch(self) -> str:
+        """The launch configuration as it is printed."""
+        groups, each = " x ".join(map(str, self.share.workgroups)), self.share.each
+        items = f"{each} item{'s' * (each != 1)} per invocation"
+        if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
+            items = f"a tile of {each} x {each} elements per workgroup"
+        return f"{groups} workgroups of {self.share.workgroup_size}, {items}"
 
 
 @dataclass(frozen=True)
@@ -172,11 +177,12 @@ class Dispatch(OnGrid):
         return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
-        return f"{self.name} on {self.target.sizes}{way(self.reads, self.writes)}, {self.grid}: {self.reason}"
+        sides = read_and_written(self.reads, self.writes)
+        return f"kernel {self.name} on {self.target.sizes}{sides}, {self.launch}: {self.reason}"
 
 
-def way(reads: Memory, writes: Memory) -> str:
-    """What a printed step says of where it reads and writes: nothing, if that is the input and the output."""
+def read_and_written(reads: Memory, writes: Memory) -> str:
+    """The memories that a printed step names: none for the input and the output."""
     origin = "" if reads is Memory.INPUT else f" from {reads.phrase}"
     return origin if writes is Memory.OUTPUT else f"{origin} to {writes.phrase}"
 
@@ -194,7 +200,7 @@ def dispatch_of(
 ) -> Dispatch:
     """A dispatch of a given kernel; layouts count from the start of their bindings.
 
-    `work` is its class of work, where that is known already.
+    `work` is its cost class if the caller knows it.
     """
     if work is None:
         work = copy_class(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
@@ -219,12 +225,12 @@ def dispatch_of(
 
 
 def row_sizes(source: Layout, target: Layout) -> tuple[int, ...]:
-    """How many rows a buffer copy each is for, by dimensions; none of them where one copies everything."""
+    """Sizes of the dimensions of rows that take one buffer copy each; () if one copies everything."""
     return () if source.is_packed and target.is_packed else target.sizes[:-1]
 
 
 def row_copies(source: Layout, target: Layout, width_nbytes: int) -> BufferCopies:
-    """A buffer copy of each contiguous row; of everything, where that is one."""
+    """Returns a buffer copy per contiguous row, or one of everything if both sides are packed."""
     rows = [range(size) for size in row_sizes(source, target)]
     firsts: list[int | range] = [*rows, *[0] * (target.rank - len(rows))]
     nbytes = prod(target.sizes[len(rows) :]) * width_nbytes

@@ -70,8 +70,8 @@ def indexed_copy(
         return None
     known = [each for each in dimensions if not isinstance(each.places, DeviceIndices)]
     base, steady, groups = split_known(known, rank, reads=reads)
-    elsewhere = [each for each in dimensions if isinstance(each.places, DeviceIndices)]
-    if (groups and elsewhere) or max(len(groups), len(elsewhere)) > MAX_TABLES:
+    on_device = [each for each in dimensions if isinstance(each.places, DeviceIndices)]
+    if (groups and on_device) or max(len(groups), len(on_device)) > MAX_TABLES:
         return None
     host, winners = None, None
     tables: list[Index] = []
@@ -81,7 +81,7 @@ def indexed_copy(
         if any(table.extent > I32_MAX for table in tables):
             return None
         host = Host(values)
-    for each in elsewhere:
+    for each in on_device:
         assert isinstance(each.places, DeviceIndices)
         own = each.places.shape
         strides = strides_over(own, range(rank - len(own), rank), rank)
@@ -89,8 +89,8 @@ def indexed_copy(
     steps = [
         sum(each.step * each.dimension.stride for each in steady if each.axis == axis) for axis in range(rank)
     ]
-    if elsewhere and not (reads or disjoint) and prod(shape) > 1:
-        tables, winners = claimed(tables, sorted({each.axis for each in steady}), shape)
+    if on_device and not (reads or disjoint) and prod(shape) > 1:
+        tables, winners = with_winners(tables, sorted({each.axis for each in steady}), shape)
     nothing = [0] * len(selection.kept_sizes)
     if winners:
         along, numbers = (selection.arranged(each, nothing) for each in (winners.strides, winners.numbers))
@@ -225,10 +225,10 @@ def last_of_equal(places: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(stays, places, -1)
 
 
-def claimed(
+def with_winners(
     tables: Sequence[Index], axes: Sequence[int], shape: Sequence[int]
 ) -> tuple[list[Index], Winners]:
-    """Tables that claim places, which are those of their dimensions and of `axes`, along which views move."""
+    """Returns tables with winner steps over their dimensions and `axes`, along which views move."""
     rank = len(shape)
     places = Layout.packed([*(table.extent for table in tables), *(shape[axis] for axis in axes)])
     steps, strides = places.strides[: len(tables)], [0] * rank
@@ -239,7 +239,7 @@ def claimed(
 
 
 def strides_over(sizes: Sequence[int], axes: Iterable[int], rank: int) -> tuple[int, ...]:
-    """The strides of a packed table of some sizes, which are those of `axes` of so many dimensions."""
+    """The strides of a packed table of some sizes, along `axes` of a rank."""
     strides = [0] * rank
     for axis, stride in zip(axes, Layout.packed(sizes).strides, strict=True):
         strides[axis] = stride

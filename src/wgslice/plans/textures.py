@@ -16,7 +16,7 @@ from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import Memory, TextureCopy
 
-ROW_NBYTES = 256  # WebGPU: rows in a buffer begin at multiples of so many bytes from the first one
+ROW_NBYTES = 256  # WebGPU: rows in a buffer begin at multiples of 256 bytes from the first one
 
 Aspect: TypeAlias = Literal["all", "depth-only", "stencil-only"]
 Extent: TypeAlias = tuple[int, int, int]  # width, height, and depth or layers, in texels

@@ -53,7 +53,7 @@ class Band:
     contested: bool  # whether windows may overlap
     differ: tuple[bool, ...]  # dimensions in which winners differ from index to index
     base: int  # of winners
-    blocks: int = 0  # of the binding that rows claim, where windows may overlap in parts of rows
+    blocks: int = 0  # vectors of the binding with winners, where windows may overlap in parts of rows
 
     @cached_property
     def winner_strides(self) -> list[int]:
@@ -158,7 +158,7 @@ class WindowProblem:
 
     @property
     def bands_of_blocks(self) -> list[Band]:
-        """The bands, of which rows claim blocks too where windows may overlap in parts of rows."""
+        """The bands, with winners per vector if windows may overlap in parts of rows."""
         if not self.in_parts:
             return self.bands
         return [replace(band, blocks=-(-self.binding(band).nbytes // WIDEST_NBYTES)) for band in self.bands]
@@ -166,7 +166,7 @@ class WindowProblem:
     def reaching(
         self, numbers: Numbers, ranges: Sequence[range]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which windows may have an element among some indices of the tensor, and which one elsewhere."""
+        """Which windows may have an element among some indices of the tensor, and which one outside."""
         if self.windows.offsets is None:
             return np.ones(len(numbers), np.bool_), np.ones(len(numbers), np.bool_)
         starts = self.windows.offsets[numbers].astype(np.int64)
@@ -293,7 +293,7 @@ class WindowProblem:
 
     @cached_property
     def against_winners(self) -> Reason | None:
-        """Why windows that may overlap cannot claim what they write; refused where nothing else does it."""
+        """Why a last-writer pass is not applicable; raises ValueError if no strategy is."""
         if not self.contested:
             return None
         if len(self.bands) * self.windows.count <= U32_MAX:
@@ -312,15 +312,15 @@ class WindowProblem:
         step, size = windows.steps[row.axis], tensor.sizes[row.axis]
         of_tensor, of_batch = self.sides
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
-            return f"steps of {step} inside of rows"
+            return f"elements of a window row are {step} apart"
         if not are_beside(tensor, row.axis, row.unit):
-            return f"elements of a window's row do not follow each other in the {of_tensor}"
+            return f"elements of a window row are not contiguous in the {of_tensor}"
         if not self.inserts and not batch.is_packed:
             return f"the {of_batch} is not packed"
         if windows.sizes[row.axis] > 1 and batch.strides[row.axis + 1] != row.unit:
-            return f"elements of a window's row do not follow each other in the {of_batch}"
+            return f"elements of a window row are not contiguous in the {of_batch}"
         if windows.extents[row.axis] + size > I32_MAX:
-            return f"a dimension of {size} is too long to count from outside of it"
+            return f"a dimension of {size} elements exceeds 32-bit signed offsets"
         return None
 
     @cached_property
@@ -330,12 +330,12 @@ class WindowProblem:
         if self.against_line:
             return self.against_line
         if (self.one.stop - self.one.lowest) * self.itemsize > self.max_nbytes:
-            return "no binding holds a window"
+            return "a window exceeds a storage binding"
         if row.count * row.words_spanned > self.max_invocations:
-            return "no grid holds a window"
+            return "a window exceeds the workgroups of one dispatch"
         for axis, size in enumerate(self.tensor.sizes):
             if axis > row.axis and any(len(band.ranges[axis]) < size for band in self.bands):
-                return "no binding holds what an index of a row has of the output"
+                return "the output at one index of a row exceeds a storage binding"
         return FAILED if self.inserts and Kernel.INSERT_WORDS in self.limits.disabled else None
 
     @cached_property
@@ -346,22 +346,22 @@ class WindowProblem:
         if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
             return OTHER
         if not self.context.buffer_copies:
-            return "a buffer has no usage COPY_SRC or COPY_DST"
+            return "a buffer lacks usage COPY_SRC or COPY_DST"
         if row.nbytes % WORD_NBYTES:
-            return f"rows of {row.nbytes} bytes, not multiples of {WORD_NBYTES}"
+            return f"rows are {row.nbytes} bytes long, not a multiple of {WORD_NBYTES}"
         if self.against_line or windows.steps[row.axis] != 1:
-            return self.against_line or "steps inside of rows"
+            return self.against_line or "elements of a window row are strided"
         own = slice(row.axis + 1)
         offsets = windows.offsets[numbers, own].astype(np.int64)
         if (offsets < 0).any() or (offsets + windows.extents[own] > tensor.sizes[own]).any():
-            return f"a window leaves the {self.sides[0]}"
+            return f"a window reaches outside the {self.sides[0]}"
         backwards = windows.flips[numbers, None] >> np.arange(row.axis + 1, dtype=np.uint32) & np.uint32(1)
         offsets += backwards * (np.array(windows.extents[own]) - 1)  # a window begins at its end there
         strides = np.array([*tensor.strides[: row.axis], row.unit], np.int64)
         in_tensor = (tensor.offset + offsets @ strides) * itemsize
         in_batch = (batch.offset + numbers.astype(np.int64) * batch.strides[0]) * itemsize
         if ((in_tensor | in_batch) % WORD_NBYTES).any():
-            return f"a window begins inside of {WORD_NBYTES} bytes"
+            return f"a window begins unaligned to {WORD_NBYTES} bytes"
         source, target = (in_batch, in_tensor) if self.inserts else (in_tensor, in_batch)
         reason = "windows of contiguous words on both sides"
         return BufferCopies(Places(source), Places(target), row.nbytes, reason=reason)

@@ -15,7 +15,7 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import launch_row, share_of, words_spanned
 from wgslice.plans.problem import span_of
-from wgslice.plans.profiles import BLOCKS_EACH, CostClass, Profile, Work, windows_class
+from wgslice.plans.profiles import BLOCKS_EACH, ClassCost, CostClass, Profile, windows_class
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
@@ -53,7 +53,7 @@ def dispatch(
 ) -> WindowDispatch:
     """A dispatch of some windows, a part of each or all, between bindings of the tensor and of the batch.
 
-    Each row or element has so many `pieces`, an invocation each, unless there are other `invocations`.
+    Each row or element has `pieces`, an invocation each, unless there are other `invocations`.
     """
     windows, tensor, batch, itemsize = problem.windows, problem.tensor, problem.batch, problem.itemsize
     of_tensor, of_batch = bindings
@@ -61,8 +61,9 @@ def dispatch(
     part = problem.whole if part is None else part
     unit_nbytes = 1 if row else itemsize  # that offsets and strides are counted in
     window_size = prod(map(len, part[: row.axis] if row else part))
-    dealt = len(numbers) * window_size * pieces if invocations is None else invocations
-    share = share_of(problem.limits, len(numbers), pieces, each, dealt)
+    if invocations is None:
+        invocations = len(numbers) * window_size * pieces
+    share = share_of(problem.limits, len(numbers), pieces, each, invocations)
     if kernel in APART:
         share = replace(share, contiguous=False)
     begin = batch.offset + sum(
@@ -107,7 +108,7 @@ def dimensions_of(
             if axis == row.axis:
                 tensor_stride = batch_stride = row.unit
             tensor_stride, batch_stride = tensor_stride * itemsize, batch_stride * itemsize
-        # Whatever index it is that stands for all, where windows claim a dimension once.
+        # One winner index stands for a whole dimension that every window writes.
         once = kernel is Kernel.LAST_WRITER_WINDOWS and not band.differ[axis]
         found.append(
             Dimension(
@@ -134,7 +135,7 @@ def dimensions_of(
 # rows
 
 
-def block_seconds(problem: WindowProblem, work: Work) -> float:
+def block_seconds(problem: WindowProblem, work: ClassCost) -> float:
     """Estimated seconds of a block of a row, which costs as many as it is made of."""
     return problem.row.channels * problem.windows.steps[problem.row.axis] * WIDEST_NBYTES / work.bytes_per_s
 
@@ -147,7 +148,7 @@ def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     row, profile = problem.row, problem.limits.profile
     if not profile.contiguous:
         return launch_row(kernel, row.nbytes, 1, profile)
-    work = profile.costs.works[class_of(kernel, problem)]
+    work = profile.costs.classes[class_of(kernel, problem)]
     block_s = block_seconds(problem, work)
     most = row.nbytes // WIDEST_NBYTES
     least = most  # whole blocks of a row, wherever it begins
@@ -169,15 +170,15 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     row, part, kernel = problem.row, problem.whole, Kernel.WINDOW_ROWS
     pieces, each = launch_blocks(problem, kernel)
     step = problem.windows.steps[row.axis]
-    orders = "neighbours" if step == 1 else f"elements {step} apart"
-    orders += ", forwards and backwards" * row.mirrored
-    reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
-    dealt: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
+    order = "contiguous" if step == 1 else f"step {step}"
+    order += " or reversed" * row.mirrored
+    reason = f"window rows ({order}), in vectors of 16 bytes"
+    launch: dict[str, Any] = {"pieces": pieces, "each": each, "unaligned": problem.unaligned}
     for numbers in problem.held(part, problem.numbers[problem.numbers < problem.stop], row.count * pieces):
         target = batch_binding(problem, numbers, part).in_whole(WIDEST_NBYTES)
         for some, source in source_groups(problem, numbers) or ():
             both = source.in_whole(WIDEST_NBYTES), target
-            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, **dealt)
+            yield dispatch(problem, kernel, problem.bands[0], some, both, reason, **launch)
 
 
 def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span]] | None:
@@ -216,9 +217,8 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """
     row, part = problem.row, problem.whole
     pieces, each = launch_blocks(problem, Kernel.INSERT_ROWS)
-    orders = "neighbours, forwards and backwards" if row.mirrored else "neighbours"
-    reason = f"windows, row by row of {orders}, in blocks of 16 bytes"
-    of_ends = "where rows begin or end inside a block, word by word"
+    reason = f"window rows (contiguous{' or reversed' * row.mirrored}), in vectors of 16 bytes"
+    of_ends = "heads and tails of unaligned rows, word by word"
     whole: dict[str, Any] = {"pieces": pieces, "each": each}
     at_ends: dict[str, Any] = {"pieces": END_PIECES, "each": BLOCK_WORDS, "ends": True}
     for band in problem.bands_of_blocks:
@@ -244,7 +244,7 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
 
 def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
     """All words of rows."""
-    row, kernel, reason = problem.row, Kernel.INSERT_WORDS, "windows, row by row, word by word"
+    row, kernel, reason = problem.row, Kernel.INSERT_WORDS, "window rows, word by word"
     each = min(row.words_spanned, BLOCK_WORDS) if problem.limits.profile.contiguous else 1
     pieces = -(-row.words_spanned // each)
     for band in problem.bands:
@@ -260,19 +260,19 @@ def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
 def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]:
     """Windows element by element, or word by word of the output, between parts that bindings hold."""
     in_words = kernel is Kernel.WINDOW_WORDS
-    reason = "windows, element by element" + ", put together word by word" * in_words
+    reason = "windows, element by element" + ", packed into words" * in_words
     for band in problem.bands:
         yield from winners(problem, band)
         bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
         for part in problem.parts(problem.whole):
             for numbers in problem.held(part, band.numbers, prod(map(len, part))):
-                dealt: dict[str, Any] = launch_words(problem, numbers) if in_words else {}
+                launch: dict[str, Any] = launch_words(problem, numbers) if in_words else {}
                 of_batch = batch_binding(problem, numbers, part)
                 for binding in bindings:
                     segment = 0 if problem.inserts else binding.nbytes // problem.itemsize
                     both = binding, of_batch
                     yield dispatch(
-                        problem, kernel, band, numbers, both, reason, part=part, segment=segment, **dealt
+                        problem, kernel, band, numbers, both, reason, part=part, segment=segment, **launch
                     )
 
 
@@ -305,17 +305,17 @@ def words_each(row_nbytes: int, profile: Profile) -> int:
 
 
 def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Each window winners its indices, once along dimensions that all have; nothing of disjoint windows."""
+    """Returns the last-writer pass of windows, once along dimensions that all have; empty if disjoint."""
     if band.winners is None:
         return
     if band.winners.in_parts:
         yield from winners_of_rows(problem, band)
         return
     sizes = problem.windows.sizes
-    claimed = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
+    winning = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
     bindings = band.winners.span, Span(0, WORD_NBYTES)
-    reason = "windows that may overlap claim their indices, so that the later one wins"
-    for part in problem.parts(claimed):
+    reason = "last-writer pass: winner index per element of overlapping windows"
+    for part in problem.parts(winning):
         size = prod(map(len, part))
         most = max(problem.max_invocations // size, 1)
         for start in range(0, len(band.numbers), most):
@@ -324,13 +324,13 @@ def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
 
 
 def winners_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Each row winners the blocks that it has all of, and its indices in those at its ends."""
+    """Returns the last-writer pass of rows: winners per whole vector, and per index at row ends."""
     assert band.winners is not None
     row, profile = problem.row, problem.limits.profile
     touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
     pieces = -(-touched // profile.blocks_each)
     each = -(-touched // pieces)
-    reason = "rows that may overlap claim their blocks and their ends, so that the later one wins"
+    reason = "last-writer pass: winner index per vector and row end of overlapping windows"
     bindings = problem.binding(band), Span(0, WORD_NBYTES)
     for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
         step = dispatch(

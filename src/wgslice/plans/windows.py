@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES
 from wgslice.plans.problem import Table
 from wgslice.plans.profiles import CostClass, windows_class
-from wgslice.plans.steps import Memory, OnGrid, Span, way
+from wgslice.plans.steps import Memory, OnGrid, Span, read_and_written
 
 Numbers: TypeAlias = NDArray[np.uint32]  # of windows, in order
 
@@ -91,25 +91,25 @@ class Dimension:
     extent: int = 1  # indices of the tensor that are in use
     inner: int = 1  # indices of all later dimensions together
     tensor_stride: int = 0  # elements or bytes, as the dispatch says
-    batch_stride: int = 0  # likewise; not of rows that are extracted
-    first: int = 0  # indices of a window before those, where it is dealt in parts
+    batch_stride: int = 0  # elements or bytes; not of rows that are extracted
+    first: int = 0  # indices of a window before those, where it is copied in parts
     begin: int = 0  # indices of the tensor before those that are in use
     winner_stride: int = 0  # winners, where windows may overlap
     wrap: int = 0  # added to negative offsets
 
 
 class Winners(NamedTuple):
-    """Which window has the last word on each index of a tensor."""
+    """Winner indices: for each index of a tensor, the last window that writes it."""
 
     span: Span
     offset: int  # winners before that of the tensor's first index
-    base: int  # a claim is the number of its window, and this
+    base: int  # added to the number of a window in its winner index
     block_winners: int  # winners on indices, which those on blocks follow
     memory: Memory = Memory.WINNERS
 
     @property
     def in_parts(self) -> bool:
-        """Whether rows claim blocks, and indices in others, since windows may overlap in parts of rows."""
+        """Whether winners are per vector and row end, since windows may overlap in parts of rows."""
         return self.span.nbytes > self.block_winners * WORD_NBYTES
 
 
@@ -127,8 +127,8 @@ class WindowDispatch(OnGrid):
     dimensions: tuple[Dimension, ...]
     element_nbytes: int  # bytes of what keeps its order when a window goes backwards
     tensor_offset: int  # elements or bytes, as the kernel counts, from the start of the binding
-    batch_offset: int  # likewise
-    window_stride: int  # likewise, from one window to the next
+    batch_offset: int  # in the same unit
+    window_stride: int  # in the same unit, from one window to the next
     window_size: int  # elements or rows of a window
     winners: Winners | None  # that decide between windows, where these may overlap
     segment: int = 0  # elements of the source that are bound; windows read the others in another dispatch
@@ -167,5 +167,5 @@ class WindowDispatch(OnGrid):
         return self.share.each * blocks * unit_nbytes
 
     def __str__(self) -> str:
-        windows = f"{self.share.count} windows of {self.shape}{way(self.reads, self.writes)}"
-        return f"{self.name} on {windows}, {self.grid}: {self.reason}"
+        windows = f"{self.share.count} windows of {self.shape}{read_and_written(self.reads, self.writes)}"
+        return f"kernel {self.name} on {windows}, {self.launch}: {self.reason}"

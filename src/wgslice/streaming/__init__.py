@@ -1,1 +1,1 @@
-"""Slices of arrays larger than a GPU, and than memory: block by block, from any array-like to any other."""
+"""Slices of arrays that exceed GPU or host memory, block by block from any array-like to any other."""

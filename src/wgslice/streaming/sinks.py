@@ -1,4 +1,4 @@
-"""What is streamed into: any array-like that takes blocks, and shares no storage with the source."""
+"""Targets of a stream: array-likes that accept blocks and share no storage with the source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.streaming.sources import Source, block_starts, mapping, place_in, release, runs
+from wgslice.streaming.sources import Source, block_starts, mapping, offset_in, release, runs
 from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
@@ -23,32 +23,32 @@ STRIP_NBYTES = 2**20
 
 @dataclass(frozen=True)
 class Sink:
-    """An array-like to write tiles into, by one thread."""
+    """An array-like that one thread writes tiles into."""
 
     array: Any
 
     @property
     def starts(self) -> tuple[Edges, ...] | None:
-        """Where its blocks begin, where it has such: of shards where chunks lie together in one."""
+        """The first index of each block per dimension, or None; blocks are shards, if any, or chunks."""
         chunks = getattr(self.array, "shards", None) or getattr(self.array, "chunks", None)
         return block_starts(tuple(self.array.shape), chunks)
 
     def write(self, target: tuple[slice, ...], tile: NDArray[Any]) -> None:
-        """Write a tile, whose memory is gone afterwards."""
+        """Write a tile, whose memory is invalid afterwards."""
         if isinstance(self.array, np.ndarray):
             where: tuple[Any, ...] = (*target, ...)  # a view, also without dimensions
             part = self.array[where]
             copy_in_strips(part, tile)
             release(part)
         else:
-            self.array[target] = tile.copy()  # it may be kept
+            self.array[target] = tile.copy()  # the array may keep a reference
 
 
 def copy_in_strips(part: NDArray[Any], tile: NDArray[Any]) -> None:
-    """Copy, little by little.
+    """Copy in strips of at most STRIP_NBYTES.
 
-    By more than 4 MiB at once, 8 MiB of a file's new pages took three times as long and 25 times as many page
-    faults (glibc's `memcpy` for large copies, Linux 6.18, 2 cores of an AMD EPYC).
+    In copies of more than 4 MiB, 8 MiB of a file's new pages took three times as long and 25 times as many
+    page faults (glibc's `memcpy` for large copies, Linux 6.18, 2 cores of an AMD EPYC).
     """
     rows = max(STRIP_NBYTES * len(tile) // max(tile.nbytes, 1), 1) if tile.ndim else 1
     if tile.nbytes <= STRIP_NBYTES:
@@ -62,10 +62,10 @@ def copy_in_strips(part: NDArray[Any], tile: NDArray[Any]) -> None:
 
 
 def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source) -> None:
-    """Refuse what cannot take a result, or is what it is read from."""
+    """Raise if `out` cannot receive the result or overlaps the source."""
     if not all(hasattr(out, name) for name in ("shape", "dtype", "__setitem__")):
         raise TypeError(
-            f"out is of type {type(out).__name__}: must have shape and dtype and take blocks by "
+            f"out is of type {type(out).__name__}: must have shape and dtype and accept blocks by "
             "out[slices] = block, as arrays of NumPy, Zarr and HDF5 do, or be a Tensor"
         )
     if tuple(out.shape) != shape:
@@ -79,14 +79,14 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
     if share_storage(out, source.array):
         raise ValueError(
             "out overlaps the source in memory, or in its file or store: elements would be overwritten "
-            "before they are read; give an out of its own"
+            "before they are read; pass an out that does not"
         )
     if isinstance(out, Tensor):
         check_destination(out)
 
 
 def share_storage(one: Any, other: Any) -> bool:
-    """Return whether bytes of one array lie in the other, between the first and the last byte of each."""
+    """Whether two arrays share storage: their byte ranges overlap, or their stores are the same."""
     if one is other:
         return True
     if not (isinstance(one, np.ndarray | Tensor) and isinstance(other, np.ndarray | Tensor)):
@@ -100,36 +100,36 @@ def share_storage(one: Any, other: Any) -> bool:
     (path, start, stop), (other_path, other_start, other_stop) = first, second
     if start >= other_stop or other_start >= stop:
         return False
-    with suppress(OSError):  # of a file that was removed its maps remain
+    with suppress(OSError):  # a deleted file can still be mapped
         return Path(path).samefile(other_path)
     return os.path.realpath(path) == os.path.realpath(other_path)
 
 
 def file_range(array: Any) -> tuple[str | os.PathLike[str], int, int] | None:
-    """The file that a part of a memory map lies in, and its first byte there and one past its last."""
+    """The file of a part of a memory map, its first byte in that file and one past its last."""
     whole = mapping(array)
     if whole is None or whole.filename is None or not array.size:
         return None
     memory = whole.base
     assert isinstance(memory, mmap.mmap)
     first, offsets, nbytes = runs(array)
-    mapped_from = whole.offset - whole.offset % mmap.ALLOCATIONGRANULARITY  # where NumPy lets the map begin
-    start = mapped_from + place_in(memory, array) + first
+    mapped_from = whole.offset - whole.offset % mmap.ALLOCATIONGRANULARITY  # NumPy aligns maps so
+    start = mapped_from + offset_in(memory, array) + first
     return whole.filename, start, start + int(offsets[-1]) + nbytes
 
 
 def stored_at(array: Any) -> object:
-    """Where an array of Zarr or HDF5 is stored, equal for all of its handles; None for other arrays."""
+    """A key of the storage of a Zarr or HDF5 array, equal for all of its handles; None for other arrays."""
     if hasattr(getattr(array, "file", None), "filename"):
-        return array.id  # HDF5's own, equal through links and files that are opened twice
+        return array.id  # equal through links and for files that are opened twice
     path = getattr(array, "store_path", None)
     if path is None:
         return None
     store = path.store
     while hasattr(store, "_store"):  # wrappers, such as one that logs
         store = store._store
-    root = getattr(store, "root", None) or getattr(store, "path", None)  # of folders; archives and others
-    # The text of a store without a root, in memory, names the dictionary that it keeps its chunks in.
+    root = getattr(store, "root", None) or getattr(store, "path", None)  # folders; archives and others
+    # The string of an in-memory store, which has no root, identifies its dictionary.
     place = f"{root or store}/{path.path}".rstrip("/")
     file_system = getattr(store, "fs", None)  # of fsspec
     protocol = getattr(file_system, "protocol", ())

@@ -1,7 +1,7 @@
-"""What is streamed from: which blocks an array-like really has, how they are read, and pages of memory maps.
+"""Sources of a stream: the blocks of an array-like, how they are read, and the pages of memory maps.
 
-What a process has touched of a memory map counts as its memory until it says that it is done with it, or
-until the system takes it away. Left to itself, the system also reads what lies around a page.
+Touched pages of a memory map count as memory of the process until they are released or evicted. By default
+the system also reads pages around a touched one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from wgslice.layout import Layout
 from wgslice.streaming.walk import Dimension, Edges, Piece, Shares, Walk, block_nbytes, blocks_touched, counts
 from wgslice.tensors.placed import check_no_sequence
 
-PAGE_NBYTES = 4096  # of most systems; where it is more, some pages are read for nothing
-MAX_RUNS = 2**14  # of a part that are asked for beforehand: 20 ms on 2 cores of an AMD EPYC
+PAGE_NBYTES = 4096  # of most systems; with larger pages, some are read in vain
+MAX_RUNS = 2**14  # of a part that are prefetched: 20 ms on 2 cores of an AMD EPYC
 
 
 class Block(NamedTuple):
-    """Bytes, and the layout of a box's elements in them."""
+    """The bytes of a box, and the layout of its elements in them."""
 
     data: NDArray[np.uint8]
     layout: Layout
-    part: NDArray[Any] | None = None  # the box itself, where the bytes are no copy of it
+    part: NDArray[Any] | None = None  # the box itself, unless the bytes are a copy
 
     @classmethod
-    def where_it_lies(cls, part: NDArray[Any]) -> Block | None:
-        """The memory that a box lies in, with what lies between its elements; None where that is too much."""
+    def in_place(cls, part: NDArray[Any]) -> Block | None:
+        """The memory that a box spans, gaps included, or None if the gaps are too large."""
         first, offsets, nbytes = runs(part)
         aligned = all(stride % part.itemsize == 0 for stride in part.strides)
         if offsets.size > 1 or nbytes > block_nbytes(part.nbytes) or not (aligned and part.dtype.isnative):
@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 class Source:
-    """An array-like to read boxes of: what has `shape`, `dtype` and basic indexing, or becomes an array."""
+    """An array-like to read boxes of; converted to an array unless it has shape, dtype and indexing."""
 
     def __init__(self, array: Any) -> None:
         if not all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__")):
@@ -65,46 +65,46 @@ class Source:
         self.array = array
         self.shape = tuple(map(int, array.shape))
         self.dtype = native_dtype(np.dtype(array.dtype))
-        # For each dimension the indices at which blocks begin, if there are any.
+        # For each dimension the first index of each block; None without blocks.
         self.starts = block_starts(self.shape, getattr(array, "chunks", None))
-        # Bytes from one element to the next, in the file or memory that boxes come from.
+        # Absolute strides in bytes, in the file or memory of the source.
         if isinstance(array, np.ndarray):
             self.strides = [abs(stride) for stride in array.strides]
         else:
             self.strides = [stride * self.dtype.itemsize for stride in Layout.packed(self.shape).strides]
-        # The dimensions from the outermost to the innermost, as the elements lie.
+        # The dimensions in descending order of their strides.
         self.order = sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis])
 
     def read(self, piece: Piece) -> Block:
-        """Read a box, to be uploaded."""
+        """Read a box for upload."""
         part = self._part(piece)
         fetch(part)
-        block = Block.where_it_lies(part)
+        block = Block.in_place(part)
         if block is None:
             block = Block.copied(part, self.order)
             release(part)
         return block
 
     def read_plain(self, piece: Piece) -> Block:
-        """Read a box, to be written as it is."""
+        """Read a box that is written without a GPU."""
         part = self._part(piece)
         fetch(part, wait=False)
         return Block(np.empty(0, np.uint8), Layout.packed(part.shape), part)
 
     def _part(self, piece: Piece) -> NDArray[Any]:
-        """A box; of an array in memory a view, whose pages are there."""
+        """Index the source by a box, and check the result: a view for arrays in memory."""
         part = np.asarray(self.array[piece.box])
         if part.shape != piece.sizes:
             raise ValueError(
-                f"the source gives shape {part.shape} for the key {piece.box}, where its own shape "
-                f"{self.shape} says {piece.sizes}"
+                f"the source returned shape {part.shape} for the key {piece.box}: must be "
+                f"{piece.sizes}, as its own shape is {self.shape}"
             )
         if native_dtype(part.dtype) != self.dtype:
-            raise TypeError(f"the source gives {part.dtype}, where its own dtype says {self.dtype}")
+            raise TypeError(f"the source returned dtype {part.dtype}: must be its own dtype {self.dtype}")
         return part
 
     def walk(self, selection: Selection, tiles: Sequence[Edges] | None, shares: Shares) -> Walk:
-        """How to walk a window that has elements, into a target whose blocks begin at `tiles`."""
+        """The walk of a window, not empty, into a target with block edges `tiles`."""
         of_result = iter(tiles or ())
         dimensions: list[Dimension] = []
         for item in selection.items:
@@ -115,11 +115,11 @@ class Source:
         return Walk(selection, tuple(dimensions), tuple(self.order), self.dtype.itemsize, read_nbytes, shares)
 
     def _read_nbytes(self, dimensions: Sequence[Dimension]) -> int:
-        """What an element takes while it is read: its part of the pages that it is on, in a memory map."""
+        """Bytes of memory per element while it is read: for memory maps, its share of the touched pages."""
         run_nbytes, elements = self.dtype.itemsize, 1
         for axis in reversed(self.order):
             _, count, _ = dimensions[axis].read(0, dimensions[axis].size)
-            distance = dimensions[axis].apart * self.strides[axis]
+            distance = dimensions[axis].read_step * self.strides[axis]
             if count > 1 and distance - run_nbytes >= PAGE_NBYTES:
                 run_nbytes = max(run_nbytes, PAGE_NBYTES)
                 break
@@ -128,7 +128,7 @@ class Source:
         return max(self.dtype.itemsize, run_nbytes // elements if mapped(self.array) is not None else 0)
 
     def _dimension(self, axis: int, item: int | range, tiles: Edges | None) -> Dimension:
-        """One dimension under a window."""
+        """One dimension of the source under a window."""
         indices = range(item, item + 1) if isinstance(item, int) else item
         if self.starts is None:
             skips = abs(indices.step) * self.strides[axis] > PAGE_NBYTES
@@ -140,7 +140,7 @@ class Source:
 
 
 def block_starts(shape: tuple[int, ...], chunks: Any) -> tuple[Edges, ...] | None:
-    """Where blocks begin, by the attribute `chunks`: for each dimension the size of all, or those of each."""
+    """The block edges of each dimension from `chunks`, which has one size or all sizes per dimension."""
     if not isinstance(chunks, tuple | list) or len(chunks) != len(shape):
         return None
     found: list[Edges] = []
@@ -155,20 +155,20 @@ def block_starts(shape: tuple[int, ...], chunks: Any) -> tuple[Edges, ...] | Non
 
 
 def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
-    """Bring in the pages of a part of a memory map, and no others; before this returns if `wait`.
+    """Read in the pages of a part of a memory map, and no others; synchronously if `wait`.
 
-    Threads that touch new pages at the same time hold each other up.
+    Concurrent page faults of several threads are slow.
     """
     memory = mapped(part)
     if memory is None or not part.size:
         return
     first, offsets, nbytes = runs(part)
-    start = place_in(memory, part) + first
-    if offsets.size == 1 and wait:  # by a look at each page, here rather than where they are needed next
+    start = offset_in(memory, part) + first
+    if offsets.size == 1 and wait:  # touch each page in this thread
         np.frombuffer(memory, np.uint8, nbytes, start)[::PAGE_NBYTES].max()
     elif hasattr(memory, "madvise"):
         if offsets.size > 1:
-            memory.madvise(mmap.MADV_RANDOM)  # each page is read by itself, unless it is asked for
+            memory.madvise(mmap.MADV_RANDOM)  # no readahead: only requested pages
         if offsets.size <= MAX_RUNS:
             for offset in (start + offsets).tolist():
                 page = offset // mmap.PAGESIZE * mmap.PAGESIZE
@@ -176,25 +176,25 @@ def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
 
 
 def release(part: NDArray[Any]) -> None:
-    """Leave the pages of a part of a memory map; they stay in the file, and come back where they are read."""
+    """Release the pages of a part of a memory map, which are read from the file again when touched."""
     memory = mapped(part)
     if memory is None or not part.size or not hasattr(memory, "madvise"):
         return
     first, offsets, nbytes = runs(part)
-    start = place_in(memory, part) + first
+    start = offset_in(memory, part) + first
     whole = start // mmap.PAGESIZE * mmap.PAGESIZE
     memory.madvise(mmap.MADV_DONTNEED, whole, start + int(offsets[-1]) + nbytes - whole)
 
 
-def as_before(array: Any) -> None:
-    """Let the system read around the pages of a memory map again."""
+def restore_readahead(array: Any) -> None:
+    """Restore the system's default readahead for a memory map."""
     memory = mapped(array)
     if memory is not None and hasattr(memory, "madvise"):
         memory.madvise(mmap.MADV_NORMAL)
 
 
 def runs(part: NDArray[Any]) -> tuple[int, NDArray[np.int64], int]:
-    """Runs of bytes that lie a page apart at least: where the first begins, each from there, and bytes."""
+    """Runs of bytes at least a page apart: the first's offset, the offsets from there, and bytes per run."""
     dimensions = sorted((abs(stride), size) for size, stride in zip(part.shape, part.strides, strict=True))
     first = sum((size - 1) * min(stride, 0) for size, stride in zip(part.shape, part.strides, strict=True))
     nbytes, offsets = part.itemsize, np.zeros(1, np.int64)
@@ -206,17 +206,17 @@ def runs(part: NDArray[Any]) -> tuple[int, NDArray[np.int64], int]:
     return first, offsets, nbytes
 
 
-def place_in(memory: mmap.mmap, part: NDArray[Any]) -> int:
-    """Where the element at index 0 lies in a memory map."""
+def offset_in(memory: mmap.mmap, part: NDArray[Any]) -> int:
+    """The byte offset of the element at index 0 in a memory map."""
     start: int = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
     place: int = part.__array_interface__["data"][0] - start
     return place
 
 
 def mapped(array: Any) -> mmap.mmap | None:
-    """The memory map that an array is a part of, whose pages are those of its file."""
+    """The shared memory map that an array is a part of, or None."""
     whole = mapping(array)
-    # of a map that keeps changes to itself, what is left is lost
+    # Released pages of a private (copy-on-write) map would lose their changes.
     if whole is None or whole.mode not in ("r", "r+", "w+"):
         return None
     assert isinstance(whole.base, mmap.mmap)
@@ -224,7 +224,7 @@ def mapped(array: Any) -> mmap.mmap | None:
 
 
 def mapping(array: Any) -> np.memmap[Any, Any] | None:
-    """The array of a whole memory map that an array is a part of; None for other arrays."""
+    """The array of the whole memory map that an array is a part of, or None."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
             return array

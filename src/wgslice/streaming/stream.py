@@ -1,4 +1,4 @@
-"""`stream`: slices of what is larger than a GPU, or than memory."""
+"""`stream`: slices of arrays that exceed GPU or host memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
 from wgslice.streaming.sinks import Sink, check_target
-from wgslice.streaming.sources import Block, Source, as_before, release
+from wgslice.streaming.sources import Block, Source, release, restore_readahead
 from wgslice.streaming.walk import (
     Piece,
     Tile,
@@ -37,26 +37,26 @@ from wgslice.tensors.placed import viewed
 from wgslice.tensors.tensor import Tensor
 
 
-class Turn(NamedTuple):
-    """A piece on its way around."""
+class Job(NamedTuple):
+    """A piece to move, and the tile that contains it."""
 
     tile: Tile
     piece: Piece
-    is_plain: bool  # whether it is a tile of a target in memory as it is read, so that no GPU is needed
+    is_plain: bool  # whether it is a whole tile as read, so that no GPU is needed
 
 
-class Place(NamedTuple):
-    """Where a tile is put together, and read from."""
+class TileBuffer(NamedTuple):
+    """A buffer in which a tile is assembled, and its readback."""
 
     buffer: Buffer
     readback: Readback
 
 
 class Ring:
-    """Moves the pieces of a window by three threads: one reads, one submits, one writes.
+    """Moves the pieces of a window with three threads: one reads, one submits, one writes.
 
-    So no part of the target is ever written by two, and none of them gets an interrupt, which is for the main
-    thread: inside of wgpu it would be lost.
+    No part of the target is written by two threads. Interrupts reach the main thread only: wgpu would lose
+    them.
     """
 
     def __init__(self, device: Device, source: Source, out: Sink | Tensor, walk: Walk, slots: int) -> None:
@@ -67,127 +67,127 @@ class Ring:
         self.slots = slots
         self.stopped = Event()
         self.inputs = deque(device.create_buffer(block_nbytes(walk.piece_nbytes)) for _ in range(slots))
-        places = 0 if isinstance(out, Tensor) else slots
-        self.places = deque(
-            Place(device.create_buffer(walk.tile_nbytes), Readback(device, walk.tile_nbytes))
-            for _ in range(places)
+        count = 0 if isinstance(out, Tensor) else slots
+        self.tile_buffers = deque(
+            TileBuffer(device.create_buffer(walk.tile_nbytes), Readback(device, walk.tile_nbytes))
+            for _ in range(count)
         )
         self.reads: deque[Future[Block]] = deque()
-        self.writes: deque[tuple[Future[int], int]] = deque()  # each with `sent` at that time
-        self.sent = self.done = 0  # pieces that the GPU was given, and of these those that it is done with
+        self.writes: deque[tuple[Future[int], int]] = deque()  # with `sent` at that time
+        self.sent = self.done = 0  # pieces submitted to the GPU, and completed
 
-    def run(self, tell: Callable[[int], None]) -> None:
-        """Move everything; `tell` is given the elements that have arrived, tile by tile."""
+    def run(self, report: Callable[[int], None]) -> None:
+        """Move all pieces; `report` receives the number of elements of each tile that has been written."""
         reading = ThreadPoolExecutor(1, "wgslice-read")
         writing = ThreadPoolExecutor(1, "wgslice-write")
         try:
-            for turn in self._turns(reading):
+            for job in self._jobs(reading):
                 block = self.take()
                 if isinstance(self.out, Tensor):
-                    batcher = [range(part.start, part.stop) for part in turn.piece.target]
-                    target = viewed(self.out, self.out.layout.select(batcher)).bound_layout
-                    self.copy(self.upload(block, turn), target)
-                    tell(target.layout.size)
-                elif turn.is_plain:
-                    write = writing.submit(self.write_through, turn.tile, block, self.out)
+                    region = [range(part.start, part.stop) for part in job.piece.target]
+                    target = viewed(self.out, self.out.layout.select(region)).bound_layout
+                    self.copy(self.upload(block, job), target)
+                    report(target.layout.size)
+                elif job.is_plain:
+                    write = writing.submit(self.write_through, job.tile, block, self.out)
                     self.writes.append((write, self.sent))
-                elif self._land(block, turn):
-                    write = writing.submit(self.write, turn.tile, self.places.popleft(), self.out)
+                elif self._copy_to_tile(block, job):
+                    write = writing.submit(self.write, job.tile, self.tile_buffers.popleft(), self.out)
                     self.writes.append((write, self.sent))
                 while self.writes and (len(self.writes) == self.slots or self.writes[0][0].done()):
-                    self._finish(tell)
+                    self._finish(report)
                 if self.stopped.is_set():
                     return
             while self.writes:
-                self._finish(tell)
+                self._finish(report)
             if isinstance(self.out, Tensor):
                 self.device.synchronize()
         finally:
             reading.shutdown(cancel_futures=True)
             writing.shutdown(cancel_futures=True)
 
-    def _turns(self, reading: ThreadPoolExecutor) -> Iterator[Turn]:
-        """Pieces in their order, of which up to `slots` are being read ahead."""
-        ahead: deque[Turn] = deque()
+    def _jobs(self, reading: ThreadPoolExecutor) -> Iterator[Job]:
+        """Yield pieces in order; up to `slots` of them are read ahead."""
+        ahead: deque[Job] = deque()
         for tile in self.walk.tiles():
             is_plain = len(tile.pieces) == 1 and tile.pieces[0].is_plain and isinstance(self.out, Sink)
             read = self.source.read_plain if is_plain else self.source.read
             for piece in tile.pieces:
                 self.reads.append(reading.submit(read, piece))
-                ahead.append(Turn(tile, piece, is_plain))
+                ahead.append(Job(tile, piece, is_plain))
                 if len(ahead) == self.slots:
                     yield ahead.popleft()
         while ahead:
             yield ahead.popleft()
 
-    def _land(self, block: Block, turn: Turn) -> bool:
-        """Copy a piece into its tile; whether that is whole now, and its readback has begun."""
-        place, nbytes = self.places[0], prod(turn.tile.shape) * self.source.dtype.itemsize
-        target = BoundLayout(place.buffer, part_of(turn), self.source.dtype.itemsize, fresh=True)
-        self.copy(self.upload(block, turn), target)
-        is_whole = turn.piece is turn.tile.pieces[-1]
+    def _copy_to_tile(self, block: Block, job: Job) -> bool:
+        """Copy a piece into its tile; return whether the tile is complete and its readback has begun."""
+        tile_buffer, nbytes = self.tile_buffers[0], prod(job.tile.shape) * self.source.dtype.itemsize
+        target = BoundLayout(tile_buffer.buffer, layout_in_tile(job), self.source.dtype.itemsize, fresh=True)
+        self.copy(self.upload(block, job), target)
+        is_whole = job.piece is job.tile.pieces[-1]
         if is_whole:
-            self.read_back(place, nbytes)
+            self.read_back(tile_buffer, nbytes)
         return is_whole
 
     def take(self) -> Block:
-        """The next piece, once it is read."""
+        """Wait for the next piece to be read."""
         block = self.reads.popleft().result()
-        if self.sent - self.done > self.slots:  # or the queue would keep more and more of what was uploaded
+        if self.sent - self.done > self.slots:  # bounds the staging memory of the queue
             self.device.synchronize()
             self.done = self.sent
         self.sent += 1
         return block
 
-    def upload(self, block: Block, turn: Turn) -> BoundLayout:
-        """A piece in a buffer, as the target has it."""
+    def upload(self, block: Block, job: Job) -> BoundLayout:
+        """Upload a piece; its bound layout has the dimensions of the target."""
         buffer = self.inputs[0]
         self.inputs.rotate(-1)
         upload(self.device, buffer, block.data)
         if block.part is not None:
             release(block.part)
-        layout = block.layout.select(turn.piece.within)
+        layout = block.layout.select(job.piece.within)
         return BoundLayout(buffer, layout, self.source.dtype.itemsize, fresh=True)
 
     def copy(self, source: BoundLayout, target: BoundLayout) -> None:
         """Copy a piece on the GPU."""
         run_copy(self.device, source, target)
 
-    def read_back(self, place: Place, nbytes: int) -> None:
-        """Begin to read a tile."""
-        place.readback.begin(place.buffer, nbytes)
+    def read_back(self, tile_buffer: TileBuffer, nbytes: int) -> None:
+        """Begin the readback of a tile."""
+        tile_buffer.readback.begin(tile_buffer.buffer, nbytes)
 
-    def _finish(self, tell: Callable[[int], None]) -> None:
+    def _finish(self, report: Callable[[int], None]) -> None:
         """Wait for the oldest write."""
         written, sent = self.writes.popleft()
-        tell(written.result())
+        report(written.result())
         self.done = max(self.done, sent)
 
-    def write(self, tile: Tile, place: Place, sink: Sink) -> int:
-        """Write a tile once it is there."""
-        with place.readback.read() as data:
+    def write(self, tile: Tile, tile_buffer: TileBuffer, sink: Sink) -> int:
+        """Wait for the readback of a tile, and write it; return its elements."""
+        with tile_buffer.readback.read() as data:
             sink.write(tile.target, data.view(self.source.dtype).reshape(tile.shape))
-        self.places.append(place)
+        self.tile_buffers.append(tile_buffer)
         return prod(tile.shape)
 
     def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
-        """Write a tile as it was read."""
+        """Write a tile as it was read; return its elements."""
         assert block.part is not None
         sink.write(tile.target, block.part.reshape(tile.shape))
         release(block.part)
         return prod(tile.shape)
 
 
-def part_of(turn: Turn) -> Layout:
-    """Where a piece lies in its tile."""
+def layout_in_tile(job: Job) -> Layout:
+    """The layout of a piece in its tile."""
     within = [
         range(part.start - whole.start, part.stop - whole.start)
-        for part, whole in zip(turn.piece.target, turn.tile.target, strict=True)
+        for part, whole in zip(job.piece.target, job.tile.target, strict=True)
     ]
-    return Layout.packed(turn.tile.shape).select(within)
+    return Layout.packed(job.tile.shape).select(within)
 
 
-LOOK_SECONDS = 0.1  # from one look for an interrupt to the next, where a wait keeps it off: on Windows
+POLL_SECONDS = 0.1  # between checks for an interrupt, which waits block on Windows
 
 
 def stream(
@@ -199,55 +199,55 @@ def stream(
     progress: Callable[[float, str], None] | None = None,
     device: AnyDevice = None,
 ) -> Any:
-    """Slice an array that is larger than the GPU, or than memory, block by block into another.
+    """Slice an array that exceeds GPU or host memory, block by block into another.
 
-    The blocks that the source really has and the window touches, such as Zarr's chunks, are read once each;
-    of sources without blocks, such as memory maps, the pages that the window touches. Reading, upload, copies
-    on the GPU, readback and writing overlap.
+    Each block of the source that the window touches, such as a chunk of Zarr, is read once; of sources
+    without blocks, such as memory maps, the pages that the window touches. Reading, upload, copies on the
+    GPU, readback and writing overlap.
 
     Parameters
     ----------
     source : array_like
-        What has `shape`, `dtype` and NumPy's basic indexing by slices: a memory map, an array of Zarr, HDF5
-        or Dask, or any other array.
+        Any array with `shape`, `dtype` and NumPy's basic indexing by slices: a memory map, an array of Zarr,
+        HDF5 or Dask, or any other.
     key : int, slice, Ellipsis, None, a tuple of them, or Selection
         NumPy's basic index.
     out : array_like or Tensor, optional
-        What to write into, of the result's shape and the source's dtype: anything that takes blocks by
+        The target, of the result's shape and the source's dtype: anything that accepts blocks by
         ``out[slices] = block``, such as a memory map or an array of Zarr, or a tensor. A new array in this
         machine's memory by default.
     limit : int or str
-        Most bytes to take for all that is on its way, here and on the device together, such as ``"256 MiB"``
-        or ``2**28``. Source and target themselves, and the device, are not counted.
+        Maximum bytes for blocks in flight, in host and device memory together, such as ``"256 MiB"`` or
+        ``2**28``. The source, the target and the device itself are not counted.
     progress : callable, optional
-        Called now and then with how much is done, from 0 to 1, and with how much that is in words.
+        Called after each block with the fraction done, 0 to 1, and a text such as "1.0 MiB of 4.0 MiB".
     device : Device or str, optional
-        Or a part of an adapter's name or backend. By default that of `out` where it is a tensor, or else
-        `default_device()`.
+        A device, or a part of an adapter's name or backend. By default the device of `out` where that is a
+        tensor, else `default_device()`.
 
     Returns
     -------
     array_like or Tensor
-        `out`, or the new array, in native byte order. All has been written.
+        `out`, or the new array, in native byte order; completely written.
 
     Raises
     ------
     IndexError, TypeError
         NumPy's, of the key; arrays of indices and masks are refused.
     ValueError, TypeError
-        The limit is none or below 1 KiB, the rank is above 8, the dtype is not one of 1, 2, 4, 8 or 16 bytes,
+        The limit is invalid or below 1 KiB, the rank is above 8, the dtype is not of 1, 2, 4, 8 or 16 bytes,
         `out` differs in shape or dtype, cannot be written, or overlaps the source in memory, in its file or
-        in its store, or its device is not `device`. Nothing has been written then.
+        in its store, or its device is not `device`. `out` is unchanged then.
     OutOfDeviceMemory, DeviceLostError
-        The device has no memory left, or is gone.
+        The device has too little memory left, or is lost.
 
     Notes
     -----
-    What the source or `out` raise ends it, and so does Ctrl-C: what has been written of `out` by then stays
-    so. One thread reads the source and another one writes `out`, none of them the caller's.
+    An exception of the source or of `out`, or Ctrl-C, ends the stream; `out` keeps the tiles written so far.
+    One thread reads the source and another one writes `out`, neither of them the caller's.
 
-    A block that takes more than an eighth of the limit is read in parts, and so more than once. The target's
-    blocks, such as Zarr's chunks, are written once each where memory allows that beside reading once.
+    A block of more than an eighth of the limit is read in parts, and so more than once. Each block of the
+    target, such as a chunk of Zarr, is written once where the limit allows that besides reading once.
 
     Examples
     --------
@@ -280,21 +280,21 @@ def stream(
     try:
         run(ring, walk.elements * opened.dtype.itemsize, progress)
     finally:
-        as_before(source)
+        restore_readahead(source)
     return out
 
 
 def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) -> None:
-    """Let a ring run elsewhere, and tell what it tells, until it is done or an interrupt arrives here."""
-    told: SimpleQueue[int | None] = SimpleQueue()  # elements that have arrived; None at the end
+    """Run a ring in a thread and report its progress, until it is done or this thread is interrupted."""
+    reports: SimpleQueue[int | None] = SimpleQueue()  # elements written; None at the end
     done = 0
     with ThreadPoolExecutor(1, "wgslice-stream") as moving:
-        moved = moving.submit(ring.run, told.put)
-        moved.add_done_callback(lambda _: told.put(None))
+        moved = moving.submit(ring.run, reports.put)
+        moved.add_done_callback(lambda _: reports.put(None))
         try:
             while True:
                 try:
-                    elements = told.get(timeout=LOOK_SECONDS)
+                    elements = reports.get(timeout=POLL_SECONDS)
                 except Empty:
                     continue
                 if elements is None:
@@ -308,7 +308,7 @@ def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) 
 
 
 def selected(shape: tuple[int, ...], key: Any) -> Selection:
-    """What a key selects; sizes may be any here, since no tensor has them."""
+    """The selection of a key, for a shape of any sizes."""
     try:
         if isinstance(key, Selection):
             key.check(shape)
@@ -319,9 +319,9 @@ def selected(shape: tuple[int, ...], key: Any) -> Selection:
 
 
 def device_for(out: Any, device: AnyDevice) -> Device:
-    """The device to go through, which for a tensor is its own."""
+    """The device that copies run on: that of `out` if it is a tensor."""
     if not isinstance(out, Tensor):
         return checked_device(device)
     if device is not None and checked_device(device) is not out.device:
-        raise ValueError(f"out is on {out.device}, not on {device}: leave device= out")
+        raise ValueError(f"out is on {out.device}, not on {device}: omit device=")
     return out.device

@@ -1,7 +1,7 @@
-"""How a window is walked: what is read at once, what is written at once, each block of the source once.
+"""The walk of a window: its division into reads and writes, so that each source block is read once.
 
-A *piece* is a box that is read of the source at once and goes through the GPU at once. A *tile* is what is
-written to the target at once, put together of the pieces that land in it. All is integers.
+A *piece* is a box that is read from the source and copied on the GPU in one step. A *tile* is a box that is
+written to the target in one step, assembled from its pieces. Uses integers only.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from typing import NamedTuple, SupportsIndex, TypeAlias
 from wgslice.arguments import integer
 from wgslice.dialects.basic import Selection
 
-PREFIXES = ("", "K", "M", "G", "T")  # of bytes, by their exponents
-MIN_NBYTES = 2**10  # some elements of every width
+PREFIXES = ("", "K", "M", "G", "T")  # of bytes, by exponent
+MIN_NBYTES = 2**10  # at least 64 elements of any width
 
-# What a piece takes of the limit, in its own bytes: what is read, what decodes it, what the queue keeps of an
-# upload until it is submitted, and the buffer that it lies in, each with an eighth of what lies in between.
+# Memory of a piece in multiples of its bytes: the data read, the decoder's, the queue's staging memory until
+# submission, and the buffer, each with an eighth more for gaps.
 COPIES_READ = 5
-# And a tile: its buffer, the staging buffer, and an array for targets that could keep what they are given.
+# Memory of a tile: its buffer, the staging buffer, and a copy for targets that may keep a reference.
 COPIES_WRITTEN = 3
 MAX_SLOTS = 3  # one is read, one is copied on the GPU, one is written
 
-# Bytes of a piece, where there is no reason for others. A contiguous window of a warm memory map to another,
+# Default bytes of a piece. A contiguous window of a warm memory map to another,
 # lavapipe of Mesa 22.3 on 2 cores of an AMD EPYC: see `bench/results/README.md`.
 PIECE_NBYTES = 2**23
 
 
 class Shares(NamedTuple):
-    """Bytes of a piece that is read and of a tile that is written."""
+    """Size limits of a piece that is read and of a tile that is written."""
 
-    usual_nbytes: int  # as far as pieces and tiles are put together
-    largest_nbytes: int  # up to which blocks are taken whole
+    usual_nbytes: int  # up to which blocks are joined
+    largest_nbytes: int  # up to which one block is kept whole
 
 
 def limit_nbytes(limit: SupportsIndex | str) -> int:
-    """Bytes of a limit: a number of them, or text as "256 MiB" and "1.5GB"; an i means powers of 1024."""
+    """The bytes of a limit, a number or text such as "256 MiB" or "1.5GB"; an i means powers of 1024."""
     if isinstance(limit, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)\s*", limit, re.IGNORECASE)
         if found is None or (found[3] and not found[2]):
             raise ValueError(
-                f"limit = {limit!r}: must be a number of bytes, or one with a unit, as '256 MiB'"
+                f"limit = {limit!r}: must be a number of bytes, or one with a unit, such as '256 MiB'"
             )
         base, exponent = 1024 if found[3] else 1000, PREFIXES.index(found[2].upper())
         nbytes = int(Fraction(found[1]) * base**exponent)
@@ -59,56 +59,56 @@ def limit_nbytes(limit: SupportsIndex | str) -> int:
 
 
 def shares(limit: int, largest_buffer_nbytes: int) -> Shares:
-    """How large pieces and tiles may be, by a limit in bytes and the device's largest buffer."""
+    """The size limits of pieces and tiles for a memory limit and the device's largest buffer, in bytes."""
     together = COPIES_READ + COPIES_WRITTEN
     largest = min(limit // together, largest_buffer_nbytes * 8 // 9 // 16 * 16)
     return Shares(max(min(largest // MAX_SLOTS, PIECE_NBYTES), min(largest, 16)), largest)
 
 
 def block_nbytes(piece_nbytes: int) -> int:
-    """What is uploaded of a piece at most: an eighth more where that saves a copy of its own."""
+    """The maximum upload of a piece in bytes: with an eighth of gaps, which saves a host copy."""
     return piece_nbytes * 9 // 8
 
 
 def slots(limit: int, piece_nbytes: int, tile_nbytes: int) -> int:
-    """How many pieces and tiles of these sizes may be under way at once."""
+    """The number of pieces and tiles of these sizes that may be in flight."""
     each = COPIES_READ * piece_nbytes + COPIES_WRITTEN * tile_nbytes
     return max(1, min(MAX_SLOTS, limit // max(each, 1)))
 
 
 def described_nbytes(nbytes: int) -> str:
-    """Bytes as people say them."""
+    """Bytes with a binary unit."""
     exponent = min((nbytes.bit_length() - 1) // 10, len(PREFIXES) - 1)
     return f"{nbytes / 1024**exponent:.1f} {PREFIXES[exponent]}iB" if exponent > 0 else f"{nbytes} bytes"
 
 
-Edges: TypeAlias = Sequence[int]  # positions where something begins, ascending, the first one among them
-Stretch = tuple[int, int]  # positions of a dimension: the first, and one past the last
+Edges: TypeAlias = Sequence[int]  # ascending positions at which parts begin, including the first
+Stretch = tuple[int, int]  # positions of a dimension: first, and one past the last
 
 
 class Piece(NamedTuple):
-    """What is read at once, and where it lands."""
+    """A box that is read in one step, and its position in the target."""
 
     box: tuple[slice, ...]  # of the source, with positive steps
-    sizes: tuple[int, ...]  # of what the box gives
-    within: tuple[int | range | None, ...]  # which elements of that are meant, as the target has them
-    target: tuple[slice, ...]  # where those land
+    sizes: tuple[int, ...]  # of the box
+    within: tuple[int | range | None, ...]  # indices within the box, in the target's dimensions
+    target: tuple[slice, ...]  # their box in the target
 
     @property
     def is_plain(self) -> bool:
-        """Whether all that is read is meant, in the order in which it is read."""
+        """Whether the whole box is written, in the order of the source."""
         return all(item.step == 1 for item in self.within if isinstance(item, range))
 
 
 class Tile(NamedTuple):
-    """What is written at once."""
+    """A box that is written in one step, and its pieces."""
 
     target: tuple[slice, ...]
     pieces: tuple[Piece, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its sizes."""
+        """Sizes of the tile."""
         return tuple(part.stop - part.start for part in self.target)
 
 
@@ -116,66 +116,66 @@ class Tile(NamedTuple):
 class Dimension:
     """One dimension of the source under a window.
 
-    A position counts the indices of the window, in its order; an edge is a position at which a block begins.
+    A position counts the window's indices in their order; an edge is a position at which a block begins.
     """
 
-    indices: range  # of the source, not empty, by their positions
-    blocks: Edges | None = None  # edges of the source's blocks that it touches; None: it is cut anywhere
+    indices: range  # of the source by position, not empty
+    blocks: Edges | None = None  # edges of the touched source blocks; None: cut anywhere
     tiles: Edges | None = None  # edges of the target's blocks
-    skips: bool = False  # whether what lies between two indices is not read
-    joined: bool = True  # whether touched blocks are neighbours, so that several can be read as one box
+    skips: bool = False  # whether reads use the step, so that gaps are not read
+    joined: bool = True  # whether touched blocks are adjacent, so that several form one box
 
     @property
     def size(self) -> int:
-        """How many positions."""
+        """The number of positions."""
         return len(self.indices)
 
     @property
-    def apart(self) -> int:
-        """The step between indices that are read."""
+    def read_step(self) -> int:
+        """The step of the indices that are read, at least 1."""
         return abs(self.indices.step) if self.skips else 1
 
     def read_span(self, start: int, stop: int) -> Span:
-        """What can be read at once, measured by the elements that are read."""
+        """The span of a stretch for reading, measured in elements read."""
         anywhere = range(start, stop)
-        ways = [anywhere] if self.blocks is None else [inside(self.blocks, start, stop), anywhere]
-        return Span(stop, ways, 1 if self.skips else abs(self.indices.step), self.joined)
+        edge_sets = [anywhere] if self.blocks is None else [inside(self.blocks, start, stop), anywhere]
+        return Span(stop, edge_sets, 1 if self.skips else abs(self.indices.step), self.joined)
 
     def written_span(self) -> Span:
-        """What can be written at once, measured by the elements that are written."""
-        ways: list[Edges] = [range(self.size)]
+        """The span of the dimension for writing, measured in elements written."""
+        edge_sets: list[Edges] = [range(self.size)]
         if self.blocks is not None:
-            ways.insert(0, self.blocks)
+            edge_sets.insert(0, self.blocks)
         if self.tiles is not None:
             shared = self.tiles if self.blocks is None else sorted({*self.tiles} & {*self.blocks})
-            ways.insert(0, shared)
-        return Span(self.size, ways, 1, True)
+            edge_sets.insert(0, shared)
+        return Span(self.size, edge_sets, 1, True)
 
     def read(self, start: int, stop: int) -> tuple[slice, int, range]:
-        """The indices to read for a stretch, how many these are, and which of them are meant."""
+        """The indices to read for a stretch, their number, and the selected ones within them."""
         ends = self.indices[start], self.indices[stop - 1]
         step = self.indices.step if stop - start > 1 else 1
-        apart = abs(step) if self.skips else 1
-        count = (max(ends) - min(ends)) // apart + 1
-        stride = step // apart
+        read_step = abs(step) if self.skips else 1
+        count = (max(ends) - min(ends)) // read_step + 1
+        stride = step // read_step
         meant = range(0, count, stride) if stride > 0 or count == 1 else range(count - 1, -1, stride)
-        return slice(min(ends), max(ends) + 1, apart), count, meant
+        return slice(min(ends), max(ends) + 1, read_step), count, meant
 
 
 @dataclass(frozen=True)
 class Walk:
-    """All tiles of a window."""
+    """Divides a window into tiles and pieces."""
 
-    selection: Selection  # the window, which has elements
+    selection: Selection  # the window, not empty
     dimensions: tuple[Dimension, ...]  # of the source
-    order: tuple[int, ...]  # the dimensions from the outermost to the innermost, as the source lies
-    itemsize: int  # bytes of an element
-    read_nbytes: int  # what an element takes while it is read: more where each is on a page of its own
+    order: tuple[int, ...]  # the dimensions from outermost to innermost in the source's memory
+    itemsize: int  # bytes per element
+    read_nbytes: int  # memory per element while it is read: more where each is on its own page
     shares: Shares
 
     @cached_property
     def elements(self) -> int:
-        """Of the window."""
+        """The number of elements of the window."""
         return prod(each.size for each in self.dimensions)
 
     @cached_property
@@ -185,15 +185,15 @@ class Walk:
 
     @cached_property
     def piece_nbytes(self) -> int:
-        """Bytes of the largest piece, or a little more."""
+        """An upper bound of the bytes of a piece."""
         reads = self._read_spans([(0, size) for size in self._tile_sizes])
         tile = prod(span.extent(span.stop) for span in reads)
-        blocks = prod(span.largest(span.ways[0]) for span in self._read_spans(self._whole))
+        blocks = prod(span.largest(span.edge_sets[0]) for span in self._read_spans(self._whole))
         usual, largest = (nbytes // self.read_nbytes for nbytes in self.shares)
         return max(min(tile, max(blocks, usual), largest), 1) * self.itemsize
 
     def tiles(self) -> Iterator[Tile]:
-        """Tile after tile, as the source lies."""
+        """Yield the tiles in the memory order of the source."""
         for stretches in self._stretches(self._tile_cuts, self._whole):
             yield Tile(self._target(stretches), tuple(self._pieces(stretches)))
 
@@ -203,7 +203,7 @@ class Walk:
 
     @cached_property
     def _tile_cuts(self) -> list[Edges]:
-        """Where tiles begin."""
+        """The edges of tiles, per dimension."""
         if any(each.tiles is not None for each in self.dimensions):
             spans = [each.written_span() for each in self.dimensions]
             return cut(spans, self.order, self.itemsize, self.shares)
@@ -211,12 +211,12 @@ class Walk:
 
     @cached_property
     def _tile_sizes(self) -> list[int]:
-        """Of the largest tile."""
+        """The largest tile size per dimension."""
         parts = zip(self._tile_cuts, self.dimensions, strict=True)
         return [max(counts(edges, each.size)) for edges, each in parts]
 
     def _pieces(self, tile: Sequence[Stretch]) -> Iterator[Piece]:
-        """The pieces of a tile."""
+        """Yield the pieces of a tile."""
         items = self.selection.items
         for stretches in self._stretches(self._cut_to_read(tile), tile):
             reads = [each.read(*where) for each, where in zip(self.dimensions, stretches, strict=True)]
@@ -238,46 +238,46 @@ class Walk:
         return cut(self._read_spans(stretches), self.order, self.read_nbytes, self.shares)
 
     def _stretches(self, cuts: Sequence[Edges], within: Sequence[Stretch]) -> Iterator[tuple[Stretch, ...]]:
-        """The boxes between edges, as stretches of the dimensions."""
+        """Yield the boxes between edges, as stretches of the dimensions."""
         parts = [[*pairwise([*edges, stop])] for edges, (_, stop) in zip(cuts, within, strict=True)]
         places = [self.order.index(axis) for axis in range(len(self.order))]
         for stretches in product(*(parts[axis] for axis in self.order)):
             yield tuple(stretches[place] for place in places)
 
     def _target(self, stretches: Sequence[Stretch]) -> tuple[slice, ...]:
-        """Where stretches of the source's dimensions land."""
+        """The box of the target for stretches of the source's dimensions."""
         kept, items = iter(stretches), self.selection.items
-        landed = [(0, 1) if item is None else next(kept) for item in items]
-        return tuple(slice(*at) for at, item in zip(landed, items, strict=True) if not isinstance(item, int))
+        spans = [(0, 1) if item is None else next(kept) for item in items]
+        return tuple(slice(*at) for at, item in zip(spans, items, strict=True) if not isinstance(item, int))
 
 
 class Span(NamedTuple):
-    """Positions of one dimension, and where it may be cut."""
+    """Positions of one dimension, and the edges at which it may be cut."""
 
     stop: int  # one past the last position
-    ways: Sequence[Edges]  # where to cut, the best way first; the last way is a range: anywhere
-    distance: int  # from one position to the next, in elements that count
-    joined: bool  # whether neighbours may be taken together
+    edge_sets: Sequence[Edges]  # alternatives, best first; the last is a range: anywhere
+    distance: int  # elements per position
+    joined: bool  # whether adjacent parts may be joined
 
     def extent(self, count: int) -> int:
-        """Elements that count, of `count` positions in a row."""
+        """The elements of `count` consecutive positions."""
         return self.distance * (count - 1) + 1
 
     def largest(self, edges: Edges) -> int:
-        """Elements of the largest part between two edges."""
+        """The elements of the largest part between two edges."""
         if isinstance(edges, range):
             return self.extent(min(edges.step, self.stop - edges[0]))
         return max(self.extent(count) for count in counts(edges, self.stop))
 
     def grown(self, edges: Edges, most: int) -> Edges:
-        """Fewer edges, so that parts have at most `most` elements; parts that have more stay."""
+        """Join parts up to `most` elements; larger parts stay."""
         if not self.joined:
             return edges
         reach = (most - 1) // self.distance + 1  # positions
         if isinstance(edges, range):
             total = len(edges)
             each = max(reach // edges.step, 1)
-            each = -(-total // -(-total // each))  # as many parts, of equal sizes
+            each = -(-total // -(-total // each))  # the same number of parts, of equal sizes
             return edges[::each]
         kept = [edges[0]]
         for edge, following in pairwise([*edges, self.stop]):
@@ -287,13 +287,12 @@ class Span(NamedTuple):
 
 
 def cut(spans: Sequence[Span], order: Sequence[int], nbytes: int, shares: Shares) -> list[Edges]:
-    """Where to cut each dimension, so that boxes have at most `shares.largest_nbytes`, `nbytes` an element.
+    """Cut each dimension so that boxes have at most `shares.largest_nbytes`, at `nbytes` per element.
 
-    Each is cut the best way that there is room for, the outermost dimension of `order` first the next best
-    one. Then neighbours are taken together, those of the innermost dimension first, as long as boxes have at
-    most `shares.usual_nbytes`.
+    Starts with the best edge set of each dimension and falls back to the next, outermost dimension of `order`
+    first, until boxes fit. Then joins adjacent parts, innermost dimension first, up to `shares.usual_nbytes`.
     """
-    cuts = [span.ways[0] for span in spans]
+    cuts = [span.edge_sets[0] for span in spans]
     sizes = [span.largest(edges) for span, edges in zip(spans, cuts, strict=True)]
     for axis, edges in next_best(spans, order):
         if prod(sizes) * nbytes <= shares.largest_nbytes:
@@ -302,35 +301,35 @@ def cut(spans: Sequence[Span], order: Sequence[int], nbytes: int, shares: Shares
         if size < sizes[axis]:
             cuts[axis], sizes[axis] = edges, size
     for axis in reversed(order):
-        room = shares.usual_nbytes // (prod(sizes) * nbytes)
-        if room > 1:
-            cuts[axis] = spans[axis].grown(cuts[axis], room * sizes[axis])
+        factor = shares.usual_nbytes // (prod(sizes) * nbytes)
+        if factor > 1:
+            cuts[axis] = spans[axis].grown(cuts[axis], factor * sizes[axis])
             sizes[axis] = spans[axis].largest(cuts[axis])
     return cuts
 
 
 def next_best(spans: Sequence[Span], order: Sequence[int]) -> Iterator[tuple[int, Edges]]:
-    """All ways but the best: those of every dimension before a worse one of any, from the outermost in."""
-    most = max((len(span.ways) for span in spans), default=0)
-    for left in range(most - 1, 0, -1):  # ways that are worse than this one, and itself
+    """Yield all edge sets but the best, by decreasing rank, then from the outermost dimension inwards."""
+    most = max((len(span.edge_sets) for span in spans), default=0)
+    for left in range(most - 1, 0, -1):  # this edge set and the worse ones
         for axis in order:
-            ways = spans[axis].ways
-            if left < len(ways):
-                yield axis, ways[len(ways) - left]
+            edge_sets = spans[axis].edge_sets
+            if left < len(edge_sets):
+                yield axis, edge_sets[len(edge_sets) - left]
 
 
 def counts(edges: Edges, stop: int) -> Iterator[int]:
-    """How many positions each part has."""
+    """Yield the number of positions of each part."""
     return (following - edge for edge, following in pairwise([*edges, stop]))
 
 
 def inside(edges: Edges, start: int, stop: int) -> Edges:
-    """The edges of a stretch, which begins at one in any case."""
+    """The edges within a stretch, whose first position is always one."""
     return [start, *edges[bisect_right(edges, start) : bisect_left(edges, stop)]]
 
 
 def blocks_touched(indices: range, starts: Edges, size: int) -> list[int]:
-    """Edges of the blocks that begin at `starts`, of a dimension of `size`, which hold the indices."""
+    """The edges, as positions of `indices`, of the blocks with first indices `starts` that contain them."""
     edges, position = [], 0
     while position < len(indices):
         edges.append(position)

@@ -18,8 +18,8 @@ from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.recording import BoundLayout, run
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, without_leading_ones
+from wgslice.plans.index_strategies import masked_copy_at_once
 from wgslice.plans.indexed import INDEX_NBYTES
-from wgslice.plans.indexing import masked_copy_at_once
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.indexing import MAX_SELECTIONS, cached_plan, gather, on_device, packed, scatter, selected
 from wgslice.tensors.placed import (

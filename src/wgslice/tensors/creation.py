@@ -181,15 +181,23 @@ def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As for `empty`, which also describes result and errors.
+        As of `empty`.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own.
+
+    Raises
+    ------
+    TypeError, ValueError, OutOfDeviceMemory
+        As `empty`.
 
     Examples
     --------
     >>> import numpy as np, wgslice as wg
-    >>> x = wg.zeros(5, np.uint8)
-    >>> x[1::2] = 7
-    >>> x.numpy()
-    array([0, 7, 0, 7, 0], dtype=uint8)
+    >>> wg.zeros(3, np.uint8).numpy()
+    array([0, 0, 0], dtype=uint8)
     """
     with named("zeros"):
         return allocate(checked_shape(shape), default_element(dtype), checked_device(device))
@@ -360,7 +368,17 @@ def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = 
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As for `empty`, which also describes result and errors. The work is submitted, not waited for.
+        As of `empty`.
+
+    Returns
+    -------
+    Tensor
+        Packed, in a buffer of its own. The work is submitted, not waited for.
+
+    Raises
+    ------
+    TypeError, ValueError, OutOfDeviceMemory
+        As `empty`.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
-from wgslice.plans.indexing import copy_at_once
+from wgslice.plans.index_strategies import copy_at_once
 from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"

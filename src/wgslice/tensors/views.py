@@ -255,7 +255,17 @@ def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     Parameters
     ----------
     x, axis : Tensor, int or sequence of int, optional
-        As for `reverse`, which also describes result and errors.
+        As of `reverse`.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `reverse`.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from wgslice.arguments import U32_MAX
 from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Applies, Reason, Step, Strategy, anything, choose, seconds_of, where
+from wgslice.plans.copy_strategies import MIN_OF_BLOCKS
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
@@ -19,7 +20,6 @@ from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
 from wgslice.plans.problem import NO_ROOM, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
-from wgslice.plans.strategies import MIN_OF_BLOCKS
 from wgslice.plans.window_problem import WindowProblem
 from wgslice.plans.window_steps import (
     block_seconds,
@@ -54,7 +54,7 @@ def insert_windows_planner(insertion: Insertion) -> Planner:
 def plan_windows(
     asked: Insertion, inserts: bool, source: Layout, target: Layout, itemsize: int, context: PlanContext
 ) -> Plan:
-    """Copy windows by the strategy that is estimated to take the least time."""
+    """Returns the plan of windows by the strategy of the least estimated time."""
     tensor, batch = (target, source) if inserts else (source, target)
     windows, nbytes = asked.windows, batch.size * itemsize
     if batch.size > U32_MAX:
@@ -106,43 +106,43 @@ def layers(problem: WindowProblem) -> Sequence[Step]:
 
 
 def against_blocks(problem: WindowProblem) -> Reason | None:
-    """Why rows are not copied in blocks of 16 bytes."""
+    """Returns why rows are not copied in vectors of 16 bytes, or None."""
     row = problem.row
     if problem.tensor.size == 0:
         return "the input is empty"
     if problem.against_rows:
         return problem.against_rows
     if row.nbytes < WIDEST_NBYTES:
-        return f"rows of {row.nbytes} bytes, at least {WIDEST_NBYTES} are needed"
+        return f"rows are {row.nbytes} bytes long; at least {WIDEST_NBYTES} are needed"
     if (
         problem.unaligned
         and problem.limits.profile.contiguous
         and row.nbytes < (least := 2 * WIDEST_NBYTES - 1)
     ):
-        return f"rows of {row.nbytes} bytes, some from inside a vector of 16, which takes {least}"
+        return f"rows are {row.nbytes} bytes long, some unaligned to 16; at least {least} are needed"
     if row.channels > MAX_CHANNELS:
-        return f"{row.channels} elements that keep their order in a mirrored row, at most {MAX_CHANNELS}"
+        return f"reversed rows keep {row.channels} elements in order; at most {MAX_CHANNELS} are supported"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
         return NO_ROOM
     if problem.in_parts and (against := against_winner_blocks(problem)):
         return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
-        return None if ends in problem.costs.works else UNKNOWN
+        return None if ends in problem.costs.classes else UNKNOWN
     if problem.tensor.stop * problem.itemsize > problem.context.source_room_nbytes:
         return NO_ROOM
     return against_groups(problem)
 
 
 def against_winner_blocks(problem: WindowProblem) -> Reason | None:
-    """Why rows do not claim blocks of the target."""
+    """Returns why winners per vector of the target are not applicable, or None."""
     if Kernel.LAST_WRITER_ROWS in problem.limits.disabled:
         return FAILED
-    if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.works:
+    if windows_class(Kernel.LAST_WRITER_ROWS, WIDEST_NBYTES) not in problem.costs.classes:
         return UNKNOWN
     winners = [band.winners for band in problem.bands_of_blocks]
     fits = all(each is None or each.span.nbytes <= problem.max_nbytes for each in winners)
-    return None if fits else "no binding holds the winners on blocks and on indices"
+    return None if fits else "the winner indices exceed a storage binding"
 
 
 def against_groups(problem: WindowProblem) -> Reason | None:
@@ -151,9 +151,9 @@ def against_groups(problem: WindowProblem) -> Reason | None:
     for numbers in problem.held(problem.whole, problem.numbers, invocations):
         groups = source_groups(problem, numbers)
         if problem.unaligned and (groups is None or len(groups) > 1):
-            return "rows begin or end inside a vector of 16 bytes, and no binding holds the whole input"
+            return "rows are unaligned to 16 bytes, and the input exceeds a storage binding"
         if groups is None:
-            return "no binding holds what a window reads"
+            return "the input of one window exceeds a storage binding"
     return None
 
 
@@ -167,14 +167,14 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    why = f"left out of blocks: {NO_ROOM}"
+    why = NO_ROOM
     return [*steps, *(replace(step, reason=f"{step.reason}; {why}") for step in found)]
 
 
 def extracted_seconds(problem: WindowProblem) -> float:
     """Estimated seconds of one dispatch of blocks of rows; inf where nothing is known of them."""
     row, costs, size = problem.row, problem.costs, problem.limits.profile.workgroup_size
-    work = costs.works.get(class_of(Kernel.WINDOW_ROWS, problem))
+    work = costs.classes.get(class_of(Kernel.WINDOW_ROWS, problem))
     if work is None:
         return inf
     pieces, each = launch_blocks(problem, Kernel.WINDOW_ROWS)
@@ -212,7 +212,7 @@ def by_kernel(
 
 
 def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: WindowProblem) -> Reason | None:
-    """Why a kernel does not take windows."""
+    """Returns why a kernel is not applicable to windows, or None."""
     if (kernel in EXTRACTING) == problem.inserts:
         return OTHER
     failed = FAILED if kernel in problem.limits.disabled else None
@@ -222,7 +222,7 @@ def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: Win
 def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
     """Estimated seconds that a kernel takes at least for its bytes; inf where nothing is known of it."""
     costs = problem.costs
-    work = costs.works.get(class_of(kernel, problem))
+    work = costs.classes.get(class_of(kernel, problem))
     return costs.dispatch_s + share * problem.nbytes / work.bytes_per_s if work else inf
 
 
@@ -264,7 +264,7 @@ WINDOWS: tuple[Copying, ...] = (
         buffer_copies,
     ),
     Strategy(
-        "layers",
+        "disjoint sets",
         where(lambda problem: problem.disjoint is not None),
         lambda problem: len(problem.disjoint or ()) * problem.costs.dispatch_s,
         layers,

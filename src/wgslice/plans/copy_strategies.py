@@ -39,8 +39,8 @@ VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 # that they take: of 31 bytes, a block of 16.
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 MIN_OF_BLOCKS = 0.5
-INTERLEAVING = "rows of the output interleave"
-SHARING = "rows of the output have bytes of the same words"
+INTERLEAVING = "output rows interleave"
+SHARING = "output rows share words of 4 bytes"
 
 
 # buffer copies
@@ -75,7 +75,7 @@ tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 def pixels(problem: Problem) -> Reason | None:
     """Rows are pixels."""
-    return problem.tight if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
+    return problem.unpadded if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
 
 
 def wide_tiles(problem: Problem) -> Reason | None:
@@ -84,7 +84,7 @@ def wide_tiles(problem: Problem) -> Reason | None:
         return OTHER
     if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
         return problem.against_tiles
-    return problem.tight
+    return problem.unpadded
 
 
 def shifted(problem: Problem) -> Reason | None:
@@ -93,7 +93,7 @@ def shifted(problem: Problem) -> Reason | None:
         return problem.apart
     if not problem.target.is_nested:
         return INTERLEAVING
-    return problem.short if problem.row_nbytes < MIN_SHIFTED_NBYTES else problem.tight
+    return problem.short if problem.row_nbytes < MIN_SHIFTED_NBYTES else problem.unpadded
 
 
 def vectors(problem: Problem) -> Reason | None:
@@ -165,7 +165,7 @@ def class_of(kernel: Kernel, paired: bool, problem: Problem) -> CostClass:
 
 
 def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) -> Reason | None:
-    """Why a kernel does not take a copy."""
+    """Returns why a kernel is not applicable to a copy, or None."""
     if not problem.is_held or (problem.rank == 0 and kernel in UNIT_GRIDS):
         return OTHER
     reason = applies(problem)
@@ -178,7 +178,7 @@ def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) 
 def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
     """Estimated seconds that a kernel takes at least for its bytes."""
     profile = problem.limits.profile
-    work = profile.costs.works.get(class_of(kernel, paired, problem))
+    work = profile.costs.classes.get(class_of(kernel, paired, problem))
     if work is None:
         return inf
     share = MIN_OF_BLOCKS if kernel in LEAVING_ENDS else 1
@@ -199,7 +199,7 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
     steps = [dispatch_of(kernel, *part, width_nbytes, bindings, limits, said, paired, work) for part in parts]
     ends = ends_of(kernel, problem)
     if ends is not None:
-        said = "the blocks that rows begin and end inside of"
+        said = "heads and tails of unaligned rows"
         steps.append(dispatch_of(ends, *problem.from_bindings, width_nbytes, bindings, limits, said))
     return steps
 
@@ -237,7 +237,7 @@ def in_parts(problem: Problem) -> Sequence[Step]:
 
 def without_room(problem: Problem) -> list[Copying]:
     """The kernels that would take a copy if both buffers had room for whole vectors."""
-    if problem.tight is None or not problem.is_held:
+    if problem.unpadded is None or not problem.is_held:
         return []
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is NO_ROOM]
 
@@ -258,7 +258,7 @@ def cut(problem: Problem) -> Sequence[Step]:
     of_end = chosen_steps([end], END)
     if not steps or not of_end:
         return []
-    why = "the end, whose buffer ends inside a vector of 16 bytes"
+    why = "the end of an unpadded buffer"
     return [*steps, *(replace(step, reason=f"{step.reason}; {why}") for step in of_end)]
 
 
@@ -275,11 +275,11 @@ def chosen_steps(
     return found
 
 
-TOGETHER = "sub-word elements, put together word by word"
-PERMUTED = "a permuted source, through workgroup memory"
-RUNS = "sub-word elements in short runs, put together word by word"
-STEPPED = "sub-word elements at a step in the output, put into its words"
-BLOCKS = "steps of {step}, in blocks of 16 bytes from any byte"
+TOGETHER = "sub-word elements packed into words"
+PERMUTED = "a permuted input, through workgroup memory"
+RUNS = "sub-word elements in short runs, packed into words"
+STEPPED = "sub-word elements written at a step, packed into words"
+BLOCKS = "vectors of 16 bytes from any byte offset, input step {step}"
 WIDTHS = (1, 2, 4, 8, 16)
 BY_BUFFER_COPIES: tuple[Copying, ...] = (
     Strategy("buffer copy", partial(against_buffer_copy, packed=True), copying_seconds, buffer_copies),
@@ -288,7 +288,7 @@ BY_BUFFER_COPIES: tuple[Copying, ...] = (
 BY_KERNEL = (
     by_kernel(WIDTHS, Kernel.WIDE_TILES, wide_tiles, f"{PERMUTED}, in vectors of 16 bytes"),
     by_kernel((4, 8, 16), Kernel.TILES, tiles, PERMUTED),
-    by_kernel((1, 2), Kernel.PIXELS, pixels, "pixels, in groups of whole blocks of 16 bytes"),
+    by_kernel((1, 2), Kernel.PIXELS, pixels, "pixels, in groups of whole vectors of 16 bytes"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_GRID, shifted, f"{BLOCKS}, in tiles"),
     by_kernel((1, 2, 4, 8), Kernel.SHIFTED_ROWS, shifted, f"{BLOCKS}, row by row"),
     by_kernel((4,), Kernel.WORD_GRID, anything, "{units}, in tiles"),
@@ -298,17 +298,17 @@ BY_KERNEL = (
     in_strips((16,), Kernel.WIDE_ROWS, vectors, "{units}"),
     by_kernel((4, 8), Kernel.ROWS, anything, "{units}, row by row"),
     in_strips((4, 8), Kernel.ROWS, anything, "{units}"),
-    by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions a row", paired=True),
-    by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_pairs, f"{TOGETHER}, two dimensions a row", paired=True),
+    by_kernel((4, 8), Kernel.ROWS, pairs, "{units}, two dimensions per row", paired=True),
+    by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_pairs, f"{TOGETHER}, two dimensions per row", paired=True),
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, row by row"),
     in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, TOGETHER),
     by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, STEPPED),
     by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, RUNS),
-    by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element an invocation{atomics}"),
+    by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),
 )
-PART_AND_END: Copying = Strategy("a part and its end", where(without_room), cut_seconds, cut)
+PART_AND_END: Copying = Strategy("bulk and end", where(without_room), cut_seconds, cut)
 PARTS: Copying = Strategy(
-    "parts that bindings hold",
+    "split by binding size",
     where(lambda problem: not problem.is_held),
     lambda problem: len(problem.parts) * problem.costs.dispatch_s,
     in_parts,

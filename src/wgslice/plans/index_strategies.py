@@ -24,16 +24,16 @@ from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
 from wgslice.plans.tables import indexed_copy, masked_copy
-from wgslice.plans.window_plans import WINDOWS, winners_scratch
 from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
+from wgslice.plans.window_strategies import WINDOWS, winners_scratch
 
 READING = {Kernel.GATHER, Kernel.GATHER_WORDS}
 WRITING = {Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.LAST_WRITER_INDICES}
 MASKING = {Kernel.MASKED_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD}
 MASK_NBYTES = 1  # an element
 CACHE_LINE_NBYTES = 64
-MIN_WINDOW_NBYTES = 64  # of what lies beside each other at an index, from which on it may go as a window
+MIN_WINDOW_NBYTES = 64  # contiguous bytes per index from which a copy may run as windows
 
 
 def copy_at_once(
@@ -113,7 +113,7 @@ def plan_indexing(
     itemsize: int,
     context: PlanContext,
 ) -> Plan:
-    """Gather what indices take of a view, or scatter to it, in the way that is estimated to be quickest.
+    """Gather what indices take of a view, or scatter to it, by the strategy of the least estimated time.
 
     `windows` gives the same as windows, where the host knows the indices.
     """
@@ -151,7 +151,7 @@ class Indexing:
 
     @property
     def limits(self) -> Limits:
-        """The device's."""
+        """The device's limits."""
         return self.context.limits
 
     @property
@@ -200,7 +200,7 @@ def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
-    """Why a kernel does not copy."""
+    """Returns why a kernel is not applicable, or None."""
     if kernel_of(*problem.wide) is not kernel:
         return OTHER
     needed = {kernel, *([Kernel.LAST_WRITER_INDICES] if problem.copy.winners else [])}
@@ -210,7 +210,7 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
 def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
     """Estimated seconds that a dispatch takes at least for its bytes."""
     costs = problem.limits.profile.costs
-    work = costs.works.get(CostClass(kernel, problem.wide[1]))
+    work = costs.classes.get(CostClass(kernel, problem.wide[1]))
     return costs.dispatch_s + problem.nbytes / work.bytes_per_s if work else inf
 
 
@@ -222,15 +222,15 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
         (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
         for side, span in zip(problem.sides, spans if copy.reads else spans[::-1], strict=True)
     )
-    table = "a mask" if copy.masked else "an index"
-    how = f"{table} for each {'row' if copy.by_rows else 'element'}"
+    table = "mask element" if copy.masked else "index"
+    how = f"one {table} per {'row' if copy.by_rows else 'element'}"
     copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
     if copy.winners is None:
         return [copying]
-    claiming = copy.claiming()
-    reason = "several indices may name one place, of which the last one stays"
+    winning = copy.at_indices()
+    reason = "last-writer pass: winner index per element that several indices name"
     winners = [Span(0, WORD_NBYTES), copy.winners.span]
-    first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, claiming, WORD_NBYTES, winners, reason)
+    first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, winning, WORD_NBYTES, winners, reason)
     return [replace(first, writes=Memory.WINNERS), copying]
 
 
