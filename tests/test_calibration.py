@@ -398,7 +398,7 @@ def test_a_bad_file_is_reported_once_and_not_used(
     assert find(MACHINE) is None
     assert find(MACHINE) is None
     (line,) = capsys.readouterr().err.splitlines()
-    said = f"wgslice: {path} is ignored, shipped figures are used: "
+    said = f"wgslice: {path} is ignored, the shipped cost model is used: "
     assert line.startswith(f"{said}it is no record of this machine and version: {reason}")
     assert line.endswith("; `wgslice tune` measures again, `wgslice tune --forget` removes the file")
 
@@ -497,7 +497,8 @@ def test_an_unreadable_file_is_reported(kept: Path, capsys: pytest.CaptureFixtur
     path = kept / MACHINE.file_name(compared=False)
     path.mkdir(parents=True)
     assert find(MACHINE) is None
-    assert f"{path} is ignored, shipped figures are used: it cannot be read: " in capsys.readouterr().err
+    ignored = f"{path} is ignored, the shipped cost model is used: it cannot be read: "
+    assert ignored in capsys.readouterr().err
 
 
 def test_a_missing_cache_folder_is_silent(
@@ -536,7 +537,7 @@ def test_the_environment_names_a_file_or_none(
     monkeypatch.setenv("WGSLICE_PROFILE", "none such")
     assert find(MACHINE) is None
     assert capsys.readouterr().err == (
-        "wgslice: none such is ignored, shipped figures are used: "
+        "wgslice: none such is ignored, the shipped cost model is used: "
         "it cannot be read: No such file or directory; correct or unset WGSLICE_PROFILE\n"
     )
 

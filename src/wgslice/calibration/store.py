@@ -172,7 +172,7 @@ def find(machine: Machine, *, compared: bool = False) -> Record | None:
         said.add(path)
         measuring = "`wgslice tune` measures again, `wgslice tune --forget` removes the file"
         remedy = f"correct or unset {VARIABLE}" if named else measuring
-        say(f"{path} is ignored, shipped figures are used: {reason}; {remedy}")
+        say(f"{path} is ignored, the shipped cost model is used: {reason}; {remedy}")
     return None
 
 

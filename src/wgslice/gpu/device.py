@@ -340,10 +340,6 @@ def default_device() -> Device:
     Returns
     -------
     Device
-
-    Returns
-    -------
-    Device
         The same one for every call, until it is lost.
 
     Raises

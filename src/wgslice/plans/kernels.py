@@ -71,7 +71,7 @@ OF_INDICES = {
     Kernel.MASKED_WORDS,
 } | SCATTERING
 
-# Read-only buffers that a kernel binds beside source and target, if any: offsets or indices, picks, winners.
+# Read-only buffers that a kernel binds besides source and target, if any: offsets or indices, picks, winners.
 TABLES = {
     **dict.fromkeys(OF_INDICES, 1),
     **dict.fromkeys(OF_WINDOWS | SCATTERING, 2),

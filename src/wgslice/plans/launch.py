@@ -54,7 +54,7 @@ def tile_axis(source: Layout, target: Layout) -> int | None:
 
 
 def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int) -> bool:
-    """Whether both sides are whole vectors of 16 bytes beside `axis`, that of the source's neighbours."""
+    """Whether both sides are whole vectors of 16 bytes along `axis`, that of the source's neighbours."""
     lowest = source.offset + min(0, source.reaches[axis])
     places = lowest, target.offset, target.sizes[-1], *target.strides[:-1]
     apart = [stride for other, stride in enumerate(source.strides) if other != axis]
@@ -69,7 +69,7 @@ GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # with the units that a lane tak
 class Tiling:
     """How lanes lie in a tile; each takes several units, some columns or rows ahead of the one before."""
 
-    lane_shift: int  # 2**lane_shift lanes lie beside each other along the columns
+    lane_shift: int  # 2**lane_shift lanes lie next to each other along the columns
     ahead_columns: int  # from one of a lane's units to its next; one of these is 0
     ahead_rows: int
 
@@ -80,7 +80,7 @@ class Grid:
 
     axis: int  # the dimension whose indices are the planes' rows; -1 where each plane has one
     tiling: Tiling
-    column_tiles: int  # beside each other in a plane
+    column_tiles: int  # next to each other in a plane
     row_tiles: int  # below each other
     count: int  # tiles of all planes
 
@@ -99,9 +99,9 @@ def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile)
 def find_grid(
     outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
 ) -> Grid:
-    """The grid that takes the fewest workgroups, and whose waves touch the fewest sectors beside their own.
+    """The grid that takes the fewest workgroups, and whose waves touch the fewest sectors of others.
 
-    Lanes beside each other touch half a cache line where they can. `along` says that a lane's units must lie
+    Lanes next to each other touch half a cache line where they can. `along` says that a lane's units must lie
     along the columns. The later of equally good dimensions is taken, since it is the nearest in memory.
     """
     grids = []
@@ -171,7 +171,7 @@ class Share:
 
     count: int  # rows, where rows are distributed; tiles; otherwise all units: elements or words
     paired: bool  # whether a row is the last two dimensions
-    pieces: int  # invocations a row, or tiles beside each other in a plane; else 1
+    pieces: int  # invocations a row, or tiles next to each other in a plane; else 1
     each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
     workgroup_size: int  # invocations
