@@ -45,7 +45,7 @@ def targets_of(found: IndexedWindows) -> NDArray[np.int64]:
 
 
 def sources_of(found: IndexedWindows) -> NDArray[np.int64]:
-    """Return the offsets of all elements of the windows, from the offsets alone."""
+    """Return the element offsets of all windows, computed from the window offsets alone."""
     windows = found.windows(range(found.count), found.offsets())
     box = elements_of(Layout.of(windows.extents, found.tensor.strides, found.tensor.offset))
     assert windows.offsets is not None

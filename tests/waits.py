@@ -23,7 +23,7 @@ LONGEST_SECONDS = 30.0  # a wait that nothing else ends, so that a test fails an
 
 
 class Stall:
-    """A wait that does not end before a test lets it."""
+    """A wait that ends only when a test releases it."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()  # set when a thread waits

@@ -56,8 +56,7 @@ class Compilable(Protocol[Compiled_co]):
 class Device:
     """A GPU, or a software implementation of one, that holds tensors and runs operators.
 
-    Make one with `Device.request`, `Device.wrap` or `default_device`. All tensors of an operation must be
-    on the same device.
+    Make one with `request`, `wrap` or `default_device`. Tensors of one operation must share a device.
 
     Attributes
     ----------

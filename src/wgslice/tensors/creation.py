@@ -48,11 +48,9 @@ def asarray(
     ComputationRefused
         The dtype differs from that of the tensor.
     TypeError
-        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or the array is a sequence that contains
-        tensors, which `stack` joins.
+        The dtype does not have elements of 1, 2, 4, 8 or 16 bytes, or a sequence contains tensors.
     ValueError
-        The rank is above 8, the elements exceed the device's largest buffer, or a copy is needed although
-        `copy` is False.
+        The rank is above 8, the elements exceed the largest buffer, or `copy=False` needs a copy.
     NoAdapterError
         No adapter matches `device`.
     OutOfDeviceMemory, DeviceLostError
@@ -111,9 +109,8 @@ def from_dlpack(x: Any, device: AnyDevice = None) -> Tensor:
     TypeError
         `x` does not support DLPack.
     BufferError
-        The library does not export `x` (in PyTorch a tensor that requires a gradient: `detach()` it), or
-        NumPy lacks its dtype (bfloat16): view it as integers of the same width, and the result with
-        `Tensor.view`.
+        The library does not export `x` (PyTorch if it requires a gradient: `detach()` it), or NumPy lacks
+        its dtype (bfloat16): view it as integers of the same width, and the result with `Tensor.view`.
     ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
         As `asarray`.
 
@@ -181,16 +178,16 @@ def zeros(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice =
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As of `empty`.
+        As for `empty`.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own.
+        Packed, in a new buffer.
 
     Raises
     ------
-    TypeError, ValueError, OutOfDeviceMemory
+    TypeError, ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
         As `empty`.
 
     Examples
@@ -368,16 +365,16 @@ def ones(shape: OneOrMore, dtype: AnyDType = np.float64, *, device: AnyDevice = 
     Parameters
     ----------
     shape, dtype, device : int or sequence of int, dtype_like, Device or str
-        As of `empty`.
+        As for `empty`.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is submitted, not waited for.
+        Packed, in a new buffer. The work is submitted, not waited for.
 
     Raises
     ------
-    TypeError, ValueError, OutOfDeviceMemory
+    TypeError, ValueError, NoAdapterError, OutOfDeviceMemory, DeviceLostError
         As `empty`.
 
     Examples
