@@ -139,7 +139,7 @@ def test_the_check_that_the_pages_show_fails_without_the_adapter(device: wg.Devi
     there, missing = run(device.adapter.backend), run("Vulcan")
     assert (there.returncode, there.stdout) == (0, f"{device}\n"), there.stderr
     assert missing.returncode == 1
-    assert "NoAdapterError: no adapter has 'Vulcan' of WGSLICE_ADAPTER" in missing.stderr
+    assert "NoAdapterError: no adapter has 'Vulcan' (from WGSLICE_ADAPTER)" in missing.stderr
 
 
 def test_mesa_keeps_kernels_where_the_pages_say(device: wg.Device, tmp_path: Path) -> None:
