@@ -214,7 +214,7 @@ def test_calls_are_not_explained(shared: wg.Device) -> None:
     x = wg.asarray(np.zeros((4, 4), np.uint8), device=shared)
     for function in (pygfx.to_texture, pygfx.to_buffer):
         with pytest.raises(
-            wg.CaptureRefused, match=r"^to_.*: memory of pygfx is written, which a call cannot"
+            wg.CaptureRefused, match=r"^to_.*: memory of pygfx is written, which an explained call cannot"
         ):
             wg.explain(function, x)
 
