@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -136,6 +137,17 @@ def test_exposed_buffers_are_left_to_whoever_has_them(device: wg.Device) -> None
     device.wgpu_device.queue.submit([encoder.finish()])
     for x in after:
         check_same(x.numpy(), np.full(MIB, 2, np.uint8))
+
+
+def test_memory_of_a_reference_cycle_is_reused_alive(device: wg.Device) -> None:
+    """The garbage collector finalizes all objects of a cycle before it drops their references."""
+    for turn in range(4):
+        array = numbers(3 * MIB, turn)
+        cycle: list[Any] = [wg.asarray(array, device=device)]
+        cycle.append(cycle)
+        check_same(cycle[0][::-1].numpy(), array[::-1])
+        del cycle
+        gc.collect()
 
 
 def test_exhausted_memory_frees_what_was_kept(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

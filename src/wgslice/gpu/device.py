@@ -30,7 +30,6 @@ from wgslice.gpu.native import (
     check_process,
     check_valid,
     hidden,
-    leased,
     translated_errors,
     wait_done,
 )
@@ -267,7 +266,7 @@ class Device:
             self.submit(encoder)
         elif nbytes < size:
             self.queue.write_buffer(buffer, size - 16, bytes(16))
-        return hidden(leased(buffer, self.pool.give))
+        return hidden(self.pool.lease(buffer))
 
     def placeholder(self, nbytes: int) -> Buffer:
         """Make a placeholder, of any size and without memory, for a buffer of a captured call."""

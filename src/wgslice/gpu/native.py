@@ -157,27 +157,26 @@ class Placeholder:
 
 
 @cache
-def lease_class() -> Callable[[Buffer, Callable[[Buffer], None]], Buffer]:
+def lease_class() -> Callable[[Buffer, Callable[[Buffer, bool], None]], Buffer]:
     """Make the class of leased buffers on first use, since its base class is wgpu's."""
     from wgpu.backends.wgpu_native import GPUBuffer
 
     class LeasedBuffer(GPUBuffer):  # type: ignore[misc]  # of Any
         """A second handle of a buffer, which returns the first one to the pool when it is dropped."""
 
-        def __init__(self, buffer: Buffer, give_back: Callable[[Buffer], None]) -> None:
+        def __init__(self, buffer: Buffer, give_back: Callable[[Buffer, bool], None]) -> None:
             self.__dict__.update(buffer.__dict__)
             self._leased = buffer
             self._give_back = give_back
 
         def __del__(self) -> None:  # wgpu's method would free the memory, which the first handle owns
-            if not is_exposed(self):
-                self._give_back(self._leased)
+            self._give_back(self._leased, is_exposed(self))
 
     return LeasedBuffer
 
 
-def leased(buffer: Buffer, give_back: Callable[[Buffer], None]) -> Buffer:
-    """Return a second handle of a buffer, which calls `give_back` when it is dropped unless `exposed`."""
+def leased(buffer: Buffer, give_back: Callable[[Buffer, bool], None]) -> Buffer:
+    """Return a second handle of a buffer, which calls `give_back` when it is dropped."""
     return lease_class()(buffer, give_back)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from threading import Lock
 
+from wgslice.gpu.native import leased
 from wgslice.gpu.protocols import Buffer
 
 MIN_REUSED_NBYTES = 2**20  # wgpu allocates smaller buffers from memory that it holds, as fast as reuse
@@ -23,15 +24,24 @@ class BufferPool:
         self.max_nbytes = max_nbytes
         self.nbytes = 0
         self.buffers: list[Buffer] = []  # least recently returned first
+        # Referenced here, a buffer is no part of a reference cycle that its tensor is in: the garbage
+        # collector would free its memory before it is given back.
+        self.in_use: set[Buffer] = set()
         self.lock = Lock()
 
-    def give(self, buffer: Buffer) -> None:
-        """Keep an unreferenced buffer for reuse, or free it if another call holds the lock.
+    def lease(self, buffer: Buffer) -> Buffer:
+        """Return a second handle of a buffer, which gives it back when it is dropped."""
+        self.in_use.add(buffer)
+        return leased(buffer, self.give)
+
+    def give(self, buffer: Buffer, exposed: bool) -> None:
+        """Keep an unreferenced buffer for reuse; free it if it was exposed, or another call holds the lock.
 
         Called when the last reference is dropped, which the garbage collector may do in any thread and
         during these methods, so that waiting for the lock could deadlock.
         """
-        if buffer.size > self.max_nbytes or not self.lock.acquire(blocking=False):
+        self.in_use.discard(buffer)
+        if exposed or buffer.size > self.max_nbytes or not self.lock.acquire(blocking=False):
             return
         try:
             self.buffers.append(buffer)
