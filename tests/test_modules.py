@@ -13,10 +13,10 @@ from reference.plans import copy_kernels
 from reference.windows import window_kernels
 from test_kernels import CONDITIONS
 
-from wgslice.plans.kernels import INSERTING, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
+from wgslice.plans.kernels import INSERTING, LAST_WRITERS, OF_INDICES, OF_WINDOWS, SCATTERING, Kernel
 from wgslice.plans.launch import GRIDS, UNIT_GRIDS
 from wgslice.plans.pixels import MAX_BLOCKS
-from wgslice.shaders import entry_point, kernel_module, shared_files
+from wgslice.shaders import entry_point, kernel_module
 
 
 def texts(*folder: str) -> dict[str, str]:
@@ -58,12 +58,10 @@ def test_enum_files_entry_points_and_references_have_one_name() -> None:
         assert implementations[kernel].__name__ == kernel.value
 
 
-def test_every_shared_file_is_shared() -> None:
-    counts = Counter(name for names in shared_files.values() for name in names)
-    assert set(counts) == set(SHARED)
-    assert set(shared_files) == set(Kernel)
-    assert shared_files[Kernel.SLICE1] == ()
-    single = {name for name, count in counts.items() if count == 1}
+def test_every_shared_declaration_has_several_users() -> None:
+    used = {entry_point(kernel): set(declared(kernel_module(kernel))) for kernel in Kernel}
+    counts = Counter(name for names in used.values() for name in names)
+    single = {name for text in SHARED.values() for name in declared(text) if counts[name] < 2}
     assert not single, f"{single} belong into the file of the one kernel that has them"
 
 
@@ -95,14 +93,11 @@ def test_no_six_lines_stand_in_two_files() -> None:
 
 
 def bindings_of(kernel: Kernel) -> str:
-    """The uniform block, source and target, tables of windows, winner indices; some are not used."""
-    if kernel in (Kernel.LAST_WRITER_WINDOWS, Kernel.LAST_WRITER_ROWS):
-        return "0234" + "5" * (kernel is Kernel.LAST_WRITER_ROWS)  # it reads nothing of the source
-    if kernel is Kernel.LAST_WRITER_INDICES:
-        return "0234"
+    """The uniform block, source and target, tables, winner indices; a last-writer pass reads no source."""
+    source = "" if kernel in LAST_WRITERS or kernel is Kernel.LAST_WRITER_INDICES else "1"
     if kernel in OF_INDICES:
-        return "0123" + "4" * (kernel is Kernel.GATHER or kernel in SCATTERING)
-    return "012" + "34" * (kernel in OF_WINDOWS) + "5" * (kernel in INSERTING)
+        return f"0{source}23" + "4" * (kernel in SCATTERING)
+    return f"0{source}2" + "34" * (kernel in OF_WINDOWS) + "5" * (kernel in INSERTING)
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
@@ -116,20 +111,10 @@ def test_a_module_declares_everything_once(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("kernel", Kernel, ids=lambda kernel: kernel.value)
-def test_a_module_has_no_file_that_it_does_not_need(kernel: Kernel) -> None:
-    """Of every file something is used in another."""
-    for name in shared_files[kernel]:
-        others = [TEXTS[other] for other in (entry_point(kernel), *shared_files[kernel]) if other != name]
-        code = "\n".join(code_lines("\n".join(others)))
-        assert any(re.search(rf"\b{own}\b", code) for own in declared(TEXTS[name])), name
-
-
-def test_everything_that_is_declared_is_used() -> None:
-    code = "\n".join(code_lines("\n".join(kernel_module(kernel) for kernel in Kernel)))
-    for file, text in TEXTS.items():
-        for name in set(declared(text)) - {file}:
-            declarations = len(re.findall(rf"\b(?:fn|struct|override|var(?:<[^>]*>)?) {name}\b", code))
-            assert len(re.findall(rf"\b{name}\b", code)) > declarations, f"{file}: {name}"
+def test_everything_that_a_module_declares_is_used(kernel: Kernel) -> None:
+    code = "\n".join(code_lines(kernel_module(kernel)))
+    for name in set(declared(code)) - {entry_point(kernel)}:
+        assert len(re.findall(rf"\b{name}\b", code)) > 1, name
 
 
 @pytest.mark.parametrize("kernel", [k for k in Kernel if k is not Kernel.SLICE1], ids=lambda k: k.value)

@@ -1,6 +1,6 @@
 // extract_windows: copies many windows of one tensor; the general case. One invocation copies one element.
 //
-//   invocation i  ->  element i of the dispatch (see windows)
+//   invocation i  ->  element i of the dispatch (see Element)
 //   batch[...] = tensor[index], or the fill where an index is outside of the tensor
 //
 // Sub-word elements share words with other invocations or with bytes outside the output, so the target is atomic: an

@@ -1,12 +1,11 @@
 // gather: gathers elements of 4, 8 and 16 bytes at indices. One invocation copies up to `each` elements of a row.
 //
-//   invocation n  ->  the elements of piece n (see indexed_pieces)
+//   invocation n  ->  the elements of piece n (see IndexedPiece)
 //
 // Indices are clamped to their range.
 
 override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
-@group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 @compute @workgroup_size(workgroup_size)

@@ -2,7 +2,7 @@
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` blocks of the row, blocked or striped (see pieces)
+//   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
 //
 // A row is the last dimension in use: contiguous on both sides, with one or more channels per index, forwards or with
 // reversed indices. Writes only blocks that are wholly inside a row; insert_words writes row heads and tails.

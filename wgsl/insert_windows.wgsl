@@ -1,6 +1,6 @@
 // insert_windows: inserts many windows into one tensor; the general case. One invocation copies one element.
 //
-//   invocation i  ->  element i of the dispatch (see windows)
+//   invocation i  ->  element i of the dispatch (see Element)
 //   tensor[index] = batch[...], unless an index is outside of the tensor, or a later window writes the element
 //
 // Sub-word elements share words with other invocations or with bytes outside all windows, so the target is atomic: an

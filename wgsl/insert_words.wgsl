@@ -12,8 +12,6 @@
 // whole blocks before.
 
 override element_bytes: u32 = 4u; // bytes per element, kept in order in a reversed row: 1, 2, 4, 8 or 16
-override channels: u32 = 1u;      // elements per index
-override mirrored: bool = true;   // whether some row is reversed
 override ends: bool = false;      // whether insert_rows has written the whole blocks
 
 // The byte of a row in the source, from its lowest, for byte `position` of the row in the target.

@@ -1,6 +1,6 @@
 // last_writer_indices: the last-writer pass of a scatter: for each element, the number of the last index that names it.
 //
-//   invocation n  ->  the indices of piece n (see indexed_pieces), in the dimensions of the indices
+//   invocation n  ->  the indices of piece n (see IndexedPiece), in the dimensions of the indices
 //   new_winners[element] = 1 + the greatest number of an index that names the element
 //
 // Winners of elements that no index names stay 0.

@@ -1,6 +1,6 @@
 // last_writer_windows: the last-writer pass: for each index of the tensor, the last window that writes it.
 //
-//   invocation i  ->  element i of the dispatch (see windows), in the dimensions in which windows differ
+//   invocation i  ->  element i of the dispatch (see Element), in the dimensions in which windows differ
 //   new_winners[index] = the greatest number of all windows that write the index
 //
 // Numbers of windows start at a base above all earlier winners, so that the buffer need not be cleared.

@@ -1,7 +1,7 @@
 // masked_words: writes sub-word elements where a mask is true, without atomics.
 //
 //   invocation n  ->  piece n of the words of the target, counted from the word of its first element
-//   piece         ->  `each` words, blocked or striped (see pieces)
+//   piece         ->  `each` words, blocked or striped (see Piece)
 //   element e     ->  element e of the target, written if byte e of the mask is not 0
 //
 // An invocation owns whole words. Bytes before the first element and after the last, and elements whose mask is false,

@@ -1,7 +1,7 @@
 // rows: copies elements of 4 and 8 bytes by rows of the last dimension, or of the last two where the last is short.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` elements of the row, blocked or striped (see pieces)
+//   piece         ->  `each` elements of the row, blocked or striped (see Piece)
 
 override element_bytes: u32 = 4u; // bytes per element: 4 or 8
 

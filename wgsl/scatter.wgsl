@@ -1,13 +1,12 @@
 // scatter: scatters elements of 4, 8 and 16 bytes to indices. One invocation copies up to `each` elements of a row.
 //
-//   invocation n  ->  the elements of piece n (see indexed_pieces)
+//   invocation n  ->  the elements of piece n (see IndexedPiece)
 //
 // Needs distinct indices, or winners. With a mask and contiguous pieces, invocations write all of their elements, those
 // with a false mask with their old value: masked accesses are slower on CPU adapters.
 
 override element_bytes: u32 = 4u; // bytes per element: 4, 8 or 16
 
-@group(0) @binding(1) var<storage, read> source_words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 
 @compute @workgroup_size(workgroup_size)

@@ -1,6 +1,6 @@
 // scatter_subword: scatters sub-word elements to indices. One invocation copies up to `each` elements of a row.
 //
-//   invocation n  ->  the elements of piece n (see indexed_pieces)
+//   invocation n  ->  the elements of piece n (see IndexedPiece)
 //
 // Words are shared with other invocations or with bytes outside the output, so the target is atomic: an invocation
 // writes only the bits of its own elements. Needs striped pieces: contiguous ones repeat elements, and two concurrent

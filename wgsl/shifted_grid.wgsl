@@ -2,7 +2,7 @@
 // bytes, on GPUs, in blocks of 16 bytes read at any byte offset. Writes whole blocks only; row_ends writes the blocks
 // that rows share.
 //
-//   workgroup g, invocation i  ->  `units` blocks of tile g of a plane (see grid); column 0 is a row's first whole one
+//   workgroup g, invocation i  ->  `units` blocks of tile g of a plane (see Tile); column 0 is a row's first whole one
 
 override distance: u32 = 1u; // absolute source stride of a row: 1, 2 or 4 elements
 

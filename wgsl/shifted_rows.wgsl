@@ -2,7 +2,7 @@
 // bytes, in blocks of 16 bytes read at any byte offset.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` blocks of the row, blocked or striped (see pieces)
+//   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
 //
 // Writes whole blocks only; row_ends writes the blocks that rows share. Needs a last target stride of 1, at least
 // max(each, 1) whole blocks in each row at any alignment, and bindings of whole blocks.

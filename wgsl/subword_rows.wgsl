@@ -2,7 +2,7 @@
 // without atomics.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` words of the row, blocked or striped (see pieces)
+//   piece         ->  `each` words of the row, blocked or striped (see Piece)
 //   first, last   ->  also the words with the row's head and tail
 //
 // Needs target strides in descending order unless rows are whole words, each larger than the extent of all dimensions

@@ -9,8 +9,6 @@
 // last one 1.
 
 override element_bytes: u32 = 1u;  // bytes per element: 1 or 2
-override each: u32 = 4u;           // words per invocation
-override contiguous: bool = false; // blocked, not striped
 
 @group(0) @binding(2) var<storage, read_write> target_words: array<u32>;
 

@@ -1,6 +1,6 @@
 // unit_grid: copies elements of 4, 8 or 16 bytes at any stride, on GPUs: kernels word_grid, pair_grid and wide_grid.
 //
-//   workgroup g, invocation i  ->  `units` units of tile g of a plane (see grid), all loaded before the first store
+//   workgroup g, invocation i  ->  `units` units of tile g of a plane (see Tile), all loaded before the first store
 //
 // A unit is one element. Each kernel's module begins with its type, `alias Unit = u32;`, vec2<u32> or vec4<u32>, and
 // the units per invocation, `const units: u32 = 8u;`.

@@ -1,7 +1,7 @@
 // wide_rows: copies elements of 16 bytes by rows of the last dimension, with one load and one store per element.
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
-//   piece         ->  `each` elements of the row, blocked or striped (see pieces)
+//   piece         ->  `each` elements of the row, blocked or striped (see Piece)
 
 @group(0) @binding(1) var<storage, read> source_vectors: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_vectors: array<vec4<u32>>;

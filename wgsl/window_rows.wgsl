@@ -2,7 +2,7 @@
 //
 //   invocation n  ->  piece n % pieces of row n / pieces
 //   row r         ->  row r % window_size of window r / window_size
-//   piece         ->  `each` blocks of the row, blocked or striped (see pieces)
+//   piece         ->  `each` blocks of the row, blocked or striped (see Piece)
 //   first, last   ->  also the blocks with the row's head and tail
 //
 // A row is the last dimension in use: contiguous in the source, with one or more channels per index, or at a stride of

@@ -14,47 +14,11 @@ import numpy as np
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
 from wgslice.plans.indexed import MAX_TABLES, IndexedDispatch
-from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
 from wgslice.plans.steps import Dispatch, OnGrid
 from wgslice.plans.windows import WindowDispatch
-
-# WGSL does not mind the order of declarations: a module is its kernel's file, then these.
-COPIES = ("common", "copy")
-WORDS = (*COPIES, "words")
-ROWS = (*COPIES, "pieces")
-WINDOWS = ("common", "windows")
-INDICES = ("common", "indexed", "pieces", "indexed_pieces")
-DIFFERENT = {
-    Kernel.SLICE1: (),  # complete in itself, as the specification
-    Kernel.ROWS: (*ROWS, "runs", "words"),
-    Kernel.WIDE_ROWS: ROWS,
-    Kernel.SHIFTED_ROWS: (*ROWS, "blocks", "shifted"),
-    **dict.fromkeys(UNIT_GRIDS, (*COPIES, "grid")),
-    Kernel.SHIFTED_GRID: (*COPIES, "grid", "blocks", "shifted"),
-    Kernel.ROW_ENDS: (*ROWS, "blocks", "shifted"),
-    Kernel.SUBWORD_ROWS: (*ROWS, "runs", "words"),
-    Kernel.SUBWORD_ENDS: (*ROWS, "runs", "words"),
-    Kernel.PIXELS: (*ROWS, "blocks"),
-    Kernel.WIDE_TILES: COPIES,
-    Kernel.EXTRACT_WINDOWS: (*WINDOWS, "words", "atomic_words"),
-    Kernel.WINDOW_ROWS: (*WINDOWS, "pieces", "blocks", "window_blocks"),
-    Kernel.WINDOW_WORDS: (*WINDOWS, "words"),
-    Kernel.INSERT_WINDOWS: (*WINDOWS, "insertions", "words", "atomic_words"),
-    Kernel.INSERT_ROWS: (*WINDOWS, "insertions", "pieces", "blocks", "window_blocks"),
-    Kernel.INSERT_WORDS: (*WINDOWS, "insertions", "pieces", "words", "atomic_words"),
-    Kernel.LAST_WRITER_WINDOWS: WINDOWS,
-    Kernel.LAST_WRITER_ROWS: (*WINDOWS, "pieces", "insertions"),
-    Kernel.GATHER: INDICES,
-    Kernel.GATHER_WORDS: ("common", "indexed", "words"),
-    Kernel.SCATTER: INDICES,
-    Kernel.SCATTER_SUBWORD: (*INDICES, "words", "atomic_words"),
-    Kernel.LAST_WRITER_INDICES: INDICES,
-    Kernel.MASKED_WORDS: ("common", "indexed", "pieces", "words"),
-}
-shared_files: dict[Kernel, tuple[str, ...]] = {kernel: DIFFERENT.get(kernel, WORDS) for kernel in Kernel}
-
 
 # Kernels that one file serves, which differ in the type of what an invocation copies.
 UNIT_TYPES = {Kernel.WORD_GRID: "u32", Kernel.PAIR_GRID: "vec2<u32>", Kernel.WIDE_GRID: "vec4<u32>"}
@@ -71,15 +35,51 @@ def shared_text(name: str) -> str:
     return files("wgslice.wgsl").joinpath("shared", f"{name}.wgsl").read_text("utf-8")
 
 
+# A declaration of a file, below its comment. A function's name ends in a parenthesis, here and where it is
+# called, since local variables may have the same name.
+KEYWORDS = r"(?:struct|override|const|alias|var(?:<[^>]*>)?)"
+DECLARATION = re.compile(
+    rf"(?:^//.*\n)*^(?:@.* )?(?:fn (\w+\()|{KEYWORDS} (\w+)).*\n(?:[ )].*\n)*(?:}}\n)?", re.MULTILINE
+)
+USE = re.compile(r"(?<![.\w])[a-zA-Z_]\w*+(?! *:)\(?")
+
+
+def shared_files(kernel: Kernel) -> tuple[str, ...]:
+    """The shared files that a kernel may use; three of them declare uniform blocks of different types."""
+    if kernel is Kernel.SLICE1:
+        return ()  # complete in itself, as the specification
+    if kernel in OF_WINDOWS:
+        return "common", "windows", "insertions", "words", "blocks", "window_blocks"
+    if kernel in OF_INDICES:
+        return "common", "indexed", "words"
+    return "common", "copy", "words", "blocks", "shifted"
+
+
+def declarations(text: str) -> dict[str, str]:
+    """The declarations of a file by their names, each with the comment above it."""
+    return {found[1] or found[2]: found[0] for found in DECLARATION.finditer(text)}
+
+
 @cache
 def kernel_module(kernel: Kernel) -> str:
-    """The complete WGSL of a kernel, as any WebGPU implementation loads it."""
+    """The complete WGSL of a kernel, as any WebGPU implementation loads it.
+
+    It is the kernel's file, then the declarations of shared files that it uses: WGSL takes any order.
+    """
     own = files("wgslice.wgsl").joinpath(f"{entry_point(kernel)}.wgsl").read_text("utf-8")
-    text = "\n".join([own, *map(shared_text, shared_files[kernel])])
-    if kernel not in UNIT_TYPES:
-        return text
-    units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
-    return f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{text}"
+    if kernel in UNIT_TYPES:
+        units = f"alias Unit = {UNIT_TYPES[kernel]};\nconst units: u32 = {UNIT_GRIDS[kernel]}u;"
+        own = f"// {kernel.value}: unit_grid in units of {UNIT_TYPES[kernel]}.\n\n{units}\n\n{own}"
+    shared = declarations("\n".join(map(shared_text, shared_files(kernel))))
+    for name in declarations(own):
+        shared.pop(name, None)
+    unused, pending = set(shared), [own]
+    while pending:
+        names = USE.findall(re.sub("//.*", "", pending.pop()))
+        found = unused & {*names, *(name.rstrip("(") for name in names)}
+        unused -= found
+        pending += [shared[name] for name in found]
+    return "\n".join([own, *(text for name, text in shared.items() if name not in unused)])
 
 
 @cache
@@ -263,7 +263,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
         "masked": step.copy.masked,
         "element_bytes": step.width_nbytes,
         "down": step.down,
-        "contested": step.winners_span is not None,
+        "contested": step.winners is not None,
     }
 
 

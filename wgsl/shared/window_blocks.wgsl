@@ -1,12 +1,11 @@
 // window_blocks: reads blocks of 16 bytes of a window row from the source, forwards or with reversed indices.
-//
-// A reversed block combines one reversed source block per channel, each shifted so that it is correct for that channel.
 
 override channels: u32 = 1u;    // elements per index, which keep their order in a reversed row: 1 to 15
 override mirrored: bool = true; // whether some row is reversed
 
-// Reads a block of a row that may be reversed. The reversed block of each channel starts two elements after that of the
-// previous channel; all are within three or four source blocks. Without reversal, all are the same block.
+// Reads a block of a row that may be reversed. A reversed block combines one reversed source block per channel, each
+// shifted so that it is correct for that channel. That of each channel starts two elements after that of the previous
+// one; all are within three or four source blocks. Without reversal, all are the same block.
 fn gather_channels(source: u32, backwards: bool, position: u32) -> vec4<u32> {
     let group = channels * element_bytes;
     let phase = (position + 16u * group) / element_bytes % channels;

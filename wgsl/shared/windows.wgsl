@@ -1,12 +1,11 @@
 // windows: the parameters of one dispatch that copies many windows of one tensor, and the position of each window.
-//
+
 // Each window has its own offsets in the tensor; in the batch, windows are consecutive. Extraction copies from the
 // tensor to the batch, insertion from the batch to the tensor. A place is a byte for kernels of rows (insert_rows,
 // insert_words, window_rows), an element for all others; an index counts along one dimension.
 //
 //   element i of a dispatch  ->  c, the i-th index of (count, sizes) in row-major order
 //   index[d]                 ->  offset[d] + steps[d] * c[d], or from the window's end if bit d of `flips` is set
-
 struct Windows {
     sizes: array<vec4<u32>, 2>,          // indices of a window; dimension d is sizes[d / 4][d % 4]
     firsts: array<vec4<u32>, 2>,         // first index of each dimension, where a dispatch copies a part of each window

@@ -1,4 +1,4 @@
-// words: the source as words, and its sub-word elements.
+// words: source and target as words, and their sub-word elements.
 
 @group(0) @binding(1) var<storage, read> source_words: array<u32>;
 
@@ -23,4 +23,21 @@ fn join_words(low: u32, high: u32, byte: u32) -> u32 {
 // 2^30 words: numbers of words before the binding are taken modulo 2^30.
 fn word_at(byte: u32) -> u32 {
     return join_words(source_words[byte / 4u], source_words[((byte + 3u) / 4u) & 0x3fffffffu], byte);
+}
+
+// Atomic where several invocations write disjoint bits of one word; a kernel whose invocations own whole words declares
+// its own.
+@group(0) @binding(2) var<storage, read_write> target_words: array<atomic<u32>>;
+
+// Writes the bits of a word that are set in a mask.
+fn write_bits(word: u32, value: u32, mask: u32) {
+    // No other invocation writes these bits, so an XOR with the differing ones sets them under any interleaving.
+    atomicXor(&target_words[word], (atomicLoad(&target_words[word]) ^ value) & mask);
+}
+
+fn write_subword(target_element: u32, value: u32) {
+    let bits = 8u * element_bytes;
+    let shift = target_element % elements_per_word() * bits;
+    let mask = extractBits(0xffffffffu, 0u, bits);
+    write_bits(target_element / elements_per_word(), value << shift, mask << shift);
 }

@@ -23,7 +23,7 @@ from wgslice.gpu.protocols import (
 )
 from wgslice.plans.choose import Step
 from wgslice.plans.indexed import IndexedDispatch
-from wgslice.plans.kernels import INSERTING, OF_WINDOWS, TABLES, Kernel
+from wgslice.plans.kernels import INSERTING, OF_WINDOWS, SCATTERING, TABLES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.profiles import MAX_PIPELINES, MAX_UNIFORM_BUFFERS
 from wgslice.plans.steps import BufferCopies, Clear, Memory, Span, TextureCopy
@@ -160,8 +160,8 @@ class Pipelines:
         else:
             assert step.copy.host is not None
             constant[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
-        if step.winners_span is not None:
-            supplied[INDEX_WINNERS] = Memory.WINNERS, step.winners_span
+        if step.kernel in SCATTERING and step.winners is not None:
+            supplied[INDEX_WINNERS] = Memory.WINNERS, step.winners.span
 
     def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
         """Return the buffer of an owner's values, shared by plans; `only` if it has no other values."""

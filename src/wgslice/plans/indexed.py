@@ -1,4 +1,4 @@
-"""Copies of which tables of indices move one side, and the dispatches that do it."""
+"""Copies with tables of indices on one side, and their dispatches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wgslice.arguments import I32_MAX
 from wgslice.layout import Layout
-from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES
 from wgslice.plans.problem import Table, in_units
 from wgslice.plans.profiles import CostClass
 from wgslice.plans.steps import Memory, OnGrid, Span, read_and_written
@@ -24,7 +24,7 @@ INDEX_NBYTES = 4  # of an index that the host knows
 
 
 class Index(NamedTuple):
-    """The indices of one dimension: how a copy steps through their table, and what each of them adds."""
+    """The indices of one dimension: the strides of a copy in their table, and the elements per increment."""
 
     strides: tuple[int, ...]  # indices of the table, along each dimension of the copy
     offset: int  # indices of the table before its first
@@ -34,12 +34,12 @@ class Index(NamedTuple):
     winner_step: int = 0  # winners from one index to the next, where there are some
 
     def reach(self, sizes: Sequence[int]) -> int:
-        """Indices from the first one that a copy of some sizes reads to the last one."""
+        """Returns the distance in the table from the first to the last index of a copy of some sizes."""
         return sum((size - 1) * stride for size, stride in zip(sizes, self.strides, strict=True))
 
 
 class Winners(NamedTuple):
-    """Which index is the last that names a place, where several may: how a copy steps through the places."""
+    """Winner indices: for each place that indices name, the last of them; with the strides of a copy."""
 
     strides: tuple[int, ...]  # winners along each dimension of the copy, without what tables add
     numbers: tuple[int, ...]  # indices before one of them, along each dimension
@@ -53,14 +53,14 @@ class Winners(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Host:
-    """Tables that the host knows, one behind the other; -1 for what is not written."""
+    """The tables on the host, one after the other; -1 for an index that is not written."""
 
     values: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class IndexedCopy:
-    """A copy between two layouts of equal sizes, one of which tables of indices move further.
+    """A copy between two layouts of equal sizes, to one of which tables of indices add offsets.
 
     Dimensions are coalesced over both sides and all tables; the last one is the row of a kernel. Layouts
     count from the offsets of the views on both sides.
@@ -106,11 +106,7 @@ class IndexedCopy:
         return replace(self, indexed=self.indexed.shifted(indexed), other=self.other.shifted(other))
 
     def coalesced(self) -> IndexedCopy:
-        """The same copy over as few dimensions as say the same, one at least.
-
-        Neighbours i, i + 1 are merged if and only if `stride[i] == size[i + 1] * stride[i + 1]` on both
-        sides, in all tables and in the winners.
-        """
+        """Merges dimensions i, i + 1 if and only if `stride[i] == size[i + 1] * stride[i + 1]` everywhere."""
         winners = self.winners
         columns = [self.indexed.strides, self.other.strides, *(table.strides for table in self.tables)]
         columns += [winners.strides, winners.numbers] if winners else []
@@ -141,10 +137,7 @@ class IndexedCopy:
         return copy.coalesced()
 
     def flattened(self) -> IndexedCopy:
-        """The same copy with short runs at each index as indices of their own, where few indices serve many.
-
-        Kernels then take longer rows.
-        """
+        """Makes short runs at each index indices of their own, if few indices serve many: rows are longer."""
         host, short = self.host, self.sizes[-1]
         if host is None or len(self.tables) != 1 or len(self.sizes) < 2 or short > SHORT_RUN:
             return self
@@ -172,7 +165,7 @@ class IndexedCopy:
         ).coalesced()
 
     def widened(self, itemsize: int, offsets: Iterable[int]) -> tuple[IndexedCopy, int]:
-        """The same copy in the widest elements that divide its runs and all that leads to them.
+        """Returns the copy in the widest elements that divide its runs, strides and offsets, and their bytes.
 
         `offsets` are those of the views that both sides count from.
         """
@@ -210,17 +203,8 @@ class IndexedDispatch(OnGrid):
 
     @property
     def winners(self) -> Winners | None:
-        """Where the last of several indices that name one place is found."""
+        """The winner indices, if indices may be equal."""
         return self.copy.winners
-
-    @property
-    def winners_span(self) -> Span | None:
-        """The winners that it reads, where several indices may name one place."""
-        return (
-            self.copy.winners.span
-            if self.copy.winners and self.kernel is not Kernel.LAST_WRITER_INDICES
-            else None
-        )
 
     @property
     def index_nbytes(self) -> int:

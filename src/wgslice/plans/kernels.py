@@ -1,8 +1,8 @@
 """Which kernels exist.
 
-A new kernel needs `wgsl/NAME.wgsl`, a member of `Kernel`, its shared files in `shaders.py`, cost parameters
-in `cost_models/*.json` (a kernel without them is rejected), a row in `copy_strategies.py`,
-`window_strategies.py` or `index_strategies.py`, and its reference implementation in `tests/reference`.
+A new kernel needs `wgsl/NAME.wgsl`, a member of `Kernel`, cost parameters in `cost_models/*.json` (a kernel
+without them is rejected), a row in `copy_strategies.py`, `window_strategies.py` or `index_strategies.py`, and
+its reference implementation in `tests/reference`.
 """
 
 from __future__ import annotations
