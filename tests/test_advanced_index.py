@@ -46,7 +46,7 @@ def targets_of(found: IndexedWindows) -> NDArray[np.int64]:
 
 def sources_of(found: IndexedWindows) -> NDArray[np.int64]:
     """Return the element offsets of all windows, computed from the window offsets alone."""
-    windows = found.windows(range(found.count), found.offsets())
+    windows = found.windows(range(found.count))
     box = elements_of(Layout.of(windows.extents, found.tensor.strides, found.tensor.offset))
     assert windows.offsets is not None
     begins = windows.offsets.astype(np.int64) @ np.asarray(found.tensor.strides, np.int64)
@@ -206,15 +206,15 @@ def test_indexed_dimensions_become_one_and_the_others_merge() -> None:
     """A table of offsets has one column that says something, whichever dimensions are indexed."""
     images = windows_of(Layout.packed((9, 8, 7, 3)), [4, 2])
     assert images.tensor == Layout.packed((9, 168))
-    assert images.offsets().tolist() == [[4, 0], [2, 0]]
+    assert images.offsets.tolist() == [[4, 0], [2, 0]]
     points = windows_of(Layout.packed((9, 8)), ([4, 2], [-1, 0]))
     assert points.tensor == Layout.packed((72,))
-    assert points.offsets().tolist() == [[39], [16]]
+    assert points.offsets.tolist() == [[39], [16]]
     apart = windows_of(Layout.packed((9, 8, 7)), ([4, 2], slice(None), [6, 0]))
     assert apart.tensor == Layout((8 * 56 + 7, 8), (1, 7), 0)
-    assert apart.offsets().tolist() == [[4 * 56 + 6, 0], [2 * 56, 0]]
+    assert apart.offsets.tolist() == [[4 * 56 + 6, 0], [2 * 56, 0]]
     mask = windows_of(Layout.packed((2, 3)), [[True, False, True], [False, False, True]])
-    assert mask.offsets().tolist() == [[0], [2], [5]]
+    assert mask.offsets.tolist() == [[0], [2], [5]]
     backwards = windows_of(Layout((4, 6), (-8, -2), 50), ([3, 1], [0, 5]))
     assert backwards.tensor == Layout((18,), (2,), 50 - 24 - 10)
     assert sources_of(backwards).tolist() == [50 - 24, 50 - 8 - 10]
@@ -223,7 +223,7 @@ def test_indexed_dimensions_become_one_and_the_others_merge() -> None:
 def test_dimensions_beyond_an_i32_do_not_coalesce() -> None:
     large = windows_of(Layout.packed((2**16, 2**16)), ([3, 1], [-1, 0]))
     assert large.tensor.sizes == (2**16, 2**16)
-    assert large.offsets().tolist() == [[3, 2**16 - 1], [1, 0]]
+    assert large.offsets.tolist() == [[3, 2**16 - 1], [1, 0]]
     below = windows_of(Layout((2, 9), (I32_MAX - 9, 1), 0), ([1], [8]))
     assert below.tensor.sizes == (I32_MAX,)
     beyond = windows_of(Layout((2, 9), (I32_MAX - 8, 1), 0), ([1], [8]))
@@ -240,7 +240,7 @@ def test_mask_of_dimensions_that_do_not_coalesce_is_split() -> None:
     mask[2, 1] = mask[0, 3] = True
     found = windows_of(tensor, mask)
     assert found.tensor == tensor
-    assert found.offsets().tolist() == [[0, 3], [2, 1]]
+    assert found.offsets.tolist() == [[0, 3], [2, 1]]
 
 
 def test_too_many_dimensions_that_do_not_merge() -> None:
@@ -256,7 +256,7 @@ def test_more_windows_than_a_binding_holds_are_split(device: wg.Device) -> None:
     tight = replace(device.limits, binding_nbytes=24)  # three windows of 8 bytes, though one takes 4
     pieces = list(found.pieces(tight, 4))
     assert pieces == [range(3), range(3, 6), range(6, 9), range(9, 10)]
-    taken = [found.windows(piece, found.offsets()).offsets for piece in pieces]
+    taken = [found.windows(piece).offsets for piece in pieces]
     assert np.concatenate([offsets for offsets in taken if offsets is not None]).ravel().tolist() == [
         *range(10)
     ]

@@ -367,7 +367,7 @@ def test_of_equal_places_the_last_one_is_taken(span: int) -> None:
         assert isinstance(selected, AdvancedSelection)
         found = indexed_windows(selected, Layout.packed(sizes), Layout.packed(selected.shape), reads=False)
         assert found is not None
-        insertion = found.insertion(found.windows(range(found.count), found.offsets()))
+        insertion = found.insertion(found.windows(range(found.count)))
         last = {place: number for number, place in enumerate(places.tolist())}
         assert insertion.numbers.tolist() == sorted(last.values())
         assert not insertion.contested

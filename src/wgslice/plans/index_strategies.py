@@ -1,8 +1,8 @@
-"""The plan of a gather or a scatter: the strategies for a copy of which tables of indices move one side."""
+"""The plan of a gather or a scatter: the strategies for a copy that has indices on one side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf, prod
@@ -18,7 +18,8 @@ from wgslice.plans.copy import plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
-from wgslice.plans.launch import Share, fold, words_spanned
+from wgslice.plans.launch import Share, words_spanned
+from wgslice.plans.launch import share_of as launched
 from wgslice.plans.plan import Plan, Planner, in_order
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
@@ -47,10 +48,10 @@ def copy_at_once(
     index_dtype: DType | None = None,
     disjoint: bool = False,
 ) -> WindowCopy | None:
-    """The one copy between what a selection takes of a tensor and a layout of its shape.
+    """Returns the copy between the selected elements of a tensor and a layout of their shape.
 
-    `index_dtype` is that of indices that the GPU has, all in one binding. None where kernels that take
-    indices do not hold it, or failed the self-test.
+    `index_dtype` is that of device-resident indices, all in one binding. None if it exceeds the kernels that
+    take indices, or one of them is disabled.
     """
     view = tensor.select(selection.items)
     signed = index_dtype is not None and index_dtype.kind == "i"
@@ -74,10 +75,7 @@ def copy_at_once(
 def masked_copy_at_once(
     mask_sizes: tuple[int, ...], target: Layout, source: Layout, itemsize: int, limits: Limits
 ) -> WindowCopy | None:
-    """The one copy between layouts of equal sizes to where a mask, which broadcasts to these, is true.
-
-    None where kernels that take indices do not hold it, or failed the self-test.
-    """
+    """Returns the copy between layouts of equal sizes where a mask, broadcast to these, is true, or None."""
     copy = masked_copy(mask_sizes, target, source)
     if MASKING & limits.disabled or not is_held(copy, (source, target), itemsize, MASK_NBYTES, limits):
         return None
@@ -85,7 +83,7 @@ def masked_copy_at_once(
 
 
 def goes_as_windows(copy: IndexedCopy, view: Layout, other: Layout, itemsize: int) -> bool:
-    """Whether long rows of elements of 1 and 2 bytes begin anywhere, which blocks of windows take."""
+    """Whether rows are long and of sub-word elements, at any alignment: windows copy them in blocks."""
     wide, width_nbytes = copy.widened(itemsize, (view.offset, other.offset))
     return wide.by_rows and width_nbytes < WORD_NBYTES and wide.sizes[-1] * width_nbytes >= MIN_WINDOW_NBYTES
 
@@ -93,7 +91,7 @@ def goes_as_windows(copy: IndexedCopy, view: Layout, other: Layout, itemsize: in
 def is_held(
     copy: IndexedCopy, sides: Sequence[Layout], itemsize: int, index_nbytes: int, limits: Limits
 ) -> bool:
-    """Whether bindings hold both sides, indices and winners, wherever they begin, and a grid the elements."""
+    """Whether bindings hold both sides, indices and winners at any alignment, and a grid the elements."""
     most = min(limits.binding_nbytes, LARGEST_BINDING_NBYTES) - limits.binding_alignment_nbytes
     bound = [(side.stop - side.lowest) * itemsize for side in sides]
     bound += [copy.winners.span.nbytes] if copy.winners else []
@@ -113,11 +111,8 @@ def plan_indexing(
     itemsize: int,
     context: PlanContext,
 ) -> Plan:
-    """Gather what indices take of a view, or scatter to it, by the strategy of the least estimated time.
-
-    `windows` gives the same as windows, where the host knows the indices.
-    """
-    size = (target if copy.reads else source).size
+    """Plans a gather or a scatter; `windows` returns the same as windows if the host knows the indices."""
+    size = prod(copy.sizes)
     if size > U32_MAX:
         raise ValueError(f"{size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
     problem = Indexing(copy, windows, source, target, itemsize, context)
@@ -125,17 +120,13 @@ def plan_indexing(
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
-    return Plan(
-        size * itemsize,
-        itemsize,
-        problem.wide[1],
-        source,
-        target,
+    widths, steps, scratch = (
+        (itemsize, problem.wide[1]),
         in_order(choice.steps),
         winners_scratch(choice.steps),
-        costs=context.limits.profile.costs,
-        choice=choice,
     )
+    costs = context.limits.profile.costs
+    return Plan(size * itemsize, *widths, source, target, steps, scratch, costs=costs, choice=choice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +146,6 @@ class Indexing:
         return self.context.limits
 
     @property
-    def nbytes(self) -> int:
-        """Bytes that are written."""
-        return prod(self.copy.sizes) * self.itemsize
-
-    @property
     def sides(self) -> tuple[Layout, Layout]:
         """The view that is indexed, and the other side."""
         return (self.source, self.target) if self.copy.reads else (self.target, self.source)
@@ -172,7 +158,7 @@ class Indexing:
 
     @cached_property
     def as_windows(self) -> WindowProblem | None:
-        """The same as windows; None where runs are short, or one table does not say all."""
+        """The same as windows; None if runs are short, or the windows need several tables."""
         copy, width_nbytes = self.wide
         run_nbytes = copy.sizes[-1] * width_nbytes if copy.by_rows else width_nbytes
         if self.windows is None or run_nbytes < MIN_WINDOW_NBYTES:
@@ -180,30 +166,28 @@ class Indexing:
         found = self.windows()
         if found is None or len(list(found.pieces(self.limits, INDEX_NBYTES))) > 1:
             return None
-        indexed, other = self.sides
-        numbers = range(found.count)
-        windows = found.windows(numbers, found.offsets())
-        tensor = found.tensor.shifted(indexed.offset)
-        batch = found.elements_of(numbers).shifted(other.offset)
-        inserts = not self.copy.reads
-        given = found.insertion(windows).numbers if inserts else windows.numbers
-        return WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, given)
+        (indexed, other), inserts = self.sides, not self.copy.reads
+        windows = found.windows(range(found.count))
+        tensor, batch = found.tensor.shifted(indexed.offset), found.elements.shifted(other.offset)
+        numbers = found.insertion(windows).numbers if inserts else windows.numbers
+        return WindowProblem(windows, tensor, batch, self.itemsize, self.context, inserts, numbers)
 
 
 def kernel_of(copy: IndexedCopy, width_nbytes: int) -> Kernel:
-    """What copies elements of a width."""
-    if copy.masked and copy.is_flat and width_nbytes < WORD_NBYTES:
-        return Kernel.MASKED_WORDS
-    if copy.reads:
-        return Kernel.GATHER_WORDS if width_nbytes < WORD_NBYTES else Kernel.GATHER
-    return Kernel.SCATTER_SUBWORD if width_nbytes < WORD_NBYTES else Kernel.SCATTER
+    """Returns the kernel of a copy in elements of a width."""
+    wide, subword = (
+        (Kernel.GATHER, Kernel.GATHER_WORDS) if copy.reads else (Kernel.SCATTER, Kernel.SCATTER_SUBWORD)
+    )
+    if width_nbytes >= WORD_NBYTES:
+        return wide
+    return Kernel.MASKED_WORDS if copy.masked and copy.is_flat else subword
 
 
 def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
     """Returns why a kernel is not applicable, or None."""
     if kernel_of(*problem.wide) is not kernel:
         return OTHER
-    needed = {kernel, *([Kernel.LAST_WRITER_INDICES] if problem.copy.winners else [])}
+    needed = {kernel, Kernel.LAST_WRITER_INDICES} if problem.copy.winners else {kernel}
     return FAILED if needed & problem.limits.disabled else None
 
 
@@ -211,53 +195,50 @@ def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
     """Estimated seconds that a dispatch takes at least for its bytes."""
     costs = problem.limits.profile.costs
     work = costs.classes.get(CostClass(kernel, problem.wide[1]))
-    return costs.dispatch_s + problem.nbytes / work.bytes_per_s if work else inf
+    nbytes = prod(problem.copy.sizes) * problem.itemsize
+    return costs.dispatch_s + nbytes / work.bytes_per_s if work else inf
 
 
-def dispatches(kernel: Kernel, problem: Indexing) -> Sequence[Step]:
-    """The dispatch of a kernel, after the winners of its indices where several may name one place."""
-    copy, width_nbytes = problem.wide
-    spans = [span_of(side, problem.itemsize, problem.limits) for side in (problem.source, problem.target)]
+def dispatches(kernel: Kernel, problem: Indexing) -> Iterator[Step]:
+    """Yields the dispatch of a kernel, after the last-writer pass of indices that may be equal."""
+    (copy, width_nbytes), limits = problem.wide, problem.limits
+    source, target = (span_of(side, problem.itemsize, limits) for side in (problem.source, problem.target))
     indexed, other = (
         (side.offset * problem.itemsize - span.offset_nbytes) // width_nbytes
-        for side, span in zip(problem.sides, spans if copy.reads else spans[::-1], strict=True)
+        for side, span in zip(
+            problem.sides, (source, target) if copy.reads else (target, source), strict=True
+        )
     )
+    dispatch = partial(IndexedDispatch, table=problem.context.table)
+    if copy.winners is not None:
+        winning, pass_kernel = copy.at_indices(), Kernel.LAST_WRITER_INDICES
+        yield dispatch(
+            kernel=pass_kernel,
+            copy=winning,
+            width_nbytes=WORD_NBYTES,
+            down=False,
+            source_binding=Span(0, WORD_NBYTES),
+            target_binding=copy.winners.span,
+            writes=Memory.WINNERS,
+            share=share_of(pass_kernel, winning, WORD_NBYTES, limits),
+            reason="last-writer pass: winner index per element that several indices name",
+        )
+    copy = copy.shifted(indexed, other)
     table = "mask element" if copy.masked else "index"
-    how = f"one {table} per {'row' if copy.by_rows else 'element'}"
-    copying = dispatch_of(problem, kernel, copy.shifted(indexed, other), width_nbytes, spans, how)
-    if copy.winners is None:
-        return [copying]
-    winning = copy.at_indices()
-    reason = "last-writer pass: winner index per element that several indices name"
-    winners = [Span(0, WORD_NBYTES), copy.winners.span]
-    first = dispatch_of(problem, Kernel.LAST_WRITER_INDICES, winning, WORD_NBYTES, winners, reason)
-    return [replace(first, writes=Memory.WINNERS), copying]
-
-
-def dispatch_of(
-    problem: Indexing,
-    kernel: Kernel,
-    copy: IndexedCopy,
-    width_nbytes: int,
-    spans: Sequence[Span],
-    reason: str,
-) -> IndexedDispatch:
-    """A dispatch of a kernel; the copy counts from the start of the bindings."""
-    return IndexedDispatch(
+    yield dispatch(
         kernel=kernel,
         copy=copy,
         width_nbytes=width_nbytes,
-        table=problem.context.table,
-        down=kernel in (Kernel.GATHER, Kernel.SCATTER) and goes_down(copy, width_nbytes, problem.limits),
-        source_binding=spans[0],
-        target_binding=spans[1],
-        share=share_of(kernel, copy, width_nbytes, problem.limits),
-        reason=reason,
+        down=kernel in (Kernel.GATHER, Kernel.SCATTER) and goes_down(copy, width_nbytes, limits),
+        source_binding=source,
+        target_binding=target,
+        share=share_of(kernel, copy, width_nbytes, limits),
+        reason=f"one {table} per {'row' if copy.by_rows else 'element'}",
     )
 
 
 def goes_down(copy: IndexedCopy, width_nbytes: int, limits: Limits) -> bool:
-    """Whether neighbours in a row are in lines far from each other, and those below it in the same lines."""
+    """Whether a row's elements are in different cache lines, and those of a column in the same ones."""
     beside = abs(copy.indexed.strides[-1]) * width_nbytes < CACHE_LINE_NBYTES
     far = any(
         table.strides[-1] and abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in copy.tables
@@ -266,31 +247,25 @@ def goes_down(copy: IndexedCopy, width_nbytes: int, limits: Limits) -> bool:
 
 
 def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limits) -> Share:
-    """How elements are distributed over invocations."""
+    """Returns the launch configuration of a kernel."""
     profile = limits.profile
     *outer, size = copy.sizes
     rows = prod(outer)
-    if kernel is Kernel.GATHER_WORDS:
-        pieces, each = 1, words_each(size * width_nbytes, profile)
+    if kernel in (Kernel.GATHER_WORDS, Kernel.MASKED_WORDS):
         words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
-        invocations = -(-words // each)
-    elif kernel is Kernel.MASKED_WORDS:
-        words = words_spanned(Layout.packed((rows * size,), copy.target.offset), width_nbytes)
-        each = max(count for count in BLOCKS_EACH if count <= max(min(words, max(profile.words_each)), 1))
-        rows, pieces = 1, -(-words // each)
-        invocations = pieces
-    else:
-        most = max(profile.words_each) * WORD_NBYTES // max(width_nbytes, WORD_NBYTES)
-        each = max(count for count in BLOCKS_EACH if count <= max(min(size, most), 1))
-        pieces = -(-size // each)
-        invocations = rows * pieces
-    # bits that two invocations flip at once are as before
-    contiguous = profile.contiguous and kernel is not Kernel.SCATTER_SUBWORD
-    grid = *fold(-(-invocations // profile.workgroup_size), limits), 1
-    return Share(rows, False, pieces, each, contiguous, profile.workgroup_size, grid)
+        if kernel is Kernel.GATHER_WORDS:
+            each = words_each(size * width_nbytes, profile)
+            return launched(limits, rows, 1, each, -(-words // each))
+        rows, size = 1, words
+    most = max(profile.words_each) * WORD_NBYTES // max(width_nbytes, WORD_NBYTES)
+    each = max(count for count in BLOCKS_EACH if count <= max(min(size, most), 1))
+    pieces = -(-size // each)
+    share = launched(limits, rows, pieces, each, rows * pieces)
+    # Two invocations that flip the same bits at once would restore them.
+    return replace(share, contiguous=share.contiguous and kernel is not Kernel.SCATTER_SUBWORD)
 
 
-def by_kernel(kernel: Kernel) -> Strategy[Indexing]:
+def of_kernel(kernel: Kernel) -> Strategy[Indexing]:
     """The row of a kernel."""
     return Strategy(
         kernel.value,
@@ -300,7 +275,7 @@ def by_kernel(kernel: Kernel) -> Strategy[Indexing]:
     )
 
 
-def by_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
+def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
     """A row of windows as one of a gather or a scatter."""
 
     def windows_of(problem: Indexing) -> WindowProblem:
@@ -315,8 +290,5 @@ def by_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
     )
 
 
-INDEXING: tuple[Strategy[Indexing], ...] = (
-    *map(by_kernel, (Kernel.GATHER, Kernel.GATHER_WORDS)),
-    *map(by_kernel, (Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS)),
-    *map(by_windows, WINDOWS),
-)
+COPYING = Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS
+INDEXING: tuple[Strategy[Indexing], ...] = (*map(of_kernel, COPYING), *map(of_windows, WINDOWS))

@@ -1,4 +1,4 @@
-"""Which windows are to be inserted where, and whether two of them would write the same element."""
+"""Windows to insert, and which of them write the same element."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ Overlap: TypeAlias = Literal["refuse", "last", "disjoint"]
 Integers: TypeAlias = NDArray[np.int64]
 
 MAX_PAIRS = 250_000  # of windows that overlap, which take 0.1 s to put into layers
+MAX_SPARSE = 16  # keys per number up to which a table is faster than sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) 
     if overlap == "disjoint":
         return Insertion(windows, numbers, contested=False)
     if overlap == "last":
-        numbers = last_of_equal(places, numbers)
+        numbers = numbers[are_last(keys_of(places[numbers].T))]
     pair = next(meeting(places[numbers], windows.extents, windows.steps), None)
     if pair is not None and overlap == "refuse":
         first, second = sorted(int(numbers[indices[0]]) for indices in pair)
@@ -70,7 +71,7 @@ def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) 
 
 
 def reaching(windows: Windows, places: Integers, tensor_sizes: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Which windows have an element inside a tensor."""
+    """Returns which windows have an element inside a tensor."""
     inside = np.ones(len(places), np.bool_)
     for axis, size in enumerate(tensor_sizes):
         step, count = windows.steps[axis], windows.sizes[axis]
@@ -79,18 +80,23 @@ def reaching(windows: Windows, places: Integers, tensor_sizes: tuple[int, ...]) 
     return inside
 
 
-def last_of_equal(places: Integers, numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Of windows at equal offsets the last one, in order."""
-    backwards = numbers[::-1]
-    _, firsts = np.unique(keys_of(places[backwards].T), return_index=True)
-    return np.sort(backwards[firsts])
+def are_last(keys: Integers) -> NDArray[np.bool_]:
+    """Returns which of some keys, none of them negative, equal no later one."""
+    numbers, size = np.arange(keys.size), int(keys.max(initial=-1)) + 1
+    if (keys[1:] > keys[:-1]).all():  # a mask's
+        return np.ones(keys.size, np.bool_)
+    if size <= MAX_SPARSE * keys.size:
+        last = np.empty(size, np.int64)
+        last[keys] = numbers  # NumPy's later one wins
+    else:
+        _, last, keys = np.unique(keys[::-1], return_index=True, return_inverse=True)
+        last, keys = keys.size - 1 - last, keys[::-1]
+    lasting: NDArray[np.bool_] = last[keys] == numbers
+    return lasting
 
 
 def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.uint32]] | None:
-    """Windows in layers, one after the other: in each they are disjoint, and behind all that they overlap.
-
-    None where too many of them overlap each other to say so soon.
-    """
+    """Returns windows in sets of disjoint ones, each after all that it overlaps; None if too many overlap."""
     assert windows.offsets is not None
     found, count = [], 0
     for pair in meeting(windows.offsets[numbers].astype(np.int64), windows.extents, windows.steps):
@@ -110,12 +116,11 @@ def layers_of(windows: Windows, numbers: NDArray[np.uint32]) -> list[NDArray[np.
 def meeting(
     places: Integers, extents: tuple[int, ...], steps: tuple[int, ...]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """All pairs of windows that share an index, some of them again; some pairs at a time, none of them empty.
+    """Yields batches of pairs of windows that share an index; a pair may occur again, no batch is empty.
 
-    Windows of different remainders by the steps never meet; of equal ones they are boxes without gaps. Space
-    is cut into cells of a box's sizes, counted from the lowest box: each box touches two cells at most along
-    a dimension, and boxes meet if and only if they do in a cell that both touch. As many disjoint boxes touch
-    a cell as it has corners, so that those which are left alone in a cell are left out soon.
+    Windows of different remainders by the steps are disjoint; those of equal ones are boxes without gaps. In
+    cells of a box's sizes, each box touches at most two along a dimension, and boxes overlap if and only if
+    they do in a cell that both touch. A cell has as many disjoint boxes as corners: few share one.
     """
     remainders, quotients, sizes = [], [], []
     for column, extent, step in zip(places.T, extents, steps, strict=True):
@@ -136,7 +141,7 @@ def meeting(
 
 
 def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
-    """Those of boxes whose key another box has too."""
+    """Returns the boxes whose key another box has too, and those keys, renumbered."""
     _, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
     kept = counts[numbers] > 1
     return numbers[kept].astype(np.int64), boxes[kept]
@@ -145,7 +150,7 @@ def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
 def meeting_in_cells(
     keys: Integers, boxes: Integers, quotients: list[Integers], sizes: list[int]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Pairs of boxes of one cell that meet; cells are runs of equal keys."""
+    """Yields pairs of boxes of one cell that overlap; cells are runs of equal keys."""
     for apart in range(1, len(keys)):
         together = np.flatnonzero(keys[apart:] == keys[:-apart])
         if not together.size:
@@ -159,7 +164,7 @@ def meeting_in_cells(
 
 
 def keys_of(columns: list[Integers] | Integers) -> Integers:
-    """A number for each row of columns, equal for equal rows."""
+    """Returns a number for each row of columns, equal for equal rows and not negative."""
     keys = np.zeros(len(columns[0]), np.int64)
     most = 1
     for column in columns:

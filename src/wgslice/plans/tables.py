@@ -1,4 +1,4 @@
-"""Arrays of indices as tables: what moves in equal steps is a view, what varies together one table."""
+"""Arrays of indices as tables: equal steps become a view, indices that vary together one table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, Indexed,
 from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
 from wgslice.plans.indexed import MAX_TABLES, Host, Index, IndexedCopy, Winners
-
-MAX_SPARSE = 16  # places a window, of which a table says faster than sorting which window is the last
+from wgslice.plans.overlaps import are_last
 
 
 class Dimension(NamedTuple):
-    """A dimension that windows begin in, each at a place of its own."""
+    """A dimension of a tensor, and the place in it of each window."""
 
     size: int
     stride: int
@@ -28,17 +27,9 @@ class Dimension(NamedTuple):
 
     @property
     def known(self) -> NDArray[np.int64]:
-        """The places, which the host has."""
+        """The places on the host."""
         assert isinstance(self.places, np.ndarray)
         return self.places
-
-
-class Steady(NamedTuple):
-    """Indices of a dimension that move in equal steps along one dimension of theirs: a view."""
-
-    dimension: Dimension
-    axis: int
-    step: int
 
 
 class Group(NamedTuple):
@@ -57,11 +48,10 @@ def indexed_copy(
     signed: bool = False,
     disjoint: bool = False,
 ) -> IndexedCopy | None:
-    """The copy between a view whose dimensions a selection indexes and a layout of the selection's shape.
+    """Returns the copy between a view that a selection indexes and a layout of the selection's shape.
 
-    None where kernels do not take it: too many dimensions or tables, or a dimension that no i32 counts.
-    `signed` says whether indices that the GPU has may be negative; its tables follow the selection's order.
-    Of elements that are written to the same place the last one stays, unless these are `disjoint`.
+    None if it has too many dimensions or tables for kernels, or one that no i32 counts. Device-resident
+    indices may be negative if `signed`. The last of equal places is written, unless all are `disjoint`.
     """
     shape = selection.indices_shape
     rank = len(shape)
@@ -69,7 +59,7 @@ def indexed_copy(
     if any(dimension.size > I32_MAX for dimension in dimensions):
         return None
     known = [each for each in dimensions if not isinstance(each.places, DeviceIndices)]
-    base, steady, groups = split_known(known, rank, reads=reads)
+    base, steps, groups = split_known(known, rank, reads=reads)
     on_device = [each for each in dimensions if isinstance(each.places, DeviceIndices)]
     if (groups and on_device) or max(len(groups), len(on_device)) > MAX_TABLES:
         return None
@@ -86,15 +76,19 @@ def indexed_copy(
         own = each.places.shape
         strides = strides_over(own, range(rank - len(own), rank), rank)
         tables.append(Index(strides, 0, each.size, 0 if each.places.clipped else each.size, each.stride))
-    steps = [
-        sum(each.step * each.dimension.stride for each in steady if each.axis == axis) for axis in range(rank)
-    ]
-    if on_device and not (reads or disjoint) and prod(shape) > 1:
-        tables, winners = with_winners(tables, sorted({each.axis for each in steady}), shape)
     nothing = [0] * len(selection.kept_sizes)
-    if winners:
-        along, numbers = (selection.arranged(each, nothing) for each in (winners.strides, winners.numbers))
-        winners = winners._replace(strides=along, numbers=numbers)
+    if on_device and not (reads or disjoint) and prod(shape) > 1:
+        axes = [axis for axis, step in enumerate(steps) if step]
+        places = Layout.packed([*(table.extent for table in tables), *(shape[axis] for axis in axes)])
+        along = dict(zip(axes, places.strides[len(tables) :], strict=True))
+        winners = Winners(
+            selection.arranged([along.get(axis, 0) for axis in range(rank)], nothing),
+            selection.arranged(Layout.packed(shape).strides, nothing),
+            places.size,
+        )
+        tables = [
+            table._replace(winner_step=step) for table, step in zip(tables, places.strides, strict=False)
+        ]
     moved = selection.arranged(steps, [view.strides[axis] for axis in selection.kept_axes])
     copy = IndexedCopy(
         Layout.of(selection.shape, moved, base),
@@ -109,7 +103,7 @@ def indexed_copy(
 
 
 def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> IndexedCopy:
-    """The copy between layouts of equal sizes to where a mask, which broadcasts to these, is true."""
+    """Returns the copy between layouts of equal sizes to where a mask, broadcast to these, is true."""
     first = target.rank - len(mask_sizes)
     strides = strides_over(mask_sizes, range(first, target.rank), target.rank)
     return IndexedCopy(
@@ -122,7 +116,7 @@ def masked_copy(mask_sizes: Sequence[int], target: Layout, source: Layout) -> In
 
 
 def dimensions_of(view: Layout, indexed: Indexed) -> Iterator[Dimension]:
-    """The dimensions of a view that an array indexes: one, where those of a mask lie as one would."""
+    """Yields the dimensions of a view that an array indexes; those of a mask are one if they coalesce."""
     own = slice(indexed.axes.start, indexed.axes.stop)
     sizes, strides = view.sizes[own], view.strides[own]
     merged = reshaped(Layout.of(sizes, strides), (prod(sizes),))
@@ -135,28 +129,33 @@ def dimensions_of(view: Layout, indexed: Indexed) -> Iterator[Dimension]:
 
 def split_known(
     dimensions: Iterable[Dimension], rank: int, *, reads: bool
-) -> tuple[int, list[Steady], list[Group]]:
-    """How far indices move, in elements: all alike, in equal steps, and by tables.
+) -> tuple[int, list[int], list[Group]]:
+    """Splits known indices into an offset, a stride per dimension, both in elements, and groups for tables.
 
-    No two tables of what is written vary along one dimension, and none along that of a view, so that places
-    are equal if and only if they are in each table.
+    Of what is written, no two tables vary along one dimension, nor one along that of a stride: places are
+    equal if and only if they are in each table.
     """
-    base, steady = 0, []
+    base, steps = 0, [0] * rank
     groups: list[Group] = []
+    steady: list[tuple[Group, int]] = []
     for dimension in dimensions:
         places = dimension.known
         axes = tuple(axis for axis, size in enumerate(places.shape, rank - places.ndim) if size > 1)
         step = step_of(places) if len(axes) <= 1 else None
-        if not axes:
-            base += int(places.flat[0]) * dimension.stride
-        elif step is not None and (step or reads):
-            steady.append(Steady(dimension, axes[0], step))
+        group = Group(axes, [dimension])
+        if step is None or (axes and not step and not reads):
+            groups.append(group)
         else:
-            groups.append(Group(axes, [dimension]))
-    if not reads:
-        axes_of_groups = {axis for group in groups for axis in group.axes}
-        groups += [Group((each.axis,), [each.dimension]) for each in steady if each.axis in axes_of_groups]
-        steady = [each for each in steady if each.axis not in axes_of_groups]
+            steady.append((group, step))
+    in_tables = {axis for group in groups for axis in group.axes}
+    for group, step in steady:
+        (dimension,) = group.dimensions
+        if not reads and in_tables.intersection(group.axes):
+            groups.append(group)
+            continue
+        base += int(dimension.known.flat[0]) * dimension.stride
+        for axis in group.axes:
+            steps[axis] += step * dimension.stride
     joined: list[Group] = []
     for group in groups:
         meeting = [
@@ -165,12 +164,11 @@ def split_known(
         joined = [one for one in joined if one not in meeting]
         axes = tuple(sorted({axis for one in (group, *meeting) for axis in one.axes}))
         joined.append(Group(axes, [each for one in (group, *meeting) for each in one.dimensions]))
-    base += sum(int(each.dimension.known.flat[0]) * each.dimension.stride for each in steady)
-    return base, steady, joined
+    return base, steps, joined
 
 
 def step_of(places: NDArray[np.int64]) -> int | None:
-    """What equal steps indices along one dimension move in; None where they do not."""
+    """Returns the constant difference of indices along one dimension, or None."""
     flat = places.reshape(-1)
     if flat.size == 1:
         return 0
@@ -183,20 +181,18 @@ def step_of(places: NDArray[np.int64]) -> int | None:
 def folded_tables(
     groups: Iterable[Group], shape: Sequence[int], *, unique: bool
 ) -> tuple[list[Index], NDArray[np.int32], int]:
-    """A table for each group, all of them behind each other, and how far from 0 they begin, in elements.
+    """Returns a table for each group, their values, and the elements before their lowest place.
 
-    Where they are to be `unique`, the last of equal ones stays, and the others are -1.
+    If `unique`, the last of equal values stays, and the others are -1.
     """
     base, offset = 0, 0
     tables: list[Index] = []
     values: list[NDArray[np.int32]] = []
     for axes, dimensions in groups:
         step = gcd(*(dimension.stride for dimension in dimensions)) or 1
-        factors = [dimension.stride // step for dimension in dimensions]
-        scaled = [
-            dimension.known if factor == 1 else dimension.known * factor
-            for dimension, factor in zip(dimensions, factors, strict=True)
-        ]
+        scaled = (
+            each.known if each.stride == step else each.known * (each.stride // step) for each in dimensions
+        )
         places = reduce(np.add, scaled).reshape(-1)
         lowest = int(places.min())
         if lowest < 0:
@@ -204,42 +200,13 @@ def folded_tables(
             places = places - lowest
         strides = strides_over([shape[axis] for axis in axes], axes, len(shape))
         tables.append(Index(strides, offset, int(places.max()) + 1, 0, step))
-        values.append((last_of_equal(places) if unique else places).astype(np.int32))
+        values.append((np.where(are_last(places), places, -1) if unique else places).astype(np.int32))
         offset += places.size
     return tables, np.concatenate(values), base
 
 
-def last_of_equal(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places of which the last of equal ones stays; the others are -1."""
-    if (places[1:] > places[:-1]).all():  # a mask's
-        return places
-    numbers, size = np.arange(places.size), int(places.max()) + 1
-    if size <= MAX_SPARSE * places.size:
-        last = np.empty(size, np.int64)
-        last[places] = numbers  # NumPy's later one wins
-        stays = last[places] == numbers
-    else:
-        _, backwards = np.unique(places[::-1], return_index=True)
-        stays = np.zeros(places.size, np.bool_)
-        stays[places.size - 1 - backwards] = True
-    return np.where(stays, places, -1)
-
-
-def with_winners(
-    tables: Sequence[Index], axes: Sequence[int], shape: Sequence[int]
-) -> tuple[list[Index], Winners]:
-    """Returns tables with winner steps over their dimensions and `axes`, along which views move."""
-    rank = len(shape)
-    places = Layout.packed([*(table.extent for table in tables), *(shape[axis] for axis in axes)])
-    steps, strides = places.strides[: len(tables)], [0] * rank
-    for axis, stride in zip(axes, places.strides[len(tables) :], strict=True):
-        strides[axis] = stride
-    winners = Winners(tuple(strides), Layout.packed(shape).strides, places.size)
-    return [table._replace(winner_step=step) for table, step in zip(tables, steps, strict=True)], winners
-
-
 def strides_over(sizes: Sequence[int], axes: Iterable[int], rank: int) -> tuple[int, ...]:
-    """The strides of a packed table of some sizes, along `axes` of a rank."""
+    """Returns the strides of a packed table of some sizes along `axes` of a rank."""
     strides = [0] * rank
     for axis, stride in zip(axes, Layout.packed(sizes).strides, strict=True):
         strides[axis] = stride

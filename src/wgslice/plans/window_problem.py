@@ -1,10 +1,10 @@
-"""A copy of windows to plan, in either direction: its rows, its bands, and what keeps strategies from it."""
+"""A copy of windows to plan: its rows, its bands, and the reasons that reject strategies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
@@ -28,7 +28,7 @@ MAX_INVOCATIONS = 2**30  # multiplications divide twice as many exactly, and a g
 
 @dataclass(frozen=True)
 class Row:
-    """The last dimensions of windows that lie in line on both sides, merged into one."""
+    """The last dimensions of windows that are contiguous on both sides, coalesced into one."""
 
     axis: int  # the first of these dimensions, the others being whole
     unit: int  # elements that an index of it has
@@ -40,7 +40,7 @@ class Row:
 
     @property
     def words_spanned(self) -> int:
-        """The most words that a row touches, wherever it begins."""
+        """The most words that a row touches, at any alignment."""
         return (self.nbytes + 2) // WORD_NBYTES + 1
 
 
@@ -63,11 +63,10 @@ class Band:
 
     @property
     def winners(self) -> Winners | None:
-        """Where they lie, if windows may overlap."""
+        """The winner indices, if windows may overlap."""
         if not self.contested:
             return None
-        firsts = (taken.start for taken in self.ranges)
-        ahead = sum(start * stride for start, stride in zip(firsts, self.winner_strides, strict=True))
+        ahead = sum(map(mul, (taken.start for taken in self.ranges), self.winner_strides))
         on_indices = prod(winner_sizes(self.ranges, self.differ))
         return Winners(Span(0, (on_indices + self.blocks) * WORD_NBYTES), -ahead, self.base, on_indices)
 
@@ -87,12 +86,12 @@ class WindowProblem:
 
     @property
     def limits(self) -> Limits:
-        """The device's."""
+        """The device's limits."""
         return self.context.limits
 
     @property
     def costs(self) -> Costs:
-        """The device's."""
+        """The device's cost model."""
         return self.limits.profile.costs
 
     @property
@@ -103,12 +102,12 @@ class WindowProblem:
 
     @property
     def max_nbytes(self) -> int:
-        """What the largest binding holds wherever it begins, though a binding's start is aligned."""
+        """Bytes that the largest binding holds at any alignment."""
         return self.binding_nbytes - self.limits.binding_alignment_nbytes
 
     @property
     def max_invocations(self) -> int:
-        """As many as a grid has, and can be counted."""
+        """The invocations of the largest grid that 32 bits count."""
         limits = self.limits
         return min(limits.workgroups**2 * limits.profile.workgroup_size, MAX_INVOCATIONS)
 
@@ -129,20 +128,36 @@ class WindowProblem:
 
     @cached_property
     def bands(self) -> list[Band]:
-        """The tensor, cut until bindings hold each part and its winners where windows are inserted."""
+        """The tensor, split until bindings hold each part and its winners if windows are inserted."""
         windows, sizes = self.windows, self.tensor.sizes
+        ranges = [range(size) for size in sizes]
         differ = tuple(
             self.contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes)
         )
         if not self.inserts:
-            return [Band(tuple(map(range, sizes)), self.numbers, False, differ, 0)]
+            return [Band(tuple(ranges), self.numbers, False, differ, 0)]
+        if windows.offsets is not None:  # only what they reach
+            offsets = windows.offsets[self.numbers]
+            ends = zip(
+                offsets.min(axis=0).tolist(), offsets.max(axis=0).tolist(), windows.extents, strict=True
+            )
+            ranges = [
+                range(max(low, 0), min(high + extent, size))
+                for (low, high, extent), size in zip(ends, sizes, strict=True)
+            ]
+
+        def excess(ranges: list[range]) -> Sequence[int] | None:
+            part, winners = self.tensor.select(ranges), winner_sizes(ranges, differ)
+            if (part.stop - part.lowest) * self.itemsize > self.max_nbytes:
+                return part.reaches
+            return winners if prod(winners) * WORD_NBYTES > self.max_nbytes else None
+
         found: list[Band] = []
         base = 1  # above the zeros that winners begin as
-        for ranges in halved(self._reached(), partial(self._excess, differ)):
-            touching, _ = self.reaching(self.numbers, ranges)
+        for part in halved(ranges, excess):
+            touching, _ = self.reaching(self.numbers, part)
             if touching.any():
-                numbers = self.numbers[touching]
-                found.append(Band(tuple(ranges), numbers, self.contested, differ, base))
+                found.append(Band(tuple(part), self.numbers[touching], self.contested, differ, base))
                 base += windows.count
         return found
 
@@ -166,7 +181,7 @@ class WindowProblem:
     def reaching(
         self, numbers: Numbers, ranges: Sequence[range]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which windows may have an element among some indices of the tensor, and which one outside."""
+        """Returns which windows may have elements among some indices of the tensor, and which outside."""
         if self.windows.offsets is None:
             return np.ones(len(numbers), np.bool_), np.ones(len(numbers), np.bool_)
         starts = self.windows.offsets[numbers].astype(np.int64)
@@ -175,41 +190,21 @@ class WindowProblem:
         touching, leaving = (starts < stop) & (ends > first), (starts < first) | (ends > stop)
         return np.all(touching, axis=1), np.any(leaving, axis=1)
 
-    def _reached(self) -> list[range]:
-        """The indices of the tensor that hold all that windows have of it."""
-        offsets, sizes = self.windows.offsets, self.tensor.sizes
-        if offsets is None:
-            return list(map(range, sizes))
-        lows, highs = (end(offsets[self.numbers], axis=0).tolist() for end in (np.min, np.max))
-        extents = self.windows.extents
-        return [
-            range(max(low, 0), min(high + extent, size))
-            for low, high, extent, size in zip(lows, highs, extents, sizes, strict=True)
-        ]
-
-    def _excess(self, differ: Sequence[bool], ranges: list[range]) -> Sequence[int] | None:
-        """How far indices of the tensor reach if no binding holds them; their winners if none holds these."""
-        part = self.tensor.select(ranges)
-        winners = winner_sizes(ranges, differ)
-        if (part.stop - part.lowest) * self.itemsize > self.max_nbytes:
-            return part.reaches
-        return winners if prod(winners) * WORD_NBYTES > self.max_nbytes else None
-
     def parts(self, ranges: list[range]) -> Iterator[list[range]]:
-        """Halve a window until a binding holds what it has of the batch, and a grid its elements."""
-        return halved(ranges, self._part_excess)
+        """Halves a window until a binding holds its part of the batch, and a grid its elements."""
 
-    def _part_excess(self, ranges: list[range]) -> Sequence[int] | None:
-        """How far a part of a window reaches if no binding holds it; its sizes if no grid does."""
-        one = self.batch.select([0, *ranges])
-        if (one.stop - one.lowest) * self.itemsize > self.max_nbytes:
-            return one.reaches
-        return one.sizes if one.size > self.max_invocations else None
+        def excess(ranges: list[range]) -> Sequence[int] | None:
+            one = self.batch.select([0, *ranges])
+            if (one.stop - one.lowest) * self.itemsize > self.max_nbytes:
+                return one.reaches
+            return one.sizes if one.size > self.max_invocations else None
+
+        return halved(ranges, excess)
 
     def held(self, part: list[range], numbers: Numbers, invocations: int) -> Iterator[Numbers]:
-        """Windows as many at a time as a binding of the batch holds of a part of each, and a grid.
+        """Yields as many windows at a time as fit a binding of the batch and a grid.
 
-        `invocations` is how many a window takes.
+        `part` is the part of each window that is bound, and `invocations` the number that a window takes.
         """
         one = self.batch.select([0, *part])
         room_nbytes = self.max_nbytes - (one.stop - one.lowest) * self.itemsize
@@ -224,7 +219,7 @@ class WindowProblem:
 
     @cached_property
     def row(self) -> Row:
-        """The most dimensions of windows, from the last one on, of which the tensor has every index."""
+        """The coalesced row: the last dimensions, as many as windows have every index of."""
         windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
         axis, unit = tensor.rank - 1, 1
         while axis > 0 and self._joins(axis, unit):
@@ -237,7 +232,7 @@ class WindowProblem:
         return Row(axis, unit, nbytes, prod(windows.sizes[:axis]), element_nbytes, mirrored, channels)
 
     def _joins(self, axis: int, unit: int) -> bool:
-        """Whether a dimension and all after it make an index of that before: every window takes all of it."""
+        """Whether a dimension and all after it coalesce with the one before."""
         windows, size = self.windows, self.tensor.sizes[axis]
         whole = windows.takes_all(axis, size) and (windows.steps[axis - 1] == 1 or unit * size == 1)
         long = unit * size * self.itemsize > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
@@ -250,7 +245,7 @@ class WindowProblem:
 
     @cached_property
     def unaligned(self) -> bool:
-        """Whether some row begins or ends inside a block of the output, if the tensor has all of it."""
+        """Whether some row that is not clipped begins or ends inside a block of the output."""
         row, windows, tensor = self.row, self.windows, self.tensor
         if not self.inserts:
             return bool(self.batch.offset * self.itemsize % WIDEST_NBYTES or row.nbytes % WIDEST_NBYTES)
@@ -269,7 +264,7 @@ class WindowProblem:
 
     @cached_property
     def stop(self) -> int:
-        """The first window that ends behind the last whole block of the batch's buffer."""
+        """The first window that ends after the last whole block of the batch's buffer."""
         context, batch, count = self.context, self.batch, self.windows.count
         room_nbytes = context.source_room_nbytes if self.inserts else context.target_room_nbytes
         missing_nbytes = batch.stop * self.itemsize - room_nbytes
@@ -281,19 +276,19 @@ class WindowProblem:
 
     @cached_property
     def disjoint(self) -> list[Numbers] | None:
-        """Windows that may overlap, in sets of disjoint ones in order; None where that is not known."""
+        """Overlapping windows in sets of disjoint ones, in order; None if that is not known."""
         if not self.contested or self.windows.offsets is None:
             return None
         return layers_of(self.windows, self.numbers)
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What callers call the tensor and the batch."""
+        """The names of tensor and batch in reasons."""
         return ("output", "input") if self.inserts else ("input", "output")
 
     @cached_property
     def against_winners(self) -> Reason | None:
-        """Why a last-writer pass is not applicable; raises ValueError if no strategy is."""
+        """The reason against a last-writer pass; raises ValueError if no strategy is applicable."""
         if not self.contested:
             return None
         if len(self.bands) * self.windows.count <= U32_MAX:
@@ -307,7 +302,7 @@ class WindowProblem:
 
     @cached_property
     def against_line(self) -> str | None:
-        """Why windows are not taken row by row, whatever takes these."""
+        """The reason against copies of rows, by kernels or buffer copies."""
         row, windows, tensor, batch = self.row, self.windows, self.tensor, self.batch
         step, size = windows.steps[row.axis], tensor.sizes[row.axis]
         of_tensor, of_batch = self.sides
@@ -325,7 +320,7 @@ class WindowProblem:
 
     @cached_property
     def against_rows(self) -> str | None:
-        """Why kernels do not take windows row by row."""
+        """The reason against kernels of rows."""
         row = self.row
         if self.against_line:
             return self.against_line
@@ -340,7 +335,7 @@ class WindowProblem:
 
     @cached_property
     def copies(self) -> BufferCopies | str:
-        """A buffer copy of each window, in their order: the last one stays; or why not."""
+        """A buffer copy of each window, in order, so that the last one stays; or the reason against it."""
         windows, tensor, batch, itemsize = self.windows, self.tensor, self.batch, self.itemsize
         row, numbers = self.row, self.numbers
         if windows.offsets is None or 0 in tensor.sizes or row.count > 1 or row.mirrored:
@@ -368,14 +363,14 @@ class WindowProblem:
 
 
 def winner_sizes(ranges: Sequence[range], differ: Sequence[bool]) -> list[int]:
-    """Winners on indices along each dimension, 1 along those in which they are the same."""
+    """Returns the winners along each dimension: 1 if they are the same for all of its indices."""
     return [len(taken) if differs else 1 for taken, differs in zip(ranges, differ, strict=True)]
 
 
 def halved(
     ranges: list[range], excess: Callable[[list[range]], Sequence[int] | None]
 ) -> Iterator[list[range]]:
-    """Halve indices along the dimension that reaches furthest as long as `excess` says how far they reach."""
+    """Halves indices along the dimension of the largest extent while `excess` returns extents."""
     reaches = excess(ranges)
     if reaches is None:
         yield ranges
@@ -388,5 +383,5 @@ def halved(
 
 
 def are_beside(layout: Layout, axis: int, unit: int) -> bool:
-    """Whether indices along a dimension are neighbours, each of `unit` elements."""
+    """Whether indices of `unit` elements are contiguous along a dimension."""
     return layout.strides[axis] == unit or layout.sizes[axis] == 1

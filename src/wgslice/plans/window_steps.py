@@ -1,4 +1,4 @@
-"""The dispatches that copy windows, by blocks, words and elements, and their last-writer pass."""
+"""The dispatches that copy windows in vectors, words and elements, and their last-writer pass."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from wgslice.plans.window_problem import Band, Row, WindowProblem
 from wgslice.plans.windows import Dimension, Numbers, WindowDispatch
 
 BLOCK_WORDS = WIDEST_NBYTES // WORD_NBYTES
-# Kernels whose invocations do not take neighbours, since a word that is written twice at once would be lost.
-APART = Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS
-END_PIECES = 2  # of a row: the words of the block that it begins in, and of that which it ends in
+STRIPED = (
+    Kernel.INSERT_WORDS,
+    Kernel.LAST_WRITER_ROWS,
+)  # blocked pieces write some words twice, which atomics lose
+END_PIECES = 2  # of a row: the words of the vector with its head, and of that with its tail
 BY_ROWS = Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.INSERT_WORDS, Kernel.LAST_WRITER_ROWS
 
 
 def class_of(kernel: Kernel, problem: WindowProblem) -> CostClass:
-    """The cost class of a kernel on windows; those that insert leave ends of rows to another dispatch."""
+    """Returns the cost class of a kernel; those that insert leave row ends to another dispatch."""
     if kernel not in BY_ROWS:
         return windows_class(kernel, problem.itemsize)
     unaligned = problem.unaligned and kernel is Kernel.WINDOW_ROWS
@@ -51,9 +53,9 @@ def dispatch(
     invocations: int | None = None,
     **others: Any,
 ) -> WindowDispatch:
-    """A dispatch of some windows, a part of each or all, between bindings of the tensor and of the batch.
+    """Returns a dispatch of a part of some windows, between bindings of the tensor and of the batch.
 
-    Each row or element has `pieces`, an invocation each, unless there are other `invocations`.
+    It has `invocations`, or one for each of the `pieces` of a row or an element.
     """
     windows, tensor, batch, itemsize = problem.windows, problem.tensor, problem.batch, problem.itemsize
     of_tensor, of_batch = bindings
@@ -64,7 +66,7 @@ def dispatch(
     if invocations is None:
         invocations = len(numbers) * window_size * pieces
     share = share_of(problem.limits, len(numbers), pieces, each, invocations)
-    if kernel in APART:
+    if kernel in STRIPED:
         share = replace(share, contiguous=False)
     begin = batch.offset + sum(
         taken.start * stride for taken, stride in zip(part, batch.strides[1:], strict=True)
@@ -98,7 +100,7 @@ def dispatch(
 def dimensions_of(
     problem: WindowProblem, kernel: Kernel, band: Band, part: Sequence[range], row: Row | None
 ) -> tuple[Dimension, ...]:
-    """The dimensions of a part of each window, or of its rows, within the indices of a band."""
+    """Returns the dimensions of a part of each window, or of its rows, within the indices of a band."""
     windows, itemsize = problem.windows, problem.itemsize
     found = []
     for axis, size in enumerate(problem.tensor.sizes[: row.axis + 1] if row else problem.tensor.sizes):
@@ -136,14 +138,14 @@ def dimensions_of(
 
 
 def block_seconds(problem: WindowProblem, work: ClassCost) -> float:
-    """Estimated seconds of a block of a row, which costs as many as it is made of."""
+    """Estimated seconds of a block of a row, which is made of several blocks of the source."""
     return problem.row.channels * problem.windows.steps[problem.row.axis] * WIDEST_NBYTES / work.bytes_per_s
 
 
 def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
-    """Invocations per row of a kernel, and blocks per invocation; unaligned rows begin or end inside a block.
+    """Returns invocations per row and blocks per invocation: those that take the least estimated time.
 
-    As many as take the least time; no more than every row has, where an invocation takes neighbours.
+    In blocked pieces no more than every row has; unaligned rows begin or end inside a block.
     """
     row, profile = problem.row, problem.limits.profile
     if not profile.contiguous:
@@ -159,14 +161,18 @@ def launch_blocks(problem: WindowProblem, kernel: Kernel) -> tuple[int, int]:
     return -(-most // each), each
 
 
+def bound_batch(problem: WindowProblem, numbers: Numbers, part: Sequence[range]) -> Layout:
+    """Returns the batch from the first to the last of some windows, and a part of each."""
+    return problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *part])
+
+
 def batch_binding(problem: WindowProblem, numbers: Numbers, part: Sequence[range]) -> Span:
-    """The binding that holds a part of each of some windows in the batch."""
-    taken = problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *part])
-    return span_of(taken, problem.itemsize, problem.limits)
+    """Returns the binding of a part of each of some windows in the batch."""
+    return span_of(bound_batch(problem, numbers, part), problem.itemsize, problem.limits)
 
 
 def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
-    """Blocks of rows of the windows that the output has room for."""
+    """Yields dispatches of vectors of rows, for the windows that the output has capacity for."""
     row, part, kernel = problem.row, problem.whole, Kernel.WINDOW_ROWS
     pieces, each = launch_blocks(problem, kernel)
     step = problem.windows.steps[row.axis]
@@ -182,7 +188,7 @@ def extracted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
 
 
 def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Numbers, Span]] | None:
-    """Windows that a binding of the source holds, with it; None where one is too large for any."""
+    """Returns windows by the binding of the source that holds them; None if one exceeds a binding."""
     limits, windows = problem.limits, problem.windows
     whole = span_of(problem.tensor, problem.itemsize, limits)
     if whole.nbytes <= problem.max_nbytes:
@@ -211,9 +217,9 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
 
 
 def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
-    """Whole blocks of rows, then their ends; windows that leave a band apart from those that do not.
+    """Yields dispatches of whole vectors of rows, then of row ends, which overwrite parts of earlier vectors.
 
-    Ends come last, since they replace parts of blocks that earlier windows have all of.
+    Windows that leave a band have dispatches of their own.
     """
     row, part = problem.row, problem.whole
     pieces, each = launch_blocks(problem, Kernel.INSERT_ROWS)
@@ -243,7 +249,7 @@ def inserted_blocks(problem: WindowProblem) -> Iterator[WindowDispatch]:
 
 
 def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
-    """All words of rows."""
+    """Yields dispatches of all words of rows."""
     row, kernel, reason = problem.row, Kernel.INSERT_WORDS, "window rows, word by word"
     each = min(row.words_spanned, BLOCK_WORDS) if problem.limits.profile.contiguous else 1
     pieces = -(-row.words_spanned // each)
@@ -258,47 +264,43 @@ def inserted_words(problem: WindowProblem) -> Iterator[WindowDispatch]:
 
 
 def elements(kernel: Kernel, problem: WindowProblem) -> Iterator[WindowDispatch]:
-    """Windows element by element, or word by word of the output, between parts that bindings hold."""
+    """Yields dispatches of elements, or of words of the output, between parts that bindings hold."""
     in_words = kernel is Kernel.WINDOW_WORDS
     reason = "windows, element by element" + ", packed into words" * in_words
+    launch: dict[str, Any] = {}
     for band in problem.bands:
         yield from winners(problem, band)
         bindings = [problem.binding(band)] if problem.inserts else segments_of(problem)
         for part in problem.parts(problem.whole):
             for numbers in problem.held(part, band.numbers, prod(map(len, part))):
-                launch: dict[str, Any] = launch_words(problem, numbers) if in_words else {}
-                of_batch = batch_binding(problem, numbers, part)
+                if in_words:
+                    row_nbytes = prod(problem.windows.sizes[-2:]) * problem.itemsize
+                    each = words_each(row_nbytes, problem.limits.profile)
+                    target = bound_batch(problem, numbers, part)
+                    launch = {
+                        "each": each,
+                        "invocations": -(-words_spanned(target, problem.itemsize) // each),
+                    }
                 for binding in bindings:
-                    segment = 0 if problem.inserts else binding.nbytes // problem.itemsize
-                    both = binding, of_batch
-                    yield dispatch(
-                        problem, kernel, band, numbers, both, reason, part=part, segment=segment, **launch
-                    )
+                    both = binding, batch_binding(problem, numbers, part)
+                    launch["segment"] = 0 if problem.inserts else binding.nbytes // problem.itemsize
+                    yield dispatch(problem, kernel, band, numbers, both, reason, part=part, **launch)
 
 
 def segments_of(problem: WindowProblem) -> list[Span]:
-    """What bindings hold of the tensor, one after the other."""
+    """Returns consecutive bindings of the tensor."""
+    if not problem.tensor.size:
+        return [Span(0, WORD_NBYTES)]
     alignment = problem.limits.binding_alignment_nbytes
-    segment_nbytes = problem.max_nbytes // alignment * alignment  # where a binding may begin again
-    whole = Span(0, WORD_NBYTES)
-    if problem.tensor.size:
-        whole = span_of(problem.tensor, problem.itemsize, problem.limits)
+    most_nbytes = problem.max_nbytes // alignment * alignment  # after which a binding may begin again
+    whole = span_of(problem.tensor, problem.itemsize, problem.limits)
     stop = whole.offset_nbytes + whole.nbytes
-    return [
-        Span(start, min(segment_nbytes, stop - start))
-        for start in range(whole.offset_nbytes, stop, segment_nbytes)
-    ]
-
-
-def launch_words(problem: WindowProblem, numbers: Numbers) -> dict[str, int]:
-    """Words of the output that an invocation of `window_words` takes, and how many invocations there are."""
-    each = words_each(prod(problem.windows.sizes[-2:]) * problem.itemsize, problem.limits.profile)
-    target = problem.batch.select([range(int(numbers[0]), int(numbers[-1]) + 1), *problem.whole])
-    return {"each": each, "invocations": -(-words_spanned(target, problem.itemsize) // each)}
+    starts = range(whole.offset_nbytes, stop, most_nbytes)
+    return [Span(start, min(most_nbytes, stop - start)) for start in starts]
 
 
 def words_each(row_nbytes: int, profile: Profile) -> int:
-    """Words an invocation: equal parts of a row, or whole rows, so that neighbours change rows together."""
+    """Words per invocation: equal parts of a row, or whole rows, so that neighbours change rows together."""
     max_nbytes = profile.window_words * WORD_NBYTES
     parts_of_row, rows = -(-row_nbytes // max_nbytes), max(max_nbytes // row_nbytes, 1)
     return -(-row_nbytes * rows // (parts_of_row * WORD_NBYTES))
@@ -343,14 +345,16 @@ def winners_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispat
 
 
 def each_window(problem: WindowProblem) -> Iterator[Step]:
-    """The steps of a copy of each window, which lies inside the source."""
+    """Yields the steps of a copy of each window, all of them inside the source."""
     windows, offsets = problem.windows, problem.windows.offsets
     assert offsets is not None
     for number, (begins, flips) in enumerate(zip(offsets.tolist(), windows.flips.tolist(), strict=True)):
-        indices = []
-        for axis, begin in enumerate(begins):
-            last, step, size = windows.extents[axis] - 1, windows.steps[axis], windows.sizes[axis]
-            start, stride = (begin + last, -step) if flips >> axis & 1 else (begin, step)
-            indices.append(range(start, start + size * stride, stride))
+        boxes = zip(begins, windows.extents, windows.steps, strict=True)
+        indices = [
+            range(begin + extent - 1, begin - 1, -step)
+            if flips >> axis & 1
+            else range(begin, begin + extent, step)
+            for axis, (begin, extent, step) in enumerate(boxes)
+        ]
         target: Layout = problem.batch.select([number, *problem.whole])
         yield from plan_copy(problem.tensor.select(indices), target, problem.itemsize, problem.context).steps

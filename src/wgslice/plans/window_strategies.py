@@ -1,4 +1,4 @@
-"""The strategies of windows, extracted and inserted, and the plan that takes the fastest of them."""
+"""The strategies of windows, extracted and inserted, and the plan of the fastest."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ MAX_CHANNELS = 15  # masks of the uniform block, less the one that is never need
 
 
 def extract_windows_planner(windows: Windows) -> Planner:
-    """Copies windows of the source to a batch, the target."""
+    """Returns a planner of copies from a tensor, the source, to a batch."""
     return partial(plan_windows, Insertion(windows, windows.numbers, contested=False), False)
 
 
 def insert_windows_planner(insertion: Insertion) -> Planner:
-    """Copies windows of a batch, the source, to their places in the target; the outside is dropped."""
+    """Returns a planner of copies from a batch, the source, to a tensor; elements outside are dropped."""
     return partial(plan_windows, insertion, True)
 
 
@@ -79,20 +79,19 @@ def plan_windows(
 
 
 def winners_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
-    """The buffer of winners that some steps need, if they do, and its bytes."""
-    winners = [
-        step.winners for step in steps if isinstance(step, WindowDispatch | IndexedDispatch) and step.winners
-    ]
-    return ((Memory.WINNERS, max(each.span.nbytes for each in winners)),) if winners else ()
+    """Returns the buffer of winner indices that some steps need, if any, with its bytes."""
+    dispatches = (step for step in steps if isinstance(step, WindowDispatch | IndexedDispatch))
+    nbytes = max((step.winners.span.nbytes for step in dispatches if step.winners), default=0)
+    return ((Memory.WINNERS, nbytes),) if nbytes else ()
 
 
 def buffer_copies(problem: WindowProblem) -> Sequence[Step]:
-    """A buffer copy of each window."""
+    """Returns a buffer copy of each window, if applicable."""
     return [] if isinstance(problem.copies, str) else [problem.copies]
 
 
 def layers(problem: WindowProblem) -> Sequence[Step]:
-    """The cheapest steps of each layer; none where some layer has none."""
+    """Returns the cheapest steps of each disjoint set; none if one has none."""
     steps: list[Step] = []
     for layer in problem.disjoint or ():
         choice = choose(replace(problem, numbers=layer, contested=False), KERNELS)
@@ -107,19 +106,16 @@ def layers(problem: WindowProblem) -> Sequence[Step]:
 
 def against_blocks(problem: WindowProblem) -> Reason | None:
     """Returns why rows are not copied in vectors of 16 bytes, or None."""
-    row = problem.row
     if problem.tensor.size == 0:
         return "the input is empty"
     if problem.against_rows:
         return problem.against_rows
+    row, size = problem.row, f"rows are {problem.row.nbytes} bytes long"
     if row.nbytes < WIDEST_NBYTES:
-        return f"rows are {row.nbytes} bytes long; at least {WIDEST_NBYTES} are needed"
-    if (
-        problem.unaligned
-        and problem.limits.profile.contiguous
-        and row.nbytes < (least := 2 * WIDEST_NBYTES - 1)
-    ):
-        return f"rows are {row.nbytes} bytes long, some unaligned to 16; at least {least} are needed"
+        return f"{size}; at least {WIDEST_NBYTES} are needed"
+    blocked = problem.limits.profile.contiguous
+    if problem.unaligned and blocked and row.nbytes < (least := 2 * WIDEST_NBYTES - 1):
+        return f"{size}, some unaligned to 16; at least {least} are needed"
     if row.channels > MAX_CHANNELS:
         return f"reversed rows keep {row.channels} elements in order; at most {MAX_CHANNELS} are supported"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
@@ -146,7 +142,7 @@ def against_winner_blocks(problem: WindowProblem) -> Reason | None:
 
 
 def against_groups(problem: WindowProblem) -> Reason | None:
-    """Why no bindings of the input hold what the rows of windows are made of."""
+    """Returns why no bindings of the input hold the source of the rows, or None."""
     invocations = problem.row.count * problem.row.words_spanned
     for numbers in problem.held(problem.whole, problem.numbers, invocations):
         groups = source_groups(problem, numbers)
@@ -158,7 +154,7 @@ def against_groups(problem: WindowProblem) -> Reason | None:
 
 
 def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowProblem) -> Sequence[Step]:
-    """Blocks of rows, and the cheapest steps for windows that they leave out; none where these have none."""
+    """Returns vectors of rows, and the cheapest steps for the windows left out; none if these have none."""
     steps = list(steps_of(problem))
     left = problem.numbers[problem.numbers >= problem.stop]
     if not left.size:
@@ -167,12 +163,11 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    why = NO_ROOM
-    return [*steps, *(replace(step, reason=f"{step.reason}; {why}") for step in found)]
+    return [*steps, *(replace(step, reason=f"{step.reason}; {NO_ROOM}") for step in found)]
 
 
 def extracted_seconds(problem: WindowProblem) -> float:
-    """Estimated seconds of one dispatch of blocks of rows; inf where nothing is known of them."""
+    """Estimated seconds of one dispatch of vectors of rows; inf if its cost class is unknown."""
     row, costs, size = problem.row, problem.costs, problem.limits.profile.workgroup_size
     work = costs.classes.get(class_of(Kernel.WINDOW_ROWS, problem))
     if work is None:
@@ -184,16 +179,17 @@ def extracted_seconds(problem: WindowProblem) -> float:
 
 
 def against_inserted_words(problem: WindowProblem) -> Reason | None:
-    """Why rows are not inserted word by word."""
+    """Returns why rows are not inserted word by word, or None."""
     if problem.in_parts:
         return "windows may overlap in parts of rows"
     return problem.against_rows or (OTHER if problem.row.nbytes <= problem.itemsize else None)
 
 
 def are_words(problem: WindowProblem) -> bool:
-    """Whether sub-word elements lie packed in the batch, and a binding holds them, another one the tensor."""
-    narrow = problem.itemsize < WORD_NBYTES and problem.batch.is_packed
-    return narrow and len(segments_of(problem)) == 1 == len(list(problem.parts(problem.whole)))
+    """Whether elements are sub-word and packed in the batch, and bindings hold the batch and the tensor."""
+    if problem.itemsize >= WORD_NBYTES or not problem.batch.is_packed:
+        return False
+    return len(segments_of(problem)) == 1 == len(list(problem.parts(problem.whole)))
 
 
 def by_kernel(
@@ -202,7 +198,7 @@ def by_kernel(
     build: Callable[[WindowProblem], Iterable[Step]],
     lower_bound: Callable[[WindowProblem], float] | None = None,
 ) -> Copying:
-    """The row of a kernel; without a lower bound of its own, it is that of one dispatch for all bytes."""
+    """The row of a kernel; its lower bound is by default that of one dispatch for all bytes."""
     return Strategy(
         kernel.value,
         partial(against_kernel, kernel, applies),
@@ -230,7 +226,7 @@ def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float
 
 
 def are_long(problem: WindowProblem) -> bool:
-    """Whether windows are extracted whole from where they lie, and no binding holds one on some side."""
+    """Whether windows are extracted from inside the tensor, and one exceeds a binding on some side."""
     windows = problem.windows
     if problem.inserts or windows.offsets is None or windows.fill is not None:
         return False

@@ -1,7 +1,7 @@
-"""Many windows to copy, and the dispatches that do it, with all but the buffers.
+"""Windows to copy, and the dispatches that copy them, without the buffers.
 
-Windows lie in a *tensor*, each at offsets of its own; in a *batch* they lie one after another, of the sizes
-(B, *sizes). They are extracted from the one into the other, or inserted from the other into the one.
+Each window has its own offsets in a *tensor*; a *batch* of the sizes (B, *sizes) holds all of them. They are
+extracted from the tensor into the batch, or inserted from the batch into the tensor.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ DROPPED = bytes(WIDEST_NBYTES)  # fill of inserted windows whose elements outsid
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows of one tensor: boxes of equal extents, each at offsets and in directions of its own.
+    """Windows of one tensor: boxes of equal extents, each with its own offsets and directions.
 
-    Without a fill, windows lie inside of the tensor: kernels clamp device-resident offsets. With one, they
-    may leave it: elements outside read as the fill, or are not written (`DROPPED`).
-
-    The walk through a box goes by `steps`, in each dimension forwards from its first index, or backwards from
-    its last where the window's bit is set.
+    Without a fill, windows are inside the tensor: kernels clamp device-resident offsets. With one, elements
+    outside read as the fill, or are not written (`DROPPED`). A window takes every `steps`-th index of its
+    box: forwards from the first one, or backwards from the last one if its bit is set.
     """
 
     extents: tuple[int, ...]  # of a box, in the tensor's indices
@@ -45,35 +43,35 @@ class Windows:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """The number of windows."""
         return len(self.flips)
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Of all windows; plans hold parts of this array."""
+        """The numbers of all windows; plans hold parts of this array."""
         return np.arange(self.count, dtype=np.uint32)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Elements of a window, dimension by dimension."""
+        """Elements of a window along each dimension."""
         return tuple(1 + (extent - 1) // step for extent, step in zip(self.extents, self.steps, strict=True))
 
     @cached_property
     def same_flips(self) -> int | None:
-        """The directions of all windows, where they are the same."""
+        """The directions of all windows if they are the same."""
         return int(self.flips[0]) if (self.flips == self.flips[0]).all() else None
 
     def goes_backwards(self, axis: int) -> bool:
-        """Whether some window goes backwards along a dimension in which that matters."""
+        """Whether some window is reversed along a dimension of several elements."""
         return self.sizes[axis] > 1 and bool((self.flips >> np.uint32(axis) & np.uint32(1)).any())
 
     def clamp(self, axis: int, tensor_size: int) -> tuple[int, int]:
-        """The offsets beyond which nothing changes: a window stays inside, or leaves the tensor for good."""
+        """Returns the offsets beyond which nothing changes: a window stays inside, or is wholly outside."""
         extent = self.extents[axis]
         return (0, tensor_size - extent) if self.fill is None else (-extent, tensor_size)
 
     def takes_all(self, axis: int, tensor_size: int) -> bool:
-        """Whether every window has all indices of a dimension: because it must, or as its offsets say."""
+        """Whether every window has all indices of a dimension."""
         if self.steps[axis] != 1 or self.extents[axis] != tensor_size:
             return False
         return self.fill is None or (self.offsets is not None and not self.offsets[:, axis].any())
@@ -81,7 +79,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Dimension:
-    """One dimension of windows, as the kernels' `Windows` struct has it."""
+    """One dimension of windows; its fields are those of the kernels' struct `Windows`."""
 
     size: int = 1  # indices of a window
     step: int = 1  # of the tensor's indices
@@ -109,16 +107,13 @@ class Winners(NamedTuple):
 
     @property
     def in_parts(self) -> bool:
-        """Whether winners are per vector and row end, since windows may overlap in parts of rows."""
+        """Whether there are winners per vector and row end: windows may overlap in parts of rows."""
         return self.span.nbytes > self.block_winners * WORD_NBYTES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WindowDispatch(OnGrid):
-    """One dispatch of a kernel that copies windows; its fields are the kernels' parameters.
-
-    Kernels that take windows row by row count in bytes, others in elements.
-    """
+    """One dispatch of a kernel that copies windows; kernels of rows count in bytes, others in elements."""
 
     windows: Windows
     picks: Numbers | None  # of the windows, where directions differ or some are left out
@@ -146,7 +141,7 @@ class WindowDispatch(OnGrid):
 
     @property
     def memories(self) -> set[Memory]:
-        """What it binds."""
+        """The memories that it binds."""
         tables = {table.memory for table in (self.table, self.winners) if table}
         return super().memories | tables
 
@@ -158,9 +153,9 @@ class WindowDispatch(OnGrid):
 
     @property
     def invocation_nbytes(self) -> float:
-        """Bytes that an invocation writes at most, counting all blocks that one is made of.
+        """Bytes that an invocation writes at most, times the blocks that one is made of.
 
-        What may be mirrored takes a block for each channel; elements 2 or 4 apart take as many.
+        A row that may be reversed takes a block for each channel; one of step 2 or 4, as many.
         """
         unit_nbytes = UNITS_NBYTES.get(self.kernel, self.element_nbytes)
         blocks = self.channels * self.dimensions[-1].step if unit_nbytes == WIDEST_NBYTES else 1

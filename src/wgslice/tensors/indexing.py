@@ -152,9 +152,8 @@ def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, targ
         columns = [operand_of(device, each.places, dtype) for each in found.dimensions]
         table = table_of(device, encoder, found, columns, target.buffer)
         for numbers in found.pieces(device.limits, table.itemsize):
-            windows = found.windows_on_gpu(numbers, table.itemsize, dtype.kind == "i")
             rows = table.layout.select([numbers, range(found.rank)])
-            add(found.copy_of(numbers, windows), table._replace(layout=rows))
+            add(found.copy_of(numbers, dtype), table._replace(layout=rows))
     device.submit(encoder)
 
 
