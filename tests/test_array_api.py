@@ -374,6 +374,13 @@ def test_where_is_numpys(device: wg.Device, data: st.DataObject) -> None:
         check_same(xp.where(condition, ours, x.tensor).numpy(), np.where(mask, theirs, x.array))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+def test_where_does_not_read_its_mask_back(device: wg.Device, dtype: str) -> None:
+    x = wg.asarray(numbered((4, 6), dtype), device=device)
+    condition = wg.asarray(np.eye(4, 6, dtype=bool), device=device)
+    assert "mask" in str(wg.explain(xp.where, condition, x, 1))  # explaining raises for what reads back
+
+
 @given(data=st.data())
 def test_sliding_windows_are_numpys(device: wg.Device, data: st.DataObject) -> None:
     x = data.draw(pairs(device, shapes(least=1, most=4, smallest=1), "int16"))

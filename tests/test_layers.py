@@ -21,7 +21,7 @@ SOURCE = Path(wgslice.__file__).parent
 # From the bottom up. A module imports from its own folder and from the layers below.
 LAYERS = [
     [
-        *("errors", "dtypes", "arguments", "dask", "layout", "layout_rules", "version"),
+        *("errors", "docstrings", "dtypes", "arguments", "dask", "layout", "layout_rules", "version"),
         "whole_files",
     ],
     ["dialects"],

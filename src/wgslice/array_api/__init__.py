@@ -2,7 +2,7 @@
 
 Signatures and semantics are the standard's, https://data-apis.org/array-api/2025.12;
 `x.__array_namespace__()` of a tensor returns this module. Results are views if possible; others are packed,
-in a buffer of their own, by one submission that is not waited for. Elements are moved and never converted,
+in new buffers, by one submission that is not waited for. Elements are moved and never converted,
 so that functions of several tensors need one dtype. Functions that compute raise ComputationRefused; the
 extensions `linalg` and `fft` are absent.
 """
@@ -10,6 +10,8 @@ extensions `linalg` and `fft` are absent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import e, inf, nan, pi
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,18 +19,18 @@ import numpy as np
 import wgslice.array_api.creation as creation
 import wgslice.array_api.data_type_functions as data_type_functions
 import wgslice.array_api.manipulation as manipulation
-import wgslice.array_api.selection as selection
 from wgslice.array_api.creation import *
 from wgslice.array_api.data_type_functions import *
 from wgslice.array_api.manipulation import *
-from wgslice.array_api.selection import *
-from wgslice.array_api.selection import lib as lib  # not of the standard: xarray looks for it here
-from wgslice.numpy_protocol.moving import pad as pad  # as well
+from wgslice.numpy_protocol.moving import pad as pad  # not of the standard: for xarray, as `lib`
+from wgslice.tensors import views
 from wgslice.tensors.uncomputed import refused
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # each is a part of the next
 __array_api_version__ = VERSIONS[-1]
 __array_namespace_info__ = data_type_functions.Info
+
+lib = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=views.sliding_window_view))
 
 # Data types, which are NumPy's.
 bool = np.dtype(np.bool_)
@@ -45,11 +47,7 @@ float64 = np.dtype(np.float64)
 complex64 = np.dtype(np.complex64)
 complex128 = np.dtype(np.complex128)
 
-e = float(np.e)
-inf = float(np.inf)
-nan = float(np.nan)
 newaxis = None
-pi = float(np.pi)
 
 
 # Functions of the standard that are absent, most of them since they compute, chapter by chapter: of elements,
@@ -96,27 +94,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["__array_api_version__", "__array_namespace_info__"]
-__all__ += [
-    "bool",
-    "complex64",
-    "complex128",
-    "e",
-    "float32",
-    "float64",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "nan",
-    "newaxis",
-    "pi",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+__all__ += [*data_type_functions.STANDARD, "e", "inf", "nan", "newaxis", "pi"]
 __all__ += creation.__all__
 __all__ += data_type_functions.__all__
 __all__ += manipulation.__all__
-__all__ += selection.__all__

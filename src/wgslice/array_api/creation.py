@@ -8,7 +8,15 @@ import numpy as np
 
 from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
-from wgslice.array_api.docstrings import MAKING, NEW, NO_DEVICE, NO_MEMORY, NO_TENSOR, Entry, documented
+from wgslice.docstrings import (
+    MAKING,
+    NO_DEVICE,
+    NO_MEMORY,
+    NO_TENSOR,
+    Entry,
+    documented,
+    documented_as,
+)
 from wgslice.dtypes import AnyDType
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
@@ -41,7 +49,7 @@ LIKE: dict[str, Entry] = {
 
 
 @documented(
-    ("Tensor", "`obj` itself, or packed in a buffer of its own; the upload is not waited for."),
+    ("Tensor", "`obj` itself, or packed in a new buffer; the upload is not waited for."),
     ("TypeError", "`obj` is text, an object or a sequence of tensors, or no tensor has its dtype."),
     ("ValueError", "`copy` is False, and the elements have to move to a device."),
     ("ComputationRefused", "`dtype` is not that of a tensor: nothing is converted."),
@@ -55,9 +63,6 @@ def asarray(
 ) -> Tensor:
     """Upload numbers, nested sequences of them or an array; a tensor of the device is returned as it is.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.asarray([[1, 2]]).shape
     (1, 2)
     """
@@ -65,14 +70,7 @@ def asarray(
     return creation.asarray(obj, device=device, dtype=kind, copy=copy)
 
 
-@documented(
-    NEW,
-    *MAKING,
-    start=("int or float", "The first number; the end where `stop` is left out, and the first is 0."),
-    stop=("int or float, optional", "The end, which is not reached."),
-    step=("int or float", "The distance of neighbours, not 0."),
-    dtype=("dtype_like, optional", "int64 by default for integers, else float64."),
-)
+@documented_as(creation.arange)
 def arange(
     start: float,
     /,
@@ -84,9 +82,6 @@ def arange(
 ) -> Tensor:
     """Upload evenly spaced numbers, of shape `(ceil((stop - start) / step),)`, computed on the host.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.arange(1, 8, 3).numpy()
     array([1, 4, 7])
     """
@@ -96,7 +91,6 @@ def arange(
 
 
 @documented(
-    NEW,
     *MAKING,
     start=("int, float or complex", "The first number."),
     stop=("int, float or complex", "The end, which is the last number if `endpoint` is true."),
@@ -116,9 +110,6 @@ def linspace(
 ) -> Tensor:
     """Upload evenly spaced numbers, of shape `(num,)`, computed on the host.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.linspace(0, 1, 3).numpy()
     array([0. , 0.5, 1. ])
     """
@@ -130,7 +121,6 @@ def linspace(
 
 
 @documented(
-    NEW,
     *MAKING,
     n_rows=("int", "Number of rows."),
     n_cols=("int, optional", "Number of columns; that of rows by default."),
@@ -140,9 +130,6 @@ def eye(
 ) -> Tensor:
     """Make a matrix of shape `(n_rows, n_cols)`, square by default: ones on the diagonal `k`, else zeros.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.eye(2, 3, k=1).numpy()
     array([[0., 1., 0.],
            [0., 0., 1.]])
@@ -157,57 +144,40 @@ def eye(
     return matrix
 
 
-@documented(NEW, *MAKING)
+@documented(*MAKING)
 def empty(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of a shape to write into, float64 by default.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.empty((2, 3), dtype=xp.uint8).nbytes
     6
     """
     return creation.empty(shape, dtype, device=device)
 
 
-@documented(NEW, *MAKING)
+@documented(*MAKING)
 def zeros(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros of a shape, float64 by default.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.zeros(3).numpy()
     array([0., 0., 0.])
     """
     return creation.zeros(shape, dtype, device=device)
 
 
-@documented(NEW, *MAKING)
+@documented(*MAKING)
 def ones(shape: OneOrMore, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones of a shape, float64 by default.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.ones(2, dtype=xp.int64).numpy()
     array([1, 1])
     """
     return creation.ones(shape, dtype, device=device)
 
 
-@documented(
-    NEW,
-    *MAKING,
-    ("OverflowError", "`fill_value` is a Python integer that the dtype does not hold."),
-    dtype=("dtype_like, optional", "By default that of `fill_value`; of Python's numbers the standard's."),
-)
+@documented_as(creation.full)
 def full(shape: OneOrMore, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of one value.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.full((1, 2), 7).numpy()
     array([[7, 7]])
     """
@@ -215,39 +185,30 @@ def full(shape: OneOrMore, fill_value: Any, *, dtype: AnyDType = None, device: A
     return creation.full(shape, fill_value, kind, device=device)
 
 
-@documented(NEW, NO_TENSOR, *MAKING, **LIKE)
+@documented(*MAKING, NO_TENSOR, **LIKE)
 def empty_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor to write into, of the shape, dtype and device of another.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.empty_like(xp.zeros((2, 3))).shape
     (2, 3)
     """
     return creation.empty(**like("empty_like: x", x, dtype, device))
 
 
-@documented(NEW, NO_TENSOR, *MAKING, **LIKE)
+@documented(*MAKING, NO_TENSOR, **LIKE)
 def zeros_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of zeros, of the shape, dtype and device of another.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.zeros_like(xp.asarray([5, 6])).numpy()
     array([0, 0])
     """
     return creation.zeros(**like("zeros_like: x", x, dtype, device))
 
 
-@documented(NEW, NO_TENSOR, *MAKING, **LIKE)
+@documented(*MAKING, NO_TENSOR, **LIKE)
 def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of ones, of the shape, dtype and device of another.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.ones_like(xp.asarray([5, 6])).numpy()
     array([1, 1])
     """
@@ -255,18 +216,14 @@ def ones_like(x: Tensor, /, *, dtype: AnyDType = None, device: AnyDevice = None)
 
 
 @documented(
-    NEW,
-    NO_TENSOR,
     *MAKING,
-    ("OverflowError", "`fill_value` is a Python integer that the dtype does not hold."),
+    NO_TENSOR,
+    ("OverflowError", "`fill_value` is a Python integer outside the range of the dtype."),
     **LIKE,
 )
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: AnyDevice = None) -> Tensor:
     """Make a tensor of one value, of the shape, dtype and device of another.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.full_like(xp.asarray([5, 6]), 3).numpy()
     array([3, 3])
     """
@@ -274,7 +231,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: 
 
 
 @documented(
-    ("Tensor", "`x` itself, or packed in a buffer of its own; the upload is not waited for."),
+    ("Tensor", "`x` itself, or packed in a new buffer; the upload is not waited for."),
     ("BufferError", "`copy` is False, and the elements have to move; or the library does not give them."),
     ("TypeError", "`x` has no `__dlpack__`, or no tensor has its dtype."),
     NO_DEVICE,
@@ -284,9 +241,6 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: 
 def from_dlpack(x: Any, /, *, device: AnyDevice = None, copy: bool | None = None) -> Tensor:
     """Upload an array of another library; a tensor of the device is returned as it is, unless `copy` is True.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> import numpy as np
     >>> xp.from_dlpack(np.arange(3)).numpy()
     array([0, 1, 2])

@@ -1,4 +1,4 @@
-"""The standard's functions that move elements: views where one exists, else packed copies."""
+"""The standard's functions that move elements or select them: views if possible, else packed copies."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import Literal, SupportsIndex
 
 import numpy as np
 
-from wgslice.arguments import OneOrMore
-from wgslice.array_api.docstrings import (
-    COPY,
-    COPYING,
-    NO_AXIS,
-    NO_TENSOR,
-    READ_ONLY_VIEW,
-    VIEW,
-    Entry,
-    documented,
-)
+from wgslice.arguments import OneOrMore, checked_shape
+from wgslice.array_api.data_type_functions import result_type
+from wgslice.docstrings import COPYING, NO_AXIS, NO_TENSOR, VIEW, VIEWING, documented, documented_as
 from wgslice.errors import named
-from wgslice.numpy_protocol import joining, moving
+from wgslice.layout_rules import repeated_to
+from wgslice.numpy_protocol import joining, moving, taking
+from wgslice.numpy_protocol.joining import unstack
+from wgslice.numpy_protocol.moving import tril, triu
 from wgslice.tensors import views
-from wgslice.tensors.placed import check_tensor
+from wgslice.tensors.assignment import copy_where
+from wgslice.tensors.creation import full
+from wgslice.tensors.placed import as_assigned, check_tensor, read_only
 from wgslice.tensors.tensor import Tensor
+from wgslice.tensors.views import broadcast_arrays, expand_dims
 
 __all__ = [
     "broadcast_arrays",
@@ -40,31 +38,14 @@ __all__ = [
     "roll",
     "squeeze",
     "stack",
+    "take",
+    "take_along_axis",
     "tile",
     "tril",
     "triu",
     "unstack",
+    "where",
 ]
-
-MATRICES: Entry = "Tensor", "Matrices `(…, m, n)` of any dtype; views of any strides."
-
-
-@documented(
-    ("tuple of Tensor", "Read-only views; tensors that have the shape already as they are."),
-    NO_TENSOR,
-    ("ValueError", "The shapes do not broadcast together, or to more than 8 dimensions."),
-    arrays=("Tensor", "Of any ranks and dtypes."),
-)
-def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """View tensors in their common shape, read-only.
-
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
-    >>> [x.shape for x in xp.broadcast_arrays(xp.zeros((3, 1)), xp.zeros(4))]
-    [(3, 4), (3, 4)]
-    """
-    return views.broadcast_arrays(*arrays)
 
 
 @documented(
@@ -75,9 +56,6 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that all broadcast to.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
@@ -85,13 +63,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
 
 
-@documented(READ_ONLY_VIEW, NO_TENSOR, ("ValueError", "`x` does not broadcast to the shape."))
+@documented_as(views.broadcast_to)
 def broadcast_to(x: Tensor, /, shape: OneOrMore) -> Tensor:
     """View a tensor in a shape that it broadcasts to, read-only.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2], [1, 2]]
     """
@@ -108,55 +83,42 @@ def broadcast_to(x: Tensor, /, shape: OneOrMore) -> Tensor:
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
     """View coordinates of rank 1 or 0, of one dtype, in the grid that they span, read-only.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]), indexing="ij")[0].numpy()
     array([[1, 1],
            [2, 2]])
     """
     with named("meshgrid"):
-        dtypes = {array.dtype for array in arrays if isinstance(array, Tensor)}
+        if indexing not in ("xy", "ij"):
+            raise ValueError(f"indexing = {indexing!r}: must be 'xy' or 'ij'")
+        for number, array in enumerate(arrays):
+            check_tensor(f"arrays[{number}]", array)
+            if array.ndim > 1:
+                raise ValueError(f"arrays[{number}] has rank {array.ndim}: must have rank 1")
+        dtypes = sorted({str(array.dtype) for array in arrays})
         if len(dtypes) > 1:
-            listed = " and ".join(sorted(map(str, dtypes)))
-            raise ValueError(f"arrays have dtypes {listed}: they must have one")
-    return views.meshgrid(*arrays, indexing=indexing)
+            raise ValueError(f"arrays have dtypes {' and '.join(dtypes)}: they must have one")
+        axes = list(range(len(arrays)))  # the dimension of each array, and the array of each dimension
+        if indexing == "xy":
+            axes[:2] = axes[:2][::-1]
+        grid = checked_shape([arrays[axis].size for axis in axes])
+        columns = [x.reshape(-1, *[1] * (len(grid) - 1 - axis)) for x, axis in zip(arrays, axes, strict=True)]
+        return tuple(read_only(x, repeated_to(x.layout, grid)) for x in columns)
 
 
-@documented(
-    COPY,
-    *COPYING,
-    ("TypeError", "The dtypes differ: nothing is converted."),
-    ("ValueError", "There is no tensor, or sizes differ along another dimension."),
-    NO_AXIS,
-    axis=("int or None", "The dimension along which tensors are joined; None flattens them first."),
-)
+@documented_as(joining.concat)
 def concat(arrays: Sequence[Tensor], /, *, axis: SupportsIndex | None = 0) -> Tensor:
     """Copy tensors of one dtype into one, joined along a dimension, or flattened first with None.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.concat([xp.asarray([1]), xp.asarray([2, 3])]).numpy()
     array([1, 2, 3])
     """
     return joining.concat(arrays, axis)
 
 
-@documented(
-    COPY,
-    *COPYING,
-    ("TypeError", "The dtypes differ: nothing is converted."),
-    ("ValueError", "There is no tensor, or shapes differ."),
-    NO_AXIS,
-    axis=("int", "The new dimension, as the result counts; a negative one counts from the last."),
-)
+@documented_as(joining.stack)
 def stack(arrays: Sequence[Tensor], /, *, axis: SupportsIndex = 0) -> Tensor:
     """Copy n tensors of one shape and dtype into one with a new dimension of size n.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])], axis=1).numpy()
     array([[1, 3],
            [2, 4]])
@@ -164,51 +126,14 @@ def stack(arrays: Sequence[Tensor], /, *, axis: SupportsIndex = 0) -> Tensor:
     return joining.stack(arrays, axis)
 
 
-@documented(("tuple of Tensor", "Views, one of each index."), NO_TENSOR, NO_AXIS)
-def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
-    """View each index along a dimension, without that dimension.
-
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
-    >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))[1].numpy()
-    array([3, 4])
-    """
-    return joining.unstack(x, axis)
-
-
 @documented(
-    VIEW,
-    NO_TENSOR,
-    NO_AXIS,
-    ("ValueError", "The result would have more than 8 dimensions."),
-    axis=("int or sequence of int", "Dimensions of the result; negative ones count from its last."),
-)
-def expand_dims(x: Tensor, /, axis: OneOrMore) -> Tensor:
-    """View a tensor with further dimensions of size 1, which are `axis` of the result.
-
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
-    >>> xp.expand_dims(xp.asarray([1, 2]), axis=0).shape
-    (1, 2)
-    """
-    return views.expand_dims(x, axis)
-
-
-@documented(
-    VIEW,
-    NO_TENSOR,
-    NO_AXIS,
-    ("ValueError", "One of the dimensions has another size than 1."),
-    axis=("int or sequence of int", "The dimensions; negative ones count from the last."),
+    *VIEWING,
+    ("ValueError", "The size of an axis is not 1."),
+    axis=("int or sequence of int", "Dimensions to drop; negative ones count from the last."),
 )
 def squeeze(x: Tensor, /, axis: OneOrMore) -> Tensor:
     """View a tensor without some dimensions, all of size 1.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.squeeze(xp.asarray([[1, 2]]), axis=0).shape
     (2,)
     """
@@ -216,17 +141,12 @@ def squeeze(x: Tensor, /, axis: OneOrMore) -> Tensor:
 
 
 @documented(
-    VIEW,
-    NO_TENSOR,
-    NO_AXIS,
+    *VIEWING,
     axis=("int or sequence of int, optional", "The dimensions; all by default."),
 )
 def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     """View a tensor with some or all dimensions reversed.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.flip(xp.asarray([1, 2, 3])).numpy()
     array([3, 2, 1])
     """
@@ -237,14 +157,11 @@ def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     VIEW,
     NO_TENSOR,
     ("ValueError", "`x` has fewer than 2 dimensions."),
-    x=("Tensor", "Of rank 2 to 8 and any dtype; views of any strides."),
+    x=("Tensor", "Of rank 2 to 8 and any dtype."),
 )
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """View matrices `(…, m, n)` as `(…, n, m)`.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.matrix_transpose(xp.asarray([[1, 2, 3]])).shape
     (3, 1)
     """
@@ -253,20 +170,10 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
         return x.mT
 
 
-@documented(
-    VIEW,
-    NO_TENSOR,
-    NO_AXIS,
-    ("ValueError", "There are not as many sources as destinations."),
-    source=("int or sequence of int", "Dimensions of `x`; negative ones count from the last."),
-    destination=("int or sequence of int", "Where each of them is in the result."),
-)
+@documented_as(views.moveaxis)
 def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore, /) -> Tensor:
     """View a tensor with dimensions in other places, the others in order.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.moveaxis(xp.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
@@ -274,18 +181,13 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore, /) -> Tensor:
 
 
 @documented(
-    VIEW,
-    NO_TENSOR,
-    NO_AXIS,
+    *VIEWING,
     ("ValueError", "A dimension is missing."),
     axes=("sequence of int", "The dimensions of `x` in the order of the result, each once."),
 )
 def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
     """View a tensor with its dimensions in another order.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.permute_dims(xp.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -295,17 +197,14 @@ def permute_dims(x: Tensor, /, axes: OneOrMore) -> Tensor:
 
 
 @documented(
-    ("Tensor", "A view if there is one and `copy` is not true, else packed in a buffer of its own."),
-    *COPYING,
+    ("Tensor", "A view if there is one and `copy` is not true, else packed in a new buffer."),
+    *COPYING[1:],
     ("ValueError", "The shape has another number of elements; or `copy` is False and there is no view."),
     shape=("int or sequence of int", "Sizes of the result; one of them may be -1, for what is left."),
 )
 def reshape(x: Tensor, /, shape: OneOrMore, *, copy: bool | None = None) -> Tensor:
     """View a tensor in another shape, or copy it where there is no such view, unless `copy` is False.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.reshape(xp.asarray([1, 2, 3, 4]), (2, -1)).shape
     (2, 2)
     """
@@ -314,20 +213,10 @@ def reshape(x: Tensor, /, shape: OneOrMore, *, copy: bool | None = None) -> Tens
     return views.reshape(x, shape) if copy is False else (x.copy() if copy else x).reshape(shape)
 
 
-@documented(
-    COPY,
-    *COPYING,
-    NO_AXIS,
-    ("ValueError", "There are other numbers of shifts and axes."),
-    shift=("int or sequence of int", "Positions towards higher indices; negative ones towards lower ones."),
-    axis=("int or sequence of int, optional", "A dimension for each shift; by default all, as one."),
-)
+@documented_as(moving.roll)
 def roll(x: Tensor, /, shift: OneOrMore, *, axis: OneOrMore | None = None) -> Tensor:
     """Copy a tensor with its elements shifted cyclically along dimensions, or along all as one.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.roll(xp.asarray([1, 2, 3]), 1).numpy()
     array([3, 1, 2])
     """
@@ -335,7 +224,6 @@ def roll(x: Tensor, /, shift: OneOrMore, *, axis: OneOrMore | None = None) -> Te
 
 
 @documented(
-    COPY,
     *COPYING,
     NO_AXIS,
     ("ValueError", "A number is negative, or there are neither one nor as many as elements."),
@@ -345,56 +233,99 @@ def roll(x: Tensor, /, shift: OneOrMore, *, axis: OneOrMore | None = None) -> Te
 def repeat(x: Tensor, repeats: SupportsIndex | Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
     """Copy each element several times; `repeats` of a tensor are read back first, which waits.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.repeat(xp.asarray([1, 2]), 2).numpy()
     array([1, 1, 2, 2])
     """
     return moving.repeat(x, repeats.numpy() if isinstance(repeats, Tensor) else repeats, axis)
 
 
-@documented(
-    COPY,
-    *COPYING,
-    ("ValueError", "A number is negative."),
-    repetitions=("int or sequence of int", "How often along each dimension, at least 0."),
-)
+@documented_as(moving.tile)
 def tile(x: Tensor, repetitions: OneOrMore, /) -> Tensor:
     """Copy a tensor several times along each dimension, counted from the last one.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
     >>> xp.tile(xp.asarray([1, 2]), 2).numpy()
     array([1, 2, 1, 2])
     """
     return moving.tile(x, repetitions)
 
 
-@documented(COPY, *COPYING, x=MATRICES)
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`.
+@documented(
+    *COPYING,
+    ("TypeError", "`indices` are not integers."),
+    ("ValueError", "`axis` is left out, and `x` has not one dimension."),
+    NO_AXIS,
+    indices=("Tensor of integers", "Of any shape, which replaces the dimension in the result."),
+    axis=("int, optional", "The dimension; needed unless `x` has but one."),
+)
+def take(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex | None = None) -> Tensor:
+    """Copy elements at indices of any rank along a dimension, which must be named unless `x` has but one.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
-    >>> xp.tril(xp.ones((2, 2), dtype=xp.int64)).numpy()
-    array([[1, 0],
-           [1, 1]])
+    Indices are not read back: negative ones count from the end, one out of range reads the nearest element.
+
+    >>> xp.take(xp.asarray([10, 11, 12]), xp.asarray([2, 0])).numpy()
+    array([12, 10])
     """
-    return moving.tril(x, k)
+    with named("take"):
+        check_tensor("x", x)
+        check_tensor("indices", indices)
+        if axis is None and x.ndim != 1:
+            raise ValueError(f"x has {x.ndim} dimensions: name the axis")
+    return taking.take(x, indices, 0 if axis is None else axis)
 
 
-@documented(COPY, *COPYING, x=MATRICES)
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`.
+@documented(
+    *COPYING,
+    ("IndexError", "`indices` are not integers, or a size differs along another dimension, and is not 1."),
+    ("ValueError", "`indices` have another rank than `x`."),
+    NO_AXIS,
+    indices=("Tensor of integers", "Of the rank of `x`, and of its sizes or 1 along the other dimensions."),
+)
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: SupportsIndex = -1) -> Tensor:
+    """Copy an element for each index, read as by `take`, along a dimension; the other sizes broadcast.
 
-    Examples
-    --------
-    >>> import wgslice.array_api as xp
-    >>> xp.triu(xp.ones((2, 2), dtype=xp.int64)).numpy()
-    array([[1, 1],
-           [0, 1]])
+    >>> xp.take_along_axis(xp.asarray([[1, 2], [3, 4]]), xp.asarray([[1], [0]]), axis=1).numpy()
+    array([[2],
+           [3]])
     """
-    return moving.triu(x, k)
+    with named("take_along_axis"):
+        check_tensor("x", x)
+        check_tensor("indices", indices)
+    return taking.take_along_axis(x, indices, axis)
+
+
+@documented(
+    *COPYING,
+    ("TypeError", "The mask is not of bools, dtypes differ, or neither `x1` nor `x2` is a Tensor."),
+    ("ValueError", "The shapes do not broadcast together."),
+    condition=("Tensor of bool", "The mask."),
+    x1=("Tensor or number", "Elements where the mask is true."),
+    x2=("Tensor or number", "Elements where the mask is false."),
+)
+def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
+    """Copy elements of `x1` where a mask is true, else of `x2`, broadcast together.
+
+    `x1` and `x2` have one dtype; one of them may be a number.
+
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).numpy()
+    array([1, 0])
+    """
+    with named("where"):
+        check_tensor("condition", condition)
+        if condition.dtype != np.bool_:
+            raise TypeError(f"condition has dtype {condition.dtype}: must be bool")
+        tensors = [each for each in (x1, x2) if isinstance(each, Tensor)]
+        if not tensors:
+            raise TypeError("x1 or x2 must be a Tensor")
+        dtype, device = tensors[0].dtype, max(tensors, key=lambda each: each.ndim > 0).device
+        if tensors[-1].dtype != dtype:
+            raise TypeError(f"x1 has dtype {dtype}, x2 {tensors[-1].dtype}: must be equal")
+        shape = np.broadcast_shapes(condition.shape, *(each.shape for each in tensors))
+        result_type(x1, x2)  # refuses an argument that is neither a tensor nor a number
+        chosen, other = (
+            each.to_device(device) if isinstance(each, Tensor) and each.ndim == 0 else each
+            for each in (x1, x2)
+        )
+        result = full(shape, other, dtype, device=device)
+        value = chosen if isinstance(chosen, Tensor) else as_assigned(chosen, dtype)
+        copy_where(result, value, condition.to_device(device))
+        return result

@@ -5,7 +5,8 @@ A rule hands its copies to a sink: `Copies` here for tensors, the workspace of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, Protocol, TypeVar
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
@@ -51,9 +51,10 @@ class Copies:
 
     makes_zeros = True
 
-    def __init__(self, sources: Mapping[str, Tensor]) -> None:
-        self.sources = sources  # by their names in errors
-        self.device = next(iter(sources.values())).device
+    def __init__(self, sources: Sequence[Tensor], name: str = "x") -> None:
+        self.sources = sources
+        self.name = name  # of a source in errors, formatted with its number
+        self.device = sources[0].device
         self.bound_layouts: list[tuple[BoundLayout, BoundLayout]] = []
 
     def __enter__(self) -> Copies:
@@ -68,11 +69,14 @@ class Copies:
     def _check_sources(self) -> None:
         """Refuse sources that cannot be read; only exposed buffers can be destroyed by the user."""
         checked: set[Buffer] = set()
-        for name, source in self.sources.items():
-            hidden = source.device is self.device and not is_exposed(source.memory)
-            if not (checked and hidden) and source.memory not in checked:
-                check_readable(self.device, source, name)  # the first check also finds a lost device
+        for number, source in enumerate(self.sources):
+            if source.memory in checked:
+                continue
+            if not checked or source.device is not self.device or is_exposed(source.memory):
                 checked.add(source.memory)
+                with named(self.name.format(number)):
+                    check_usable(self.device, source.memory)
+                    check_alive(self.device, source.memory)  # the first check also finds a lost device
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor, of zeros or of any content."""
@@ -85,19 +89,9 @@ class Copies:
     def copy(self, source: Tensor, read: Layout, target: Tensor, written: Layout) -> None:
         """Collect a copy, unless it has no elements."""
         if written.size:
-            self.bound_layouts.append(
-                (
-                    BoundLayout(source.memory, read, source.dtype.itemsize),
-                    BoundLayout(target.memory, written, target.dtype.itemsize),
-                )
-            )
-
-
-def check_readable(device: Device, x: Tensor, name: str) -> None:
-    """Refuse a tensor of another device, and one whose buffer is destroyed or mapped."""
-    with named(name):
-        check_usable(device, x.memory)
-        check_alive(device, x.memory)
+            itemsize = source.dtype.itemsize
+            pair = BoundLayout(source.memory, read, itemsize), BoundLayout(target.memory, written, itemsize)
+            self.bound_layouts.append(pair)
 
 
 def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
@@ -165,14 +159,23 @@ def triangle(sink: Sink[V], x: V, layout: Layout, k: int, *, upper: bool) -> V:
     """Copy the upper or lower triangle of matrices up to the diagonal `k`, with zeros in the other."""
     result = sink.empty(layout.sizes, x.dtype, zeroed=True)
     fill(sink, result, [result.layout], np.zeros(1, x.dtype))
-    source, target, last = layout, result.layout, k
-    if upper:  # the upper triangle is the transpose's lower
-        order = [*range(layout.rank - 2), layout.rank - 1, layout.rank - 2]
-        source, target, last = source.permuted(order), target.permuted(order), -k
-    rows, columns = source.sizes[-2:]
-    for block in lower_triangle(rows, columns, last):
-        sink.copy(x, block.of(source), result, block.of(target))
+    for read, written in triangle_copies(layout, result.layout, k, upper=upper):
+        sink.copy(x, read, result, written)
     return result
+
+
+@lru_cache(maxsize=64)
+def triangle_copies(
+    source: Layout, target: Layout, k: int, *, upper: bool
+) -> tuple[tuple[Layout, Layout], ...]:
+    """Return the copies of a triangle between two layouts; cached, since they cost more than to record."""
+    if upper:  # the upper triangle is the transpose's lower
+        order = [*range(source.rank - 2), source.rank - 1, source.rank - 2]
+        source, target, k = source.permuted(order), target.permuted(order), -k
+    return tuple(
+        (block.of(source), block.of(target))
+        for block in lower_triangle(source.sizes[-2], source.sizes[-1], k)
+    )
 
 
 def fill(sink: Sink[V], result: V, unwritten: Iterable[Layout], element: NDArray[Any]) -> None:

@@ -9,6 +9,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, one_or_more
+from wgslice.docstrings import NO_AXIS, NO_TENSOR, documented
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.layout_rules import unsqueezed
@@ -24,7 +25,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     Parameters
     ----------
     arrays : sequence of Tensor
-        At least one, of one dtype and on one device, with equal sizes but for that of `axis`; views welcome.
+        At least one, of one dtype and on one device, with equal sizes but for that of `axis`.
     axis : int or None
         The dimension; a negative one counts from the last. With None each tensor is flattened first, in
         row-major order.
@@ -32,12 +33,12 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for.
+        Packed, in a new buffer. The work is one submission, not waited for.
 
     Raises
     ------
     TypeError
-        One is no tensor, or the dtypes differ: elements are moved, not converted.
+        One is not a tensor, or the dtypes differ: elements are moved, not converted.
     ValueError, OutOfDeviceMemory, DeviceLostError
         There is none, they have no dimensions, sizes or devices differ, `axis` is out of range
         (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
@@ -51,12 +52,11 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
            [3, 4, 5, 5, 3]])
     """
     with named("concat"):
-        given = alike(arrays)
-        tensors = list(given.values())
+        tensors = alike(arrays)
         if axis is None:
             *starts, end = accumulate((x.size for x in tensors), initial=0)
             sizes = checked_shape(end)
-            with Copies(given) as copies:
+            with Copies(tensors, "arrays[{}]") as copies:
                 result = copies.empty(sizes, tensors[0].dtype)
                 for x, start in zip(tensors, starts, strict=True):
                     copies.copy(x, x.layout, result, Layout.packed(x.shape, start))
@@ -66,13 +66,13 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
             raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
         (along,) = distinct_axes("axis", axis, len(first))
         others = first[:along] + first[along + 1 :]
-        for name, x in given.items():
+        for number, x in enumerate(tensors):
             shape = x.shape
             if shape != first and (len(shape) != len(first) or shape[:along] + shape[along + 1 :] != others):
                 raise ValueError(
-                    f"{name} has shape {shape}: must be {first} as arrays[0] has, but for axis {along}"
+                    f"arrays[{number}] has shape {shape}: must be {first} as arrays[0], but for axis {along}"
                 )
-        with Copies(given) as copies:
+        with Copies(tensors, "arrays[{}]") as copies:
             return rules.joined(copies, tensors, [x.layout for x in tensors], along)
 
 
@@ -82,14 +82,14 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
     Parameters
     ----------
     arrays : sequence of Tensor
-        At least one, of one shape and dtype and on one device; views welcome.
+        At least one, of one shape and dtype and on one device.
     axis : int
         The new dimension, as the result counts; a negative one counts from the last.
 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for.
+        Packed, in a new buffer. The work is one submission, not waited for.
 
     Raises
     ------
@@ -106,36 +106,40 @@ def stack(arrays: Iterable[Tensor], axis: SupportsIndex = 0) -> Tensor:
            [2, 0]])
     """
     with named("stack"):
-        given = alike(arrays)
-        tensors = list(given.values())
+        tensors = alike(arrays)
         first = tensors[0].shape
-        for name, x in given.items():
+        for number, x in enumerate(tensors):
             if x.shape != first:
-                raise ValueError(f"{name} has shape {x.shape}: must be {first} as arrays[0] has")
+                raise ValueError(f"arrays[{number}] has shape {x.shape}: must be {first} as arrays[0] has")
         (along,) = distinct_axes("axis", axis, len(first) + 1)
         layouts = [unsqueezed(x.layout, [along]) for x in tensors]
-        with Copies(given) as copies:
+        with Copies(tensors, "arrays[{}]") as copies:
             return rules.joined(copies, tensors, layouts, along)
 
 
-def alike(arrays: Iterable[Tensor]) -> dict[str, Tensor]:
-    """Return tensors by their names in errors; refuses none at all, and different dtypes."""
-    given = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
-    if not given:
+def alike(arrays: Iterable[Tensor]) -> list[Tensor]:
+    """Return tensors as a list; refuses an empty one, and different dtypes."""
+    tensors = list(arrays)
+    if not tensors:
         raise ValueError("arrays is empty: name at least one tensor")
-    first = given["arrays[0]"]
-    for name, array in given.items():
-        check_tensor(name, array)
-        if array.dtype != first.dtype:
+    for number, array in enumerate(tensors):
+        if not isinstance(array, Tensor):
+            check_tensor(f"arrays[{number}]", array)
+        if array.dtype != tensors[0].dtype:
             raise TypeError(
-                f"{name} has dtype {array.dtype}: must be {first.dtype} as arrays[0] has, since elements are "
-                "moved and not converted; asarray(x.numpy().astype(...)) converts"
+                f"arrays[{number}] has dtype {array.dtype}: must be {tensors[0].dtype} as arrays[0] has, "
+                "since elements are moved and not converted; asarray(x.numpy().astype(...)) converts"
             )
-    return given
+    return tensors
 
 
-def unstack(x: Tensor, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
-    """Return views of each index along a dimension, as `numpy.unstack`."""
+@documented(("tuple of Tensor", "Views, one of each index."), NO_TENSOR, NO_AXIS)
+def unstack(x: Tensor, /, *, axis: SupportsIndex = 0) -> tuple[Tensor, ...]:
+    """View each index along a dimension, without that dimension.
+
+    >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))[1].numpy()
+    array([3, 4])
+    """
     with named("unstack"):
         check_tensor("x", x)
         (along,) = distinct_axes("axis", axis, x.ndim)
@@ -163,7 +167,7 @@ def split(x: Tensor, indices_or_sections: OneOrMore, axis: SupportsIndex = 0) ->
     Raises
     ------
     TypeError
-        `x` is no tensor, or a number is no integer.
+        `x` is not a tensor, or a number is not an integer.
     ValueError
         `axis` is out of range (`numpy.exceptions.AxisError`), or the size is not a
         multiple of the number of parts.

@@ -12,6 +12,7 @@ from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, integer, one_or_more
+from wgslice.docstrings import COPYING, MATRICES, documented
 from wgslice.errors import ComputationRefused, named
 from wgslice.layout import Layout
 from wgslice.layout_rules import (
@@ -27,7 +28,7 @@ from wgslice.layout_rules import (
     whole,
 )
 from wgslice.numpy_protocol import copies as rules
-from wgslice.numpy_protocol.copies import Copies, check_readable
+from wgslice.numpy_protocol.copies import Copies
 from wgslice.plans.indexed import MAX_TABLES
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_of_numbers, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
@@ -45,7 +46,7 @@ def pad(
     Parameters
     ----------
     x : Tensor
-        Of any rank; views welcome.
+        Of any rank.
     pad_width : int, pair of int, sequence of pairs, or dict
         How many elements come before and behind each dimension, at least 0: one number or one pair for all
         dimensions, a pair for each, or a dict of either by axis; other axes get no border.
@@ -58,19 +59,19 @@ def pad(
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for.
+        Packed, in a new buffer. The work is one submission, not waited for.
 
     Raises
     ------
     ComputationRefused
         The mode is one of NumPy's that compute.
     TypeError
-        `x` is no tensor, or a width no integer.
+        `x` is not a tensor, or a width is not an integer.
     ValueError, OutOfDeviceMemory, DeviceLostError
         A width is negative, there are not as many as dimensions, the mode is unknown, a dimension without
         elements has nothing to repeat; or as `Tensor.copy`.
     OverflowError
-        A constant is a Python integer that the dtype does not hold.
+        A constant is a Python integer outside the range of the dtype.
 
     Examples
     --------
@@ -97,14 +98,14 @@ def pad(
         if mode == "constant":
             constants = np.broadcast_to(as_assigned(constant_values, x.dtype), (x.ndim, 2))
             inner = [range(before, before + size) for size, (before, _) in zip(x.shape, widths, strict=True)]
-            with Copies({"x": x}) as copies:
+            with Copies([x]) as copies:
                 return rules.with_border(copies, x, x.layout, sizes, inner, constants)
         segmented = [padded(mode, size, *width) for size, width in zip(x.shape, widths, strict=True)]
         return in_segments(x, segmented)
 
 
 def checked_widths(pad_width: ArrayLike | Mapping[SupportsIndex, Any], rank: int) -> list[tuple[int, int]]:
-    """A pair of widths for each dimension, from any of NumPy's forms."""
+    """Return a pair of widths for each dimension, from any of NumPy's forms."""
     if isinstance(pad_width, Mapping):
         widths = np.zeros((rank, 2), np.int64)
         axes = distinct_axes("pad_width", list(pad_width), rank)
@@ -132,7 +133,7 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Of any rank; views welcome.
+        Of any rank.
     shift : int or sequence of int
         Positions towards higher indices; negative ones towards lower ones.
     axis : int or sequence of int, optional
@@ -142,12 +143,12 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for.
+        Packed, in a new buffer. The work is one submission, not waited for.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or a number is no integer.
+        `x` is not a tensor, or a number is not an integer.
     ValueError, OutOfDeviceMemory, DeviceLostError
         `shift` is text or nested, an axis is out of range (`numpy.exceptions.AxisError`), the
         numbers of shifts and axes differ; or as `Tensor.copy`.
@@ -168,7 +169,7 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
             if flat is None:
                 flat = Layout.packed([x.size])
                 found = [Stage(flat.sizes, [(x.layout, Layout.packed(x.shape))])]
-            with Copies({"x": x}) as copies:
+            with Copies([x]) as copies:
                 shifted = rules.staged(copies, x, [*found, *stages(flat, [rolled(x.size, sum(shifts))])])
             return viewed(shifted, Layout.packed(x.shape))
         totals = [0] * x.ndim
@@ -196,9 +197,8 @@ def in_segments(x: Tensor, segmented: Sequence[Sequence[Segment]]) -> Tensor:
         indices = [indices_of(tuple(segments)) for segments in segmented[first : changed[-1] + 1]]
         others = prod(x.shape[:first]) * prod(x.shape[changed[-1] + 1 :])
         if 0 < others * prod(map(len, indices)) <= MAX_GATHERED:
-            check_readable(x.device, x, "x")
             return x[(*[slice(None)] * first, *np.ix_(*indices))]
-    with Copies({"x": x}) as copies:
+    with Copies([x]) as copies:
         return rules.staged(copies, x, stages(x.layout, segmented))
 
 
@@ -232,7 +232,7 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Of any rank; views welcome.
+        Of any rank.
     repetitions : int or sequence of int
         Copies along each dimension, aligned at the last, at least 0. Missing numbers are 1; further ones add
         dimensions.
@@ -240,7 +240,7 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for.
+        Packed, in a new buffer. The work is one submission, not waited for.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
         rank = max(x.ndim, len(counts))
         counts = (1,) * (rank - len(counts)) + counts
         layout = unsqueezed(x.layout, range(rank - x.ndim))
-        with Copies({"x": x}) as copies:
+        with Copies([x]) as copies:
             return rules.tile(copies, x, layout, counts)
 
 
@@ -273,7 +273,7 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     Parameters
     ----------
     x : Tensor
-        Of any rank; views welcome.
+        Of any rank.
     repeats : int or sequence of int
         How often, at least 0: each element along `axis`, or one number for all. Bools are 0 and 1.
     axis : int, optional
@@ -283,14 +283,14 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     Returns
     -------
     Tensor
-        Packed, in a buffer of its own. The work is one submission, not waited for; a view whose elements are
+        Packed, in a new buffer. The work is one submission, not waited for; a view whose elements are
         repeated differently in row-major order, and that cannot be flattened, is copied first.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or a number is no integer; or `repeats` is a tensor, since the size of the result
-        would depend on its elements: read it back.
+        `x` is not a tensor, a number is not an integer, or `repeats` is a tensor, since the size of the
+        result would depend on its elements: read it back.
     ValueError, OutOfDeviceMemory, DeviceLostError
         A number is negative or text, numbers are nested, there are neither one nor as many as elements along
         `axis`, `axis` is out of range (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
@@ -322,9 +322,8 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
                 f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element"
             )
         if len(counts) == 1:
-            with Copies({"x": x}) as copies:
+            with Copies([x]) as copies:
                 return evenly(copies, x, counts[0], along)
-        check_readable(x.device, x, "x")
         indices = np.repeat(np.arange(size), counts)
         return x.ravel()[indices] if along is None else x[(*[slice(None)] * along, indices)]
 
@@ -341,14 +340,26 @@ def evenly(copies: Copies, x: Tensor, count: int, axis: int | None) -> Tensor:
     return result
 
 
-def tril(x: Tensor, k: SupportsIndex = 0) -> Tensor:
-    """Copy the lower triangle of matrices, with zeros above the diagonal `k`, as `numpy.tril`."""
+@documented(*COPYING, x=MATRICES)
+def tril(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
+    """Copy the lower triangle of matrices `(…, m, n)`, with zeros above the diagonal `k`.
+
+    >>> xp.tril(xp.ones((2, 2), dtype=xp.int64)).numpy()
+    array([[1, 0],
+           [1, 1]])
+    """
     with named("tril"):
         return triangle(x, k, upper=False)
 
 
-def triu(x: Tensor, k: SupportsIndex = 0) -> Tensor:
-    """Copy the upper triangle of matrices, with zeros below the diagonal `k`, as `numpy.triu`."""
+@documented(*COPYING, x=MATRICES)
+def triu(x: Tensor, /, *, k: SupportsIndex = 0) -> Tensor:
+    """Copy the upper triangle of matrices `(…, m, n)`, with zeros below the diagonal `k`.
+
+    >>> xp.triu(xp.ones((2, 2), dtype=xp.int64)).numpy()
+    array([[1, 1],
+           [0, 1]])
+    """
     with named("triu"):
         return triangle(x, k, upper=True)
 
@@ -360,5 +371,5 @@ def triangle(x: Tensor, k: SupportsIndex, *, upper: bool) -> Tensor:
     if x.ndim == 0:
         raise ValueError("x has no dimensions: a matrix has two")
     layout = repeated(x.layout, x.shape * 2) if x.ndim == 1 else x.layout
-    with Copies({"x": x}) as copies:
+    with Copies([x]) as copies:
         return rules.triangle(copies, x, layout, diagonal, upper=upper)

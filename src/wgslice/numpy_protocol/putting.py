@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from wgslice.arguments import distinct_axes
 from wgslice.errors import named
 from wgslice.layout_rules import reshaped
-from wgslice.numpy_protocol.taking import along_axis, as_indices, check_indices
+from wgslice.numpy_protocol.taking import along_axis, as_indices
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.placed import check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
@@ -54,7 +54,7 @@ def put(
     Raises
     ------
     TypeError
-        `x` is no tensor, `indices` are no integers, or dtypes differ.
+        `x` is not a tensor, `indices` are not integers, or dtypes differ.
     IndexError
         An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1.
     ValueError
@@ -62,7 +62,7 @@ def put(
         (`numpy.exceptions.AxisError`), shapes do not broadcast, `x` is read-only, or its buffer is
         destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for indices and values, or is gone.
+        The device has no memory left for indices and values, or is lost.
 
     Examples
     --------
@@ -79,8 +79,6 @@ def put(
         places = as_indices(indices)
         if overlap not in get_args(Repeated):
             raise ValueError(f"overlap = {overlap!r}: must be 'last', 'refuse' or 'disjoint'")
-        if isinstance(places, np.ndarray):
-            check_indices(places, x.shape[along], along)
         if overlap == "refuse":
             check_distinct(places, x.shape[along])
         assign(x, (*[slice(None)] * along, places), values, disjoint=overlap != "last")

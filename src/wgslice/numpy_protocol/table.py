@@ -180,11 +180,7 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **options: Any) -
 
 
 def take(a: Tensor, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
-    """Gather elements along a dimension.
-
-    Indices in a tensor are not read back: by default negative ones count from the end, and those out of
-    range read the nearest element; mode="clip" clips negative ones to 0, as NumPy does.
-    """
+    """Gather elements along a dimension; mode="clip" clips negative indices to 0, also those in a tensor."""
     check_tensor("a", a)
     check_no_out(out)
     if mode not in ("raise", "clip", "wrap") or (mode == "wrap" and isinstance(indices, Tensor)):
@@ -261,9 +257,9 @@ BY_NAME: Mapping[str, Callable[..., Any]] = {
     "take_along_axis": lambda arr, indices, axis=-1: take_along_axis(arr, indices, axis),
     "tile": lambda A, reps: moving.tile(A, reps),  # noqa: N803 -- NumPy's name
     "transpose": lambda a, axes=None: of_rank("a", a, 0).transpose(axes),
-    "tril": lambda m, k=0: moving.tril(m, k),
-    "triu": lambda m, k=0: moving.triu(m, k),
-    "unstack": lambda x, /, *, axis=0: joining.unstack(x, axis),
+    "tril": lambda m, k=0: moving.tril(m, k=k),
+    "triu": lambda m, k=0: moving.triu(m, k=k),
+    "unstack": joining.unstack,
     "vsplit": lambda ary, indices_or_sections: joining.split(of_rank("ary", ary, 2), indices_or_sections, 0),
     "vstack": lambda tup, *, dtype=None, casting="same_kind": joining.concat(
         [leading(2, x) for x in tensors_of(tup, dtype)], 0

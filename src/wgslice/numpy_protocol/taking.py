@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import distinct_axes, int64_of
 from wgslice.errors import named
-from wgslice.numpy_protocol.copies import check_readable
 from wgslice.tensors.indexing import indices_held
 from wgslice.tensors.placed import check_of_numbers, check_tensor
 from wgslice.tensors.tensor import Tensor, packed_copy
@@ -21,7 +20,7 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     Parameters
     ----------
     x : Tensor
-        Of any rank; views welcome.
+        Of any rank.
     indices : array_like of int, or Tensor of integers
         Of any shape; negative ones count from the end. A tensor is not read back: an index out of range
         reads the nearest element.
@@ -31,14 +30,14 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
     Returns
     -------
     Tensor
-        With the dimensions of `indices` in place of `axis`: a view for a single index that is no
-        tensor, else packed, in a buffer of its own. The work is submitted, not waited for; with `axis` left
+        With the dimensions of `indices` in place of `axis`: a view for a single index that is not a
+        tensor, else packed, in a new buffer. The work is submitted, not waited for; with `axis` left
         out, a view that cannot be flattened is copied first.
 
     Raises
     ------
     TypeError
-        `x` is no tensor, or `indices` are no integers, or a list of tensors: `stack` joins them.
+        `x` is not a tensor, or `indices` are not integers, or a list of tensors: `stack` joins them.
     IndexError
         An index of an array is out of range; of a tensor, if the environment has WGSLICE_CHECK_INDICES=1,
         with which it is read back.
@@ -46,7 +45,7 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
         `axis` is out of range (`numpy.exceptions.AxisError`), the result would have more than 8 dimensions,
         or the buffer is destroyed or mapped.
     OutOfDeviceMemory, DeviceLostError
-        The device has no memory left for the result, or is gone.
+        The device has no memory left for the result, or is lost.
 
     Examples
     --------
@@ -61,7 +60,7 @@ def take(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None = No
 
 
 def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mode: str = "raise") -> Tensor:
-    """Run `take` in a mode of `numpy.take`; "clip" clips negative indices to 0, "wrap" needs an array."""
+    """Run `take` in a mode of `numpy.take`; "wrap" needs an array."""
     check_tensor("x", x)
     if axis is not None and x.ndim == 0:
         x = x[None]  # one element in one dimension, as in NumPy
@@ -72,11 +71,8 @@ def taken(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex | None, mo
     if isinstance(places, Tensor):
         if mode == "clip":
             item = indices_held(x, places, clipped=True)
-    else:
-        if size and mode != "raise":
-            item = places.clip(0, size - 1) if mode == "clip" else places % size
-        check_indices(item, size, along)
-    check_readable(x.device, x, "x")
+    elif size and mode != "raise":
+        item = places.clip(0, size - 1) if mode == "clip" else places % size
     source = x.ravel() if axis is None else x
     found = source[(*[slice(None)] * along, item)]
     return found if isinstance(places, Tensor) or places.ndim else packed_copy(found)  # else a view
@@ -88,7 +84,6 @@ def take_along_axis(x: Tensor, indices: Tensor | ArrayLike, axis: SupportsIndex 
         check_tensor("x", x)
         shape = (x.size,) if axis is None else x.shape
         key = along_axis("take_along_axis", shape, indices, 0 if axis is None else axis)
-        check_readable(x.device, x, "x")
         return (x.ravel() if axis is None else x)[key]
 
 
@@ -109,8 +104,6 @@ def along_axis(
                 f"{function}: indices have shape {places.shape}, x {shape}: sizes of dimension {number} "
                 "must be equal or 1"
             )
-    if not isinstance(places, Tensor):
-        check_indices(places, shape[along], along)
     key: list[Any] = list(np.ogrid[tuple(map(slice, shape))])
     key[along] = places
     return tuple(key)
@@ -126,10 +119,3 @@ def as_indices(indices: Tensor | ArrayLike) -> Tensor | NDArray[np.int64]:
     if given.dtype.kind not in "iu":
         raise TypeError(f"indices have dtype {given.dtype}: must be integers")
     return given if isinstance(given, Tensor) else int64_of(given)
-
-
-def check_indices(indices: Any, size: int, axis: int) -> None:
-    """Refuse indices out of range, as NumPy does."""
-    outside = indices[(indices < -size) | (indices >= size)]
-    if outside.size:
-        raise IndexError(f"index {outside[0]} is out of bounds for axis {axis} with size {size}")

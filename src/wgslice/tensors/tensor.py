@@ -222,27 +222,11 @@ class Tensor(Uncomputed, Placed):
         Tensor
             A view, or a copy as `flatten`, which also describes errors.
         """
-        layout = reshaped(self.layout, (self.size,))
-        if layout is not None:
-            return viewed(self, layout)
         with named("ravel"):
-            return packed_copy(self).reshape(-1)
+            return self.reshape(-1)
 
     def sum(self, *arguments: Any, **options: Any) -> Tensor:
-        """Return the sum of an empty tensor, 0, which Dask uses to describe chunks.
-
-        Returns
-        -------
-        Tensor
-            Of rank 0 and the tensor's dtype, in a new buffer.
-
-        Raises
-        ------
-        ComputationRefused
-            The tensor has elements, or an argument of `numpy.sum` is given.
-        OutOfDeviceMemory, DeviceLostError
-            As `copy`.
-        """
+        """Return the sum of an empty tensor, 0, which Dask uses to describe chunks; others are refused."""
         if self.size or arguments or options:
             refused("sum")
         with named("sum"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
-from wgslice.arguments import Integers, OneOrMore, checked_shape, distinct_axes, one_or_more
+from wgslice.arguments import MAX_RANK, Integers, OneOrMore, checked_shape, distinct_axes, one_or_more
 from wgslice.dialects.basic import numpy_shape
+from wgslice.docstrings import NO_TENSOR, VIEWING, documented
 from wgslice.errors import named
+from wgslice.layout import Layout
 from wgslice.layout_rules import flipped, permuted, repeated_to, reshaped, unsqueezed
 from wgslice.tensors.placed import check_tensor, read_only, viewed
 from wgslice.tensors.tensor import Tensor
@@ -219,7 +221,8 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
     Raises
     ------
     TypeError, ValueError
-        As `permute`; or `source` and `destination` differ in length.
+        An axis is not an integer, out of range (`numpy.exceptions.AxisError`) or named twice; or `source`
+        and `destination` differ in length.
 
     Examples
     --------
@@ -242,8 +245,17 @@ def moveaxis(x: Tensor, source: OneOrMore, destination: OneOrMore) -> Tensor:
         return viewed(x, x.layout.permuted(order))
 
 
-def expand_dims(x: Tensor, axis: OneOrMore) -> Tensor:
-    """View a tensor with additional dimensions of size 1, as `numpy.expand_dims`."""
+@documented(
+    *VIEWING,
+    ("ValueError", "The result would have more than 8 dimensions."),
+    axis=("int or sequence of int", "Dimensions of the result; negative ones count from its last."),
+)
+def expand_dims(x: Tensor, /, axis: OneOrMore) -> Tensor:
+    """View a tensor with further dimensions of size 1, which are `axis` of the result.
+
+    >>> xp.expand_dims(xp.asarray([1, 2]), axis=0).shape
+    (1, 2)
+    """
     with named("expand_dims"):
         check_tensor("x", x)
         return viewed(x, unsqueezed(x.layout, one_or_more("axis", axis)))
@@ -276,8 +288,7 @@ def flip(x: Tensor, axis: OneOrMore | None = None) -> Tensor:
     """
     with named("flip"):
         check_tensor("x", x)
-        axes = range(x.ndim) if axis is None else distinct_axes("axis", axis, x.ndim)
-        return viewed(x, flipped(x.layout, axes))
+        return viewed(x, flipped(x.layout, axis))
 
 
 def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
@@ -288,17 +299,24 @@ def rot90(x: Tensor, k: SupportsIndex = 1, axes: Integers = (0, 1)) -> Tensor:
         if len(plane) != 2:
             raise ValueError(f"axes = {tuple(plane)}: must be the two dimensions of a plane")
         (rotations,) = one_or_more("k", k)
-        order = list(range(x.ndim))
-        first, second = plane
-        order[first], order[second] = second, first
-        layout = x.layout
+        turned = x[...]
         for _ in range(rotations % 4):
-            layout = flipped(layout, [second]).permuted(order)
-        return viewed(x, layout)
+            turned = flip(turned, plane[1]).swapaxes(*plane)
+        return turned
 
 
+@documented(
+    ("tuple of Tensor", "Read-only views; tensors that have the shape already as they are."),
+    NO_TENSOR,
+    ("ValueError", "The shapes do not broadcast together, or to more than 8 dimensions."),
+    arrays=("Tensor", "Of any ranks and dtypes."),
+)
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """Return read-only views of one common shape, as `numpy.broadcast_arrays`, or equal shapes unchanged."""
+    """View tensors in their common shape, read-only.
+
+    >>> [x.shape for x in xp.broadcast_arrays(xp.zeros((3, 1)), xp.zeros(4))]
+    [(3, 4), (3, 4)]
+    """
     with named("broadcast_arrays"):
         for number, array in enumerate(arrays):
             check_tensor(f"arrays[{number}]", array)
@@ -308,21 +326,22 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
         return tuple(read_only(array, repeated_to(array.layout, sizes)) for array in arrays)
 
 
-def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """Return read-only views that repeat coordinates over the grid they span, as `numpy.meshgrid`."""
-    with named("meshgrid"):
-        if indexing not in ("xy", "ij"):
-            raise ValueError(f"indexing = {indexing!r}: must be 'xy' or 'ij'")
-        for number, array in enumerate(arrays):
-            check_tensor(f"arrays[{number}]", array)
-            if array.ndim > 1:
-                raise ValueError(f"arrays[{number}] has rank {array.ndim}: must have rank 1")
-        places = list(range(len(arrays)))  # the dimension of each array, and the array of each dimension
-        if indexing == "xy":
-            places[:2] = places[:2][::-1]
-        grid = checked_shape([arrays[place].size for place in places])
-        found = []
-        for array, place in zip(arrays, places, strict=True):
-            along = array.reshape(-1, *[1] * (len(grid) - 1 - place))
-            found.append(read_only(array, repeated_to(along.layout, grid)))
-        return tuple(found)
+def sliding_window_view(x: Tensor, window_shape: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
+    """View all windows along dimensions, read-only, as `numpy.lib.stride_tricks.sliding_window_view`."""
+    with named("sliding_window_view"):
+        check_tensor("x", x)
+        windows = one_or_more("window_shape", window_shape)
+        axes = [*range(x.ndim)] if axis is None else distinct_axes("axis", axis, x.ndim)
+        if len(windows) != len(axes):
+            raise ValueError(f"window_shape has {len(windows)} sizes, for {len(axes)} axes")
+        sizes = list(x.shape)
+        for along, window in zip(axes, windows, strict=True):
+            if not 1 <= window <= sizes[along]:
+                raise ValueError(
+                    f"window_shape = {windows}: must be 1 to {sizes[along]}, the size, along axis {along}"
+                )
+            sizes[along] -= window - 1
+        if x.ndim + len(axes) > MAX_RANK:
+            raise ValueError(f"the result would have rank {x.ndim + len(axes)}: at most {MAX_RANK}")
+        steps = [x.strides[along] for along in axes]
+        return read_only(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset))
