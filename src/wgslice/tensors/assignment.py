@@ -13,8 +13,6 @@ from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
 from wgslice.dtypes import check_same_dtype
-from wgslice.errors import named
-from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.recording import BoundLayout, run
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, without_leading_ones
@@ -26,6 +24,7 @@ from wgslice.tensors.placed import (
     Placed,
     as_assigned,
     check_destination,
+    check_input,
     check_sides,
     check_writeable,
     viewed,
@@ -34,18 +33,13 @@ from wgslice.tensors.placed import (
 
 
 def assign(x: Placed, key: Any, value: Any, *, disjoint: bool = False) -> None:
-    """Write a tensor, an array or a scalar to the selected elements, broadcast as NumPy does.
-
-    If an index selects an element twice, the last value is written; `disjoint` promises that none does. Does
-    not wait for the GPU.
-    """
+    """Run `Tensor.__setitem__`; `disjoint` promises that no index selects an element twice."""
     check_writeable(x)
-    mask = leading_mask(x, key)
-    selection = selected(x, key) if mask is None else None
     given = value if isinstance(value, Placed) else as_assigned(value, x.dtype)
+    mask = leading_mask(x, key)
     if mask is not None and assigned_by_mask(x, mask, given):
         return
-    selection = selection or selected(x, key)
+    selection = selected(x, key)
     if isinstance(selection, Selection):
         write(viewed(x, x.layout.select(selection.items)), given)
     else:
@@ -66,15 +60,12 @@ def leading_mask(x: Placed, key: Any) -> Placed | NDArray[np.bool_] | None:
 
 
 def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed | NDArray[Any]) -> bool:
-    """Write a value where a mask of the first dimensions is true; return False if no kernel does so.
-
-    Kernels cannot write a value whose broadcasting depends on the number of true elements.
-    """
+    """Write a value where a mask of the first dimensions is true; return False if no kernel does so."""
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     rest = x.shape[mask.ndim :]
     per_element = broadcast(without_leading_ones(given, len(rest)), rest)
     if per_element is None or (not rest and given.rank > 1):
-        return False
+        return False  # its broadcasting depends on the number of true elements
     check_destination(x)
     check_same_dtype(value.dtype, x.dtype)
     layout = broadcast(per_element, x.shape)
@@ -117,13 +108,8 @@ cached_masked_copy = lru_cache(maxsize=MAX_SELECTIONS)(masked_copy_at_once)
 
 
 def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
-    """Copy where a mask on the GPU is true, without reading it back; return False if no kernel does so.
-
-    The source has the tensor's sizes, the mask sizes that broadcast to these.
-    """
-    with named("mask"):
-        check_usable(x.device, mask.buffer)
-        check_alive(x.device, mask.buffer)
+    """Copy where a mask, which broadcasts to the source's sizes, is true; return False if no kernel can."""
+    check_input(x.device, "mask", mask.buffer)
     if x.itemsize < WORD_NBYTES and x.is_packed:
         mask, source = in_words(x, mask, source)
     copy = cached_masked_copy(mask.layout.sizes, x.layout, source.layout, x.itemsize, x.device.limits)
@@ -134,11 +120,7 @@ def written_where(x: Placed, mask: BoundLayout, source: BoundLayout) -> bool:
 
 
 def in_words(x: Placed, mask: BoundLayout, source: BoundLayout) -> tuple[BoundLayout, BoundLayout]:
-    """Return mask and source layouts with which kernels write whole words of sub-word elements.
-
-    If each mask element selects a row of whole words, source rows are repeated; otherwise the mask is
-    broadcast to all elements.
-    """
+    """Return mask and source with layouts by which kernels write whole words of sub-word elements."""
     rows = x.ndim
     while rows and mask.layout.sizes[rows - 1] == 1:
         rows -= 1

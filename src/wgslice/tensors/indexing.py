@@ -14,9 +14,7 @@ from wgslice.arguments import MAX_CACHED_VALUES, key_of, value_of
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType, check_same_dtype
-from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run, run_copy
 from wgslice.layout import Layout
@@ -24,17 +22,21 @@ from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
 from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
 from wgslice.plans.index_strategies import copy_at_once
-from wgslice.tensors.placed import Placed, check_destination, check_no_sequence, check_sides, uploaded
+from wgslice.tensors.placed import (
+    Placed,
+    check_destination,
+    check_input,
+    check_no_sequence,
+    check_sides,
+    uploaded,
+)
 
 CHECK_VARIABLE = "WGSLICE_CHECK_INDICES"
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 def selected(x: Placed, key: Any) -> Selection | AdvancedSelection:
-    """Return the selection of an index, or of another notation; masks on the GPU are read back.
-
-    With WGSLICE_CHECK_INDICES=1 indices on the GPU are read back as well, and raise as NumPy does.
-    """
+    """Return the selection of an index, or of another notation; masks on the GPU are read back."""
     if is_plain(key):
         return basic_index(x.shape, key)
     if isinstance(key, Selection):
@@ -78,9 +80,7 @@ def indices_held(x: Placed, item: Placed, *, clipped: bool = False) -> Any:
         raise IndexError(
             f"tensors used as indices must be of integer (or boolean) type, this one has dtype {item.dtype}"
         )
-    with named("indices"):
-        check_usable(x.device, item.memory)
-        check_alive(x.device, item.memory)
+    check_input(x.device, "indices", item.memory)
     return DeviceIndices(item.shape, item, clipped)
 
 
@@ -133,11 +133,7 @@ def shared_holders(selection: AdvancedSelection) -> list[Placed] | None:
 
 
 def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, target: BoundLayout) -> None:
-    """Copy windows between two buffers in one submission, without waiting for it.
-
-    Indices in the written buffer are read before anything is written. Indices of several dtypes are
-    converted to int64 by earlier submissions.
-    """
+    """Copy windows between two buffers in one submission; indices of several dtypes become int64 before."""
     encoder = device.create_encoder()
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
@@ -200,10 +196,7 @@ def operand_of(device: Device, places: Any, dtype: DType) -> BoundLayout:
 
 
 def as_int64(indices: Placed) -> Placed:
-    """Convert integers to int64 without arithmetic; too large ones of uint64 become other large ones.
-
-    A table of 256 values gives each result for the highest byte; the lower bytes are copied into it.
-    """
+    """Convert integers to int64: a table gives the result for the highest byte, the others are copied."""
     device, dtype = indices.device, indices.dtype
     values = np.arange(256, dtype=np.uint8).view(f"{dtype.kind}1").astype(np.int64)
     if dtype == np.uint64:
@@ -232,11 +225,7 @@ def bytes_of(tensor: Placed) -> BoundLayout:
 def scatter(
     x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], *, disjoint: bool = False
 ) -> None:
-    """Write a tensor or an array of the same dtype, broadcast, to the selected elements.
-
-    If an element is selected twice, the last value is written; `disjoint` promises that none is. Does not
-    wait for the GPU.
-    """
+    """Write a tensor or an array of the same dtype, broadcast, to the selected elements."""
     check_destination(x)
     check_same_dtype(value.dtype, x.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)

@@ -13,7 +13,7 @@ from wgslice.dtypes import DType, check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.native import exposed
+from wgslice.gpu.native import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage
 from wgslice.gpu.recording import BoundLayout, record, run_copy
 from wgslice.gpu.transfer import download, upload
@@ -263,6 +263,14 @@ def check_sides(target: Placed, value: Placed | NDArray[Any]) -> None:
     if isinstance(value, Placed):
         with named("input"):
             check_usable(target.device, value.memory)
+
+
+def check_input(device: Device, name: str, memory: Buffer) -> None:
+    """Raise, with a name, if a buffer cannot be read; only exposed buffers can be destroyed by the user."""
+    with named(name):
+        check_usable(device, memory)
+        if is_exposed(memory):
+            check_alive(device, memory)
 
 
 def write_array(target: Placed, source: Layout, array: NDArray[Any]) -> None:
