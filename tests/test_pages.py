@@ -36,8 +36,11 @@ SHOWN = replace(CPU, costs=shipped("lavapipe-25-0"))  # by which pages show plan
 WITH_PYTHON = [page for page in PAGES if SHOWN_BY_PYTHON.search(page.read_text("utf-8"))]
 
 
-def of_page(page: Path) -> str:
-    return page.stem
+def marked(page: Path, program: str, parameter: Any) -> Any:
+    """A parameter named by its page, with the marks of the large packages that its program imports."""
+    imported = set(re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE))
+    marks = [getattr(pytest.mark, name) for name in LARGE_PACKAGES if name in imported]
+    return pytest.param(parameter, marks=marks, id=page.stem)
 
 
 def test_the_readme_links_guides_integrations_and_commands() -> None:
@@ -80,7 +83,10 @@ def shown_plans(device: wg.Device, folder: Path) -> Iterator[None]:
 
 
 @on_one_adapter
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=of_page)
+@pytest.mark.parametrize(
+    "page",
+    [marked(page, "".join(block.text for block in blocks(page, "python")), page) for page in WITH_PYTHON],
+)
 def test_a_pages_python_gives_what_the_page_shows(device: wg.Device, tmp_path: Path, page: Path) -> None:
     """`python tests/test_pages.py` writes values and printed text anew; look at what has changed."""
     with shown_plans(device, tmp_path):
@@ -106,16 +112,6 @@ def test_what_pages_show_is_compared(tmp_path: Path) -> None:
 PROGRAMS = [(page, program.text) for page in PAGES for program in blocks(page, "py")]
 
 
-def marked(programs: list[tuple[Path, str]]) -> list[Any]:
-    """Programs as parameters, each marked with the large packages that it imports."""
-    found = []
-    for page, program in programs:
-        imported = set(re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE))
-        marks = [getattr(pytest.mark, name) for name in LARGE_PACKAGES if name in imported]
-        found.append(pytest.param(program, marks=marks, id=page.stem))
-    return found
-
-
 def run_program(program: str, tmp_path: Path, **variables: str) -> None:
     done = subprocess.run(
         [sys.executable, pages.__file__],
@@ -129,14 +125,14 @@ def run_program(program: str, tmp_path: Path, **variables: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("program", marked(PROGRAMS[::2]))
+@pytest.mark.parametrize("program", [marked(*each, each[1]) for each in PROGRAMS[::2]])
 def test_programs_run_before_the_change(tmp_path: Path, program: str) -> None:
     """None of them knows our adapters."""
     assert "wgslice" not in program
     run_program(program, tmp_path)
 
 
-@pytest.mark.parametrize("program", marked(PROGRAMS[1::2]))
+@pytest.mark.parametrize("program", [marked(*each, each[1]) for each in PROGRAMS[1::2]])
 def test_programs_run_after_the_change(device: wg.Device, tmp_path: Path, program: str) -> None:
     assert "wgslice" in program
     run_program(program, tmp_path, WGSLICE_ADAPTER=device.adapter.backend)

@@ -167,6 +167,7 @@ PYGFX_SIGNATURES = {  # by name: their module imports pygfx
     "device": "()",
     "to_texture": "(x, *, dim=2, colorspace='srgb')",
     "to_buffer": "(x)",
+    "gpu_texture": "(texture)",
     "update": "(resource, x)",
 }
 ATTRIBUTES = [

@@ -6,20 +6,23 @@ adapters the other tests run on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import random_bytes
 from numpy.typing import NDArray
+from pages import ROOT, blocks
+from PIL import Image
 
 import wgslice as wg
 from wgslice.gpu import transfer
 
 if find_spec("pygfx"):  # these tests are collected without it too, and deselected or failed by their mark
     import pygfx as gfx
-    from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
     from rendercanvas.offscreen import RenderCanvas
 
     from wgslice import pygfx
@@ -52,22 +55,6 @@ def picture(texture: gfx.Texture) -> NDArray[np.uint8]:
     return drawn(gfx.Image(gfx.Geometry(grid=texture), material))
 
 
-def read_texture(device: wg.Device, texture: gfx.Texture, itemsize: int) -> NDArray[np.uint8]:
-    """All bytes of a texture made with usage COPY_SRC, by rows that are padded."""
-    width, height, depth = texture.size
-    channels = 1 if len(texture.format) == 2 else int(texture.format[0])
-    row = -(-width * channels * itemsize // 256) * 256
-    copied = wg.empty(row * height * depth, np.uint8, device=device)
-    encoder = device.wgpu_device.create_command_encoder()
-    encoder.copy_texture_to_buffer(
-        {"texture": ensure_wgpu_object(texture), "mip_level": 0, "origin": (0, 0, 0)},
-        {"buffer": copied.buffer, "offset": 0, "bytes_per_row": row, "rows_per_image": height},
-        texture.size,
-    )
-    device.wgpu_device.queue.submit([encoder.finish()])
-    return copied.numpy().reshape(depth, height, row)[:, :, : width * channels * itemsize]
-
-
 def test_an_image_is_drawn_without_leaving_the_gpu(
     shared: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +72,104 @@ def test_an_image_is_drawn_without_leaving_the_gpu(
     assert np.array_equal(picture(texture), photograph[6:54, 2:130:2])
 
 
+@pytest.mark.parametrize("is_drawn", [False, True])
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_tiles_are_written_over_host_data(
+    shared: wg.Device, channels: tuple[int, ...], is_drawn: bool
+) -> None:
+    """Before pygfx has uploaded the data, and when it is on the screen; RGB has a fourth channel there."""
+    expected = random_bytes(48 * 64 * 4, seed=5)[: 48 * 64 * (3 if channels else 1)].reshape(
+        48, 64, *channels
+    )
+    texture = gfx.Texture(expected.copy(), dim=2, usage=0x1)  # COPY_SRC, to read it back
+    if is_drawn:
+        picture(texture)
+    tile = wg.asarray(random_bytes(20 * 30 * 3, seed=6).reshape(30, 20, 3), device=shared)[::-1, ::2]
+    tile = tile if channels else tile[..., 1]
+    made = pygfx.gpu_texture(texture)
+    wg.copy_to_texture(tile, made, origin=(7, 9), alpha=255 if channels else None)
+    expected[9:39, 7:17] = tile.numpy()
+    for _ in range(2):
+        assert np.array_equal(picture(texture)[..., :3], np.broadcast_to(expected.T, (3, 64, 48)).T)
+    assert pygfx.gpu_texture(texture) is made
+    found = wg.from_texture(made, origin=(7, 9), size=(10, 30)).numpy()
+    assert np.array_equal(found[..., : channels[0]] if channels else found, tile.numpy())
+
+
+def test_only_textures_of_pygfx_have_one_of_the_gpu(shared: wg.Device) -> None:
+    with pytest.raises(TypeError, match="gpu_texture: texture is of type Tensor: must be a pygfx Texture"):
+        pygfx.gpu_texture(wg.zeros(4, device=shared))
+
+
+PAGE = ROOT / "docs" / "integrations" / "pygfx.md"
+COUNTED = (
+    *("create_buffer", "create_texture", "write_buffer", "write_texture"),
+    *("map_async", "map_sync", "read_buffer", "read_texture", "read_mapped"),
+)
+
+
+def counted(method: Callable[..., Any], log: list[tuple[str, int]]) -> Callable[..., Any]:
+    """A method of wgpu's objects that logs its name, and the bytes that it uploads."""
+
+    def counting(self: Any, *arguments: Any, **options: Any) -> Any:
+        nbytes = memoryview(arguments[2]).nbytes if method.__name__ == "write_buffer" else 0
+        log.append((method.__name__, nbytes))
+        return method(self, *arguments, **options)
+
+    return counting
+
+
+def test_frames_through_a_volume_upload_only_new_chunks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The page's program: 30 frames, equal to NumPy's, and the picture on the page is of them."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    drawing, moving, comparing = (block.text for block in blocks(PAGE, "python"))
+    exec(drawing, names)
+    cache, array, side, show = (names[name] for name in ("cache", "array", "SIDE", "show"))
+    log: list[tuple[str, int]] = []
+    places: list[tuple[int, int, int]] = []
+
+    def showing(plane: int, top: int, left: int) -> None:
+        places.append((plane, top, left))
+        log.append(("show", 0))
+        show(plane, top, left)
+
+    names["show"] = showing
+    wgpu_device = cache.device.wgpu_device
+    with monkeypatch.context() as patch:
+        for kind in map(type, (wgpu_device, wgpu_device.queue, cache.buffer)):
+            for name in COUNTED:
+                if hasattr(kind, name):
+                    patch.setattr(kind, name, counted(getattr(kind, name), log))
+        exec(moving, names)
+    starts = [number for number, (name, _) in enumerate(log) if name == "show"]
+    calls = [log[start:stop] for start, stop in zip(starts, [*starts[1:], len(log)], strict=True)]
+    assert len(calls) == 30
+    assert {name for frame in calls[1:] for name, _ in frame} == {
+        "show",
+        "write_buffer",
+    }  # nothing made, read
+
+    height, width, _ = names["frames"].shape[1:]
+    there: set[tuple[int, int, int]] = set()
+    for frame, (plane, top, left), drawn_frame in zip(calls, places, names["frames"], strict=True):
+        rows = range(top // side, (top + height - 1) // side + 1)
+        columns = range(left // side, (left + width - 1) // side + 1)
+        visible = {(plane // side, row, column) for row in rows for column in columns}
+        assert sum(nbytes for _, nbytes in frame if nbytes > 999) == len(visible - there) * side**3
+        there |= visible
+        upright = np.rot90(array[:, plane])[top : top + height, left : left + width]
+        assert np.array_equal(drawn_frame.numpy()[..., :3], np.stack([upright] * 3, axis=2))
+    assert len(there) * side**3 > cache.nbytes
+
+    exec(comparing, names)
+    with Image.open("volume.png") as made, Image.open(PAGE.with_suffix(".png")) as shown:
+        assert np.array_equal(np.asarray(made), np.asarray(shown))
+    assert PAGE.with_suffix(".png").stat().st_size < 60_000
+
+
 def test_rgb_gets_an_opaque_channel(shared: wg.Device) -> None:
     photograph = random_bytes(48 * 64 * 3, seed=4).reshape(48, 64, 3)
     texture = pygfx.to_texture(wg.asarray(photograph, device=shared)[:, :, ::-1])
@@ -100,9 +185,8 @@ def test_rgb_gets_an_opaque_channel(shared: wg.Device) -> None:
     [(1, (70,)), (1, (5, 4)), (2, (5, 7)), (2, (3, 66, 2)), (2, (3, 5, 3)), (3, (4, 3, 9, 1))],
 )
 def test_every_format_holds_the_tensors_bits(
-    shared: wg.Device, monkeypatch: pytest.MonkeyPatch, dtype: str, dim: int, shape: tuple[int, ...]
+    shared: wg.Device, dtype: str, dim: int, shape: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr(pygfx, "TEXTURE_USAGE", pygfx.TEXTURE_USAGE | 0x1)  # to read it here
     element = np.dtype(dtype)
     array = random_bytes(int(np.prod(shape)) * element.itemsize, seed=dim).view(element).reshape(shape)
     texture = pygfx.to_texture(wg.asarray(array, device=shared)[::-1], dim=dim)
@@ -111,7 +195,7 @@ def test_every_format_holds_the_tensors_bits(
         full = 1 if element.kind == "f" else np.iinfo(element).max
         expected = np.concatenate([expected, np.full((*shape[:2], 1), full, element)], axis=2)
     assert texture.size == (1, *shape[:dim])[: dim + 1][:0:-1] + (1,) * (3 - dim)
-    found = read_texture(shared, texture, element.itemsize).tobytes()
+    found = wg.from_texture(pygfx.gpu_texture(texture)).numpy().tobytes()
     assert found == np.ascontiguousarray(expected).tobytes()
 
 

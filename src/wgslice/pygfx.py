@@ -15,21 +15,21 @@ except ModuleNotFoundError as error:
     message = "wgslice.pygfx needs the package pygfx, the extra `pygfx` of wgslice: pip install pygfx"
     raise ModuleNotFoundError(message, name=error.name) from None
 from pygfx.renderers.wgpu import get_shared
-from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object
+from pygfx.renderers.wgpu.engine.update import ensure_wgpu_object, update_resource
 
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.capture import refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.protocols import BufferUsage, TextureUsage
+from wgslice.gpu.protocols import BufferUsage, Texture, TextureUsage
 from wgslice.operators.textures import copy_to_texture
 from wgslice.tensors.creation import from_buffer
 from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
 
-__all__ = ["device", "to_buffer", "to_texture", "update"]
+__all__ = ["device", "gpu_texture", "to_buffer", "to_texture", "update"]
 
-TEXTURE_USAGE = TextureUsage.COPY_DST | TextureUsage.TEXTURE_BINDING
+TEXTURE_USAGE = TextureUsage.COPY_SRC | TextureUsage.COPY_DST | TextureUsage.TEXTURE_BINDING
 BUFFER_USAGE = (
     BufferUsage.COPY_SRC | BufferUsage.COPY_DST | BufferUsage.INDEX | BufferUsage.VERTEX | BufferUsage.STORAGE
 )
@@ -121,6 +121,36 @@ def to_buffer(x: Tensor) -> pygfx.Buffer:
         buffer = pygfx.Buffer(None, nbytes=x.nbytes, nitems=len(x), format=kind, usage=BUFFER_USAGE)
         copyto(from_buffer(ensure_wgpu_object(buffer), x.shape, x.dtype), x)
         return buffer
+
+
+def gpu_texture(texture: pygfx.Texture) -> Texture:
+    """Get the GPU's texture of a pygfx texture, for `copy_to_texture`, `from_texture` and their operators.
+
+    Parameters
+    ----------
+    texture : pygfx.Texture
+        Any: with or without host data, of an image on the screen, or the target of a renderer that exists.
+
+    Returns
+    -------
+    wgpu.GPUTexture
+        The same object for every call. Made with the usages COPY_SRC and COPY_DST unless pygfx has made it
+        before. Host data that pygfx still has to upload is uploaded, so that it does not overwrite elements
+        that are written afterwards.
+
+    Raises
+    ------
+    TypeError
+        `texture` is no pygfx texture.
+    """
+    with named("gpu_texture"):
+        if not isinstance(texture, pygfx.Texture):
+            raise TypeError(f"texture is of type {type(texture).__name__}: must be a pygfx Texture")
+        if texture._wgpu_object is None:
+            texture._wgpu_usage |= TEXTURE_USAGE
+        made: Texture = ensure_wgpu_object(texture)
+        update_resource(texture)
+        return made
 
 
 def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
