@@ -24,10 +24,9 @@ from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from wgslice.dialects.basic import basic_index
 from wgslice.gpu.recording import BoundLayout
-from wgslice.streaming.sinks import Sink
 from wgslice.streaming.sources import Block, Source
-from wgslice.streaming.stream import Job, Ring, TileBuffer
-from wgslice.streaming.walk import Tile, limit_nbytes, shares
+from wgslice.streaming.stream import Ring, TileBuffer
+from wgslice.streaming.walk import Piece, Tile, limit_nbytes, shares
 
 __all__ = ["STAGES", "STREAMS", "Stream", "measure_stream", "run_stream"]
 
@@ -61,10 +60,10 @@ class Stages(Ring):
         with clocked(self.seconds, "file"):
             return super().take()
 
-    def upload(self, block: Block, job: Job) -> BoundLayout:
+    def upload(self, block: Block, piece: Piece) -> BoundLayout:
         """Upload."""
         with clocked(self.seconds, "upload"):
-            source = super().upload(block, job)
+            source = super().upload(block, piece)
             self.device.synchronize()
         return source
 
@@ -80,15 +79,15 @@ class Stages(Ring):
             super().read_back(tile_buffer, nbytes)
             self.device.synchronize()
 
-    def write(self, tile: Tile, tile_buffer: TileBuffer, sink: Sink) -> int:
+    def write(self, tile: Tile, tile_buffer: TileBuffer) -> int:
         """Write."""
         with clocked(self.seconds, "file"):
-            return super().write(tile, tile_buffer, sink)
+            return super().write(tile, tile_buffer)
 
-    def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
+    def write_through(self, tile: Tile, block: Block) -> int:
         """Write what no GPU is needed for."""
         with clocked(self.seconds, "file"):
-            return super().write_through(tile, block, sink)
+            return super().write_through(tile, block)
 
 
 @contextmanager
@@ -179,7 +178,7 @@ def stages(source: NDArray[Any], key: Any, target: NDArray[Any]) -> dict[str, fl
     walk = opened.walk(
         basic_index(opened.shape, key), None, shares(limit_nbytes(LIMIT), device.largest_buffer_nbytes)
     )
-    ring = Stages(device, opened, Sink(target), walk, 1)
+    ring = Stages(device, opened, target, walk, 1)
     ring.seconds = dict.fromkeys(STAGES, 0.0)
     ring.run(lambda _: None)
     return ring.seconds

@@ -39,17 +39,17 @@ Step = Callable[[Any, Any], Any]  # of `dask.array` or `numpy`, and an array of 
 
 @pytest.fixture(autouse=True)
 def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests on a device have it as the default one."""
+    """Make the tested device the default one."""
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
 
 
 def chunks_of(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
-    """Sizes of chunks, three at most along a dimension."""
+    """Sizes of chunks, at most three per dimension."""
     return st.tuples(*(st.integers(-(-size // 3), size) for size in shape))
 
 
 def slices(size: int) -> st.SearchStrategy[slice]:
-    """Any that leave something, backwards too."""
+    """Slices with elements and any step."""
     bound = st.one_of(st.none(), st.integers(-size - 1, size + 1))
     step = st.sampled_from([None, 1, 2, 3, -1, -2, -3])
     return st.builds(slice, bound, bound, step).filter(lambda key: len(range(*key.indices(size))) > 0)
@@ -107,7 +107,7 @@ def rolling(draw: st.DrawFn, shape: tuple[int, ...]) -> Step:
 
 
 def padding(draw: st.DrawFn, shape: tuple[int, ...]) -> Step:
-    """No wider than the array: beyond that Dask itself does not do what NumPy does."""
+    """Widths up to the size: beyond that Dask differs from NumPy."""
     mode = draw(st.sampled_from(["constant", "edge", "reflect", "symmetric", "wrap"]))
     widths = [tuple(draw(st.integers(0, size - (mode == "reflect"))) for _ in "ab") for size in shape]
     options = {"constant_values": draw(st.sampled_from([0, 1]))} if mode == "constant" else {}
@@ -135,7 +135,7 @@ def moved(draw: st.DrawFn) -> tuple[Any, NDArray[Any]]:
 
 
 def check(found: Any, array: NDArray[Any]) -> None:
-    """A tensor of these elements."""
+    """Check that a result is a tensor of these elements."""
     assert isinstance(found, wg.Tensor)
     check_same(found.numpy(), array.copy())
 
@@ -169,7 +169,7 @@ def test_on_two_processes(device: wg.Device, cluster: Client, case: tuple[Any, N
 
 @pytest.mark.parametrize("boundary", BORDERS)
 def test_overlap(device: wg.Device, boundary: Any) -> None:
-    """Blocks that see their neighbours' elements, and at the ends what the border has."""
+    """Blocks with elements of their neighbours, and of the boundary at the ends."""
     array = numbered((6, 9), "float32")
     x: Any = da.from_array(array, chunks=(2, 4)).map_blocks(wg.asarray)
     found = da.map_overlap(np.roll, x, depth=2, boundary=boundary, shift=(2, -1), axis=(0, 1))
@@ -211,7 +211,7 @@ def test_numpys_arrays_come_back_to_compute_with(device: wg.Device) -> None:
             computed.compute(scheduler="synchronous")
 
 
-def test_what_dask_asks_of_a_chunk(device: wg.Device) -> None:
+def test_protocols_that_dask_uses(device: wg.Device) -> None:
     x: Any = wg.asarray(numbered((6, 9), "float32"), device=device)
     assert is_valid_chunk_type(wg.Tensor)
     assert 6 * 9 * 4 < sizeof(x) < 6 * 9 * 4 + 500
@@ -254,7 +254,7 @@ print(type(da.from_array(tensor, name=False).to_backend("numpy").compute()).__na
 
 @on_one_adapter
 def test_an_older_dask_is_imported_and_left_alone(device: wg.Device, tmp_path: Path) -> None:
-    """By a package of the same name whose modules lack the names to register with."""
+    """A stand-in package whose modules lack the names to register with."""
     package = tmp_path / "dask" / "array"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
@@ -274,7 +274,7 @@ print(wg.asarray([3, 1]).numpy(), dask.array.dispatch.concatenate_lookup, dask._
 
 @on_one_adapter
 def test_tensors_made_while_dask_is_imported_are_registered(device: wg.Device, tmp_path: Path) -> None:
-    """By a package of the same name, which makes a tensor before it has the names to register with."""
+    """A stand-in package that makes a tensor before it defines the names to register with."""
     package = tmp_path / "dask" / "array"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
@@ -362,7 +362,7 @@ def test_each_worker_has_the_device_that_its_variable_names(device: wg.Device, c
 @on_the_cluster
 @on_one_adapter
 def test_a_worker_that_dies_in_the_middle(device: wg.Device, cluster: Client, tmp_path: Path) -> None:
-    """What it had is made again, by Dask; the result is right."""
+    """Dask computes the lost chunks again; the result is equal."""
     array = numbered((40, 60), "int16")
     x: Any = da.from_array(array, chunks=(10, 15)).map_blocks(wg.asarray)
     with cluster.as_current():
@@ -384,7 +384,7 @@ PLANE = (1024, 2048)
 @on_the_cluster
 @on_one_adapter
 def test_a_store_larger_than_the_limit(device: wg.Device, cluster: Client, tmp_path: Path) -> None:
-    """Mirrored, cropped and re-chunked into another one, by workers that Dask ends at their limit."""
+    """Reversed, cropped and re-chunked into another store, by workers that Dask ends at their limit."""
     depth = LIMIT_MIB // 4 + 20
     plane = np.arange(PLANE[0] * PLANE[1], dtype=np.uint16).reshape(PLANE)
     store = zarr.create_array(

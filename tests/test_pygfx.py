@@ -1,4 +1,4 @@
-"""Textures and buffers for pygfx: what is drawn from a tensor is what is drawn from its array.
+"""Textures and buffers for pygfx: drawings of a tensor equal those of its array.
 
 pygfx draws on one device for the whole process, and never with OpenGL; so these run on its device, whatever
 adapters the other tests run on.
@@ -38,7 +38,7 @@ def shared() -> wg.Device:
 
 
 def drawn(thing: Any, size: tuple[int, int] = SIZE) -> NDArray[np.uint8]:
-    """A picture of a scene, a pixel a unit, from the top left."""
+    """Draw an object, one pixel per unit, with the origin at the top left."""
     canvas = RenderCanvas(size=size, pixel_ratio=1)
     renderer = gfx.renderers.WgpuRenderer(canvas, pixel_scale=1, ppaa="none")
     scene = gfx.Scene()
@@ -199,26 +199,26 @@ def test_every_format_holds_the_tensors_bits(
     assert found == np.ascontiguousarray(expected).tobytes()
 
 
-def test_points_are_drawn_where_a_buffer_says(shared: wg.Device) -> None:
+def test_points_are_drawn_at_a_buffers_positions(shared: wg.Device) -> None:
     positions = np.zeros((40, 3), np.float32)
     positions[:, 0] = np.arange(40) + 10
     positions[:, 1] = np.arange(40) % 17 * 2 + 5
     colors = np.random.default_rng(2).random((40, 4)).astype(np.float32)
     colors[:, 3] = 1
     material = gfx.PointsMaterial(size=2, aa=False, color_mode="vertex")
-    taken = slice(None, None, -3)
+    kept = slice(None, None, -3)
 
     def theirs(places: NDArray[np.float32]) -> NDArray[np.uint8]:
-        arrays = {"positions": places[taken], "colors": colors[taken]}
+        arrays = {"positions": places[kept], "colors": colors[kept]}
         geometry = gfx.Geometry(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
         return drawn(gfx.Points(geometry, material))
 
-    x, c = wg.asarray(positions, device=shared)[taken], wg.asarray(colors, device=shared)[taken]
+    x, c = wg.asarray(positions, device=shared)[kept], wg.asarray(colors, device=shared)[kept]
     ours = gfx.Points(gfx.Geometry(positions=pygfx.to_buffer(x), colors=pygfx.to_buffer(c)), material)
     assert len(np.unique(theirs(positions).reshape(-1, 4), axis=0)) > 10
     assert np.array_equal(drawn(ours), theirs(positions))
     moved = positions + np.array([0, 3, 0], np.float32)
-    pygfx.update(ours.geometry.positions, wg.asarray(moved, device=shared)[taken])
+    pygfx.update(ours.geometry.positions, wg.asarray(moved, device=shared)[kept])
     assert np.array_equal(drawn(ours), theirs(moved))
     assert not np.array_equal(theirs(moved), theirs(positions))
 
@@ -231,28 +231,28 @@ def test_points_are_drawn_where_a_buffer_says(shared: wg.Device) -> None:
             "u1",
             2,
             ValueError,
-            r"x has sizes \(4,\): with dim = 2 must be \(height, width\) or \(",
+            r"x has sizes \(4,\): must be \(height, width\), or \(height, width, 1 to 4\)",
         ),
-        ((4, 4, 5), "u1", 2, ValueError, r"x has sizes \(4, 4, 5\): with dim = 2 must be"),
-        ((4, 0), "u1", 2, ValueError, r"x has sizes \(4, 0\): with dim = 2 must be"),
+        ((4, 4, 5), "u1", 2, ValueError, r"x has sizes \(4, 4, 5\): must be"),
+        ((4, 0), "u1", 2, ValueError, r"x has sizes \(4, 0\): must be"),
         ((4, 4), "u1", 4, ValueError, "dim = 4: must be 1, 2 or 3"),
         ((1, 2**20), "u1", 2, ValueError, r"x has sizes \(1, 1048576\): a texture's are at most \d+ on"),
         ((4, 4), "f8", 2, TypeError, "dtype float64: pygfx has integers of 8, 16 and 32 bits"),
         ((4, 4), "?", 2, TypeError, "dtype bool: pygfx has"),
     ],
 )
-def test_what_is_no_texture_is_refused(
+def test_invalid_textures_are_refused(
     shared: wg.Device, shape: tuple[int, ...], dtype: str, dim: int, kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=f"^to_texture: {words}"):
         pygfx.to_texture(wg.zeros(shape, dtype, device=shared), dim=dim)
 
 
-def test_what_is_no_buffer_is_refused(shared: wg.Device) -> None:
+def test_invalid_buffers_are_refused(shared: wg.Device) -> None:
     for x, words in (
         (
             wg.zeros((2, 5), "f4", device=shared),
-            r"x has sizes \(2, 5\): must be \(items,\), or \(items, 1 to 4\)",
+            r"x has sizes \(2, 5\): must be \(items\), or \(items, 1 to 4\)",
         ),
         (wg.zeros(0, "f4", device=shared), r"x has sizes \(0,\): must be"),
         (wg.zeros((3, 1), "u1", device=shared), "x has 3 bytes: must have a multiple of 4"),
@@ -282,7 +282,7 @@ def test_updates_must_fit(shared: wg.Device) -> None:
         pygfx.update(buffer, wg.zeros((4, 3), "i4", device=shared))
 
 
-def test_only_what_is_made_here_is_updated(shared: wg.Device) -> None:
+def test_other_resources_are_not_updated(shared: wg.Device) -> None:
     x = wg.zeros((4, 6), "u1", device=shared)
     with pytest.raises(ValueError, match="update: resource is not from to_texture or to_buffer"):
         pygfx.update(gfx.Texture(np.zeros((4, 6), np.uint8), dim=2), x)

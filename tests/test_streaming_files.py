@@ -1,4 +1,4 @@
-"""`wgslice slice` on files of any size: what appears under a name is whole, whatever happens meanwhile."""
+"""`wgslice slice` on files of any size: a file appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_files_and_stores_are_sliced(device: wg.Device, folder: Path, source: st
 
 
 @on_one_adapter
-def test_chunks_are_what_is_asked_for(device: wg.Device, folder: Path) -> None:
+def test_chunks_are_those_requested(device: wg.Device, folder: Path) -> None:
     assert main(["slice", "cube.zarr", "..., ::-2", "-o", "t.zarr", "--chunks", "8, 24,7"]) == 0
     assert zarr.open_array("t.zarr", mode="r").chunks == (8, 24, 7)
 
@@ -121,7 +121,7 @@ def test_stores_without_zarr_say_what_to_install(
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out.zarr"])
-def test_what_was_there_stays_where_a_stream_ends_early(
+def test_the_previous_output_stays_if_a_stream_fails(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     assert main(["slice", "cube.npy", "::-1", "-o", name]) == 0
@@ -130,7 +130,7 @@ def test_what_was_there_stays_where_a_stream_ends_early(
     def failing(*_: Any, **__: Any) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("wgslice.streaming.sinks.Sink.write", failing)
+    monkeypatch.setattr("wgslice.streaming.stream.write_tile", failing)
     assert main(["slice", "cube.npy", "::2", "-o", name]) == 1
     assert capsys.readouterr().err == "wgslice: error: the disk is full\n"
     check_same(read(folder / name), before)
@@ -206,7 +206,7 @@ def begin(server: Any, command: str) -> int:
 
 
 def status(server: Any) -> int:
-    """Of the child, which until now could not make room for another process of its number."""
+    """The status of the child; only then can another process get its number."""
     server.stdin.write("\n")
     server.stdin.flush()
     return int(server.stdout.readline())
@@ -216,10 +216,10 @@ def status(server: Any) -> int:
 @posix
 @on_one_adapter
 @pytest.mark.parametrize("name", ["out.npy", "out.zarr"])
-def test_killed_ten_times_nothing_is_there_that_is_not_whole(
+def test_outputs_of_killed_processes_are_complete_or_absent(
     device: wg.Device, folder: Path, server: Any, name: str
 ) -> None:
-    """At any moment, from the start on to the end of a run; what a killed one left is gone after the next."""
+    """Killed at random moments of a run; the next run removes leftovers."""
     large = numbered((600, 40, 60))
     np.save("large.npy", large)
     expected = large[::-1, :, ::2].copy()
@@ -251,7 +251,7 @@ def test_killed_ten_times_nothing_is_there_that_is_not_whole(
 @posix
 @on_one_adapter
 def test_an_interrupt_leaves_nothing_and_is_one_line(device: wg.Device, folder: Path, server: Any) -> None:
-    """While it writes: so little goes at once that it takes a while."""
+    """Interrupted while it writes, with a small limit so that this takes a while."""
     np.save("large.npy", numbered((1000, 100, 100)))
     child = begin(server, "slice large.npy ::-1,:,::2 -o out.npy --limit 64KiB")
     while not list(folder.glob(".wgslice-*/out.npy")):
@@ -263,8 +263,8 @@ def test_an_interrupt_leaves_nothing_and_is_one_line(device: wg.Device, folder: 
     assert names(folder) == ["cube.npy", "cube.zarr", "large.npy"]
 
 
-# Streams windows of a sparse file of 6 GiB, and says of each how much memory that took at most, and how much
-# of the file was read, as pages that the system has then, over the pages of the window.
+# Streams windows of a sparse file of 6 GiB, and prints for each the peak memory, and the pages of the file
+# that the system has read over the pages of the window.
 LARGE = """
 import ctypes, json, mmap, os, resource, sys
 import numpy as np, wgslice as wg
@@ -317,7 +317,7 @@ for text in sys.argv[2:]:
 @pytest.mark.xdist_group("memory")
 @on_one_adapter
 def test_a_file_of_6_gib_in_256_mib(device: wg.Device, tmp_path: Path) -> None:
-    """Negative and larger steps, and a crop; numbers stand at the corners of each and here and there."""
+    """Negative and large steps, and a crop; numbers at the corners of each window and at random places."""
     path = tmp_path / "sparse.bin"
     shape, keys = (1536, 1024, 1024), ["::-16, :, :", "::5, ::-37, ::2", "1000:800:-1, 400:500, 1000:9:-3"]
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""How windows are walked: by integers alone, without an adapter."""
+"""The division of windows into tiles and pieces, by integers alone, without an adapter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from wgslice.dialects import numpy_index
-from wgslice.streaming.sinks import Sink
+from wgslice.streaming.sinks import tile_starts
 from wgslice.streaming.sources import Source
 from wgslice.streaming.walk import (
     COPIES_READ,
@@ -35,11 +35,11 @@ NBYTES = 4  # of an element of `numbered`
 
 
 def walked(source: Blocks, key: Any, target: Blocks, within: Shares) -> Walk:
-    return Source(source).walk(numpy_index(source.shape, key), Sink(target).starts, within)
+    return Source(source).walk(numpy_index(source.shape, key), tile_starts(target), within)
 
 
 def meant(block: NDArray[Any], piece: Piece) -> NDArray[Any]:
-    """What of a box goes on, by NumPy."""
+    """The selected elements of a box, by NumPy."""
     axis = 0
     for item in piece.within:
         if item is None:
@@ -54,7 +54,7 @@ def meant(block: NDArray[Any], piece: Piece) -> NDArray[Any]:
 
 
 def follow(source: Blocks, target: Blocks, tiles: list[Tile], within: Shares) -> None:
-    """Do what a walk says, on the host."""
+    """Run a walk on the host."""
     arrivals = np.zeros(target.shape, int)
     for tile in tiles:
         arrived = np.zeros(target.shape, int)
@@ -65,7 +65,7 @@ def follow(source: Blocks, target: Blocks, tiles: list[Tile], within: Shares) ->
             arrived[whole(piece.target)] += 1
             target.array[whole(piece.target)] = meant(block, piece)
         target.written.append(tile.target)
-        assert (arrived[whole(tile.target)] == 1).all()  # a tile is what its pieces bring
+        assert (arrived[whole(tile.target)] == 1).all()  # the pieces of a tile cover it
         assert arrived.sum() * NBYTES <= within.largest_nbytes
         arrivals += arrived
     assert (arrivals == 1).all()
@@ -101,8 +101,8 @@ def box_of(index: NDArray[Any]) -> tuple[slice, ...]:
 
 
 @given(streams(), st.integers(16, 3000))
-def test_steps_skip_what_no_element_needs(stream: tuple[Blocks, Any, Blocks], largest: int) -> None:
-    """Of a source without blocks no more than the pages of the window is read; here these are of 16 bytes."""
+def test_large_steps_skip_pages(stream: tuple[Blocks, Any, Blocks], largest: int) -> None:
+    """Of a source without blocks, only pages of the window are read; pages have 16 bytes here."""
     source, key, target = stream
     source.chunks = None
     expected = source.array[key]
@@ -116,7 +116,7 @@ def test_steps_skip_what_no_element_needs(stream: tuple[Blocks, Any, Blocks], la
 
 
 def test_blocks_that_agree_are_read_and_written_once() -> None:
-    """Four blocks of the source make one of the target, one after the other."""
+    """Each block of the target consists of four adjacent blocks of the source."""
     source, target = Blocks(numbered((64, 64)), (16, 16)), Blocks(np.zeros((32, 64), np.uint32), (16, 32))
     within = Shares(1024, 2048)
     follow(source, target, list(walked(source, np.s_[::-2], target, within).tiles()), within)
@@ -126,7 +126,7 @@ def test_blocks_that_agree_are_read_and_written_once() -> None:
     assert len(target.written) == 4
 
 
-def test_where_memory_allows_only_one_the_source_is_read_once() -> None:
+def test_reading_once_has_priority_over_writing_once() -> None:
     source, target = Blocks(numbered((64, 64)), (64, 8)), Blocks(np.zeros((64, 64), np.uint32), (8, 64))
     within = Shares(2048, 2048)
     follow(source, target, list(walked(source, ..., target, within).tiles()), within)
@@ -134,7 +134,7 @@ def test_where_memory_allows_only_one_the_source_is_read_once() -> None:
     assert len(target.written) == 8
 
 
-def test_pieces_are_rows_put_together() -> None:
+def test_pieces_are_joined_rows() -> None:
     source, target = Blocks(numbered((100, 10)), None), Blocks(np.zeros((100, 10), np.uint32), None)
     tiles = list(walked(source, ..., target, Shares(1000, 4000)).tiles())
     assert [tile.target[0] for tile in tiles] == [slice(start, start + 25) for start in (0, 25, 50, 75)]
@@ -167,12 +167,12 @@ def test_blocks_touched_are_where_the_block_changes(size: int, chunk: int, data:
         ("2G", 2 * 10**9),
     ],
 )
-def test_limits_are_read(limit: int | str, nbytes: int) -> None:
+def test_valid_limits_are_parsed(limit: int | str, nbytes: int) -> None:
     assert limit_nbytes(limit) == nbytes
 
 
 @pytest.mark.parametrize("limit", ["", "MiB", "256 MiBs", "-1 MiB", "1e9", "3 iB", "0.5 KiB", 1023])
-def test_limits_that_are_none_are_refused(limit: int | str) -> None:
+def test_invalid_limits_are_refused(limit: int | str) -> None:
     with pytest.raises(ValueError, match=r"limit = .*: must be "):
         limit_nbytes(limit)
 
@@ -183,7 +183,7 @@ def test_a_limit_of_another_type_is_refused() -> None:
 
 
 @given(st.integers(1024, 2**34), st.integers(2**20, 2**31), st.data())
-def test_all_that_is_under_way_stays_within_the_limit(
+def test_memory_in_flight_stays_within_the_limit(
     limit: int, largest_buffer: int, data: st.DataObject
 ) -> None:
     usual, largest = shares(limit, largest_buffer)
@@ -195,7 +195,7 @@ def test_all_that_is_under_way_stays_within_the_limit(
     assert slots(limit, usual, usual) == 3 or limit < 2048
 
 
-def test_bytes_in_words() -> None:
+def test_bytes_are_printed_with_units() -> None:
     assert [described_nbytes(nbytes) for nbytes in (0, 1023, 1024, 3 * 2**29)] == [
         "0 bytes",
         "1023 bytes",

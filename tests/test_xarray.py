@@ -22,7 +22,7 @@ Move = Callable[[Any], Any]
 
 @pytest.fixture(autouse=True)
 def default(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests on a device have it as the default one."""
+    """Make the tested device the default one."""
     monkeypatch.setattr("wgslice.gpu.device.default_devices", [device])
 
 
@@ -34,14 +34,14 @@ def both(array: NDArray[Any]) -> tuple[Any, Any]:
 
 
 def check(found: Any, expected: Any) -> None:
-    """The same, but for where the elements are."""
+    """Check that two objects are equal except for the device of their elements."""
     assert isinstance(found.data, wg.Tensor)
     check_same(found.data.numpy(), np.ascontiguousarray(expected.data).reshape(expected.shape))
     assert found.as_numpy().identical(expected)
 
 
 def some_of(x: Any) -> Any:
-    """A mask, which NumPy has computed."""
+    """A mask that NumPy computes."""
     return xr.DataArray(np.arange(x.size).reshape(x.shape) * 7 % 5 < 3, dims=x.dims)
 
 
@@ -89,7 +89,7 @@ MOVES: dict[str, Move] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_what_xarray_makes_of_arrays(device: wg.Device, name: str) -> None:
+def test_results_equal_those_of_arrays(device: wg.Device, name: str) -> None:
     for number, shape in enumerate([(3, 4, 2), (1, 1, 1), (6, 2, 5), (2, 5, 1)]):
         x, expected = both(numbered(shape, DTYPES[(number + len(name)) % len(DTYPES)]))
         check(MOVES[name](x), MOVES[name](expected))
@@ -114,8 +114,8 @@ def test_parts_are_assigned(device: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_what_needs_numbers_is_refused(device: wg.Device) -> None:
-    """As the page says; by the name of what would compute."""
+def test_operations_that_compute_are_refused(device: wg.Device) -> None:
+    """The error names the operation, as the page says."""
     x, _ = both(numbered((3, 4, 2), "int16"))
     refused: dict[Callable[[], Any], str] = {
         (lambda: x + 1): r"Tensor \+ int: .*nothing is computed",

@@ -37,7 +37,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def stored(array: NDArray[Any], name: str, **options: Any) -> Any:
-    """An array in memory, with its chunks laid out in one of the ways."""
+    """An array in memory, with one of LAYOUTS for its chunks."""
     settings = {**LAYOUTS[name], **options}
     z = zarr.create_array({}, shape=array.shape, dtype=array.dtype, **settings)
     z[...] = array
@@ -48,7 +48,7 @@ def stored(array: NDArray[Any], name: str, **options: Any) -> Any:
 def enabled(
     request: pytest.FixtureRequest, device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[wg.Device]:
-    """Zarr reads into tensors: put together and uploaded, or chunk by chunk, in batches of a few."""
+    """Zarr reads into tensors, uploaded whole or in small batches of chunks."""
     if request.param == "batched":
         monkeypatch.setattr(ndbuffer, "WHOLE_NBYTES", 0)
         monkeypatch.setattr(ndbuffer, "GATHERED_NBYTES", 256)
@@ -65,7 +65,7 @@ def check_read(found: Any, expected: Any, device: wg.Device) -> None:
 
 
 def slices_of(size: int) -> st.SearchStrategy[Any]:
-    """Forwards, as Zarr's are."""
+    """Slices with positive steps, which Zarr requires."""
     return st.slices(size).map(lambda key: slice(key.start, key.stop, abs(key.step or 1)))
 
 
@@ -79,12 +79,12 @@ def indices_of(size: int) -> st.SearchStrategy[Any]:
 
 @st.composite
 def selections(draw: st.DrawFn) -> tuple[str, Any, Any]:
-    """The name of a way to index, its key, and a key of NumPy's for the same."""
+    """A kind of index, its key, and NumPy's key for the same elements."""
     kind = draw(st.sampled_from(["basic", "oindex", "vindex", "mask", "blocks"]))
     if kind == "oindex":
         keys = [draw(slices_of(size) | indices_of(size)) for size in SIZES]
-        taken = [np.arange(size)[key] for size, key in zip(SIZES, keys, strict=True)]
-        return kind, tuple(keys), np.ix_(*taken)
+        selected = [np.arange(size)[key] for size, key in zip(SIZES, keys, strict=True)]
+        return kind, tuple(keys), np.ix_(*selected)
     if kind == "vindex":
         count = draw(st.integers(1, 6))
         flat = draw(st.lists(st.integers(0, prod(SIZES) - 1), min_size=count, max_size=count, unique=True))
@@ -101,18 +101,18 @@ def selections(draw: st.DrawFn) -> tuple[str, Any, Any]:
 
 
 def numpys_block(z: Any) -> tuple[slice, ...]:
-    """What `z.blocks[0, 0:1]` takes."""
+    """NumPy's key for `z.blocks[0, 0:1]`."""
     first, second, _ = z.shards or z.chunks
     return (slice(first), slice(second))
 
 
 def indexer(z: Any, kind: str) -> Any:
-    """What takes a key of a kind."""
+    """The indexer of an array for a kind of index."""
     return {"basic": z, "mask": z.vindex}.get(kind) or getattr(z, kind)
 
 
 @given(st.data())
-def test_what_is_read_is_numpys(enabled: wg.Device, data: st.DataObject) -> None:
+def test_reads_equal_numpys(enabled: wg.Device, data: st.DataObject) -> None:
     array = numbered(SIZES, data.draw(st.sampled_from(DTYPES)))
     z = stored(array, data.draw(st.sampled_from(sorted(LAYOUTS))))
     kind, key, numpys = data.draw(selections())
@@ -125,8 +125,8 @@ def test_what_is_read_is_numpys(enabled: wg.Device, data: st.DataObject) -> None
 
 
 @given(st.data())
-def test_what_is_written_is_numpys(enabled: wg.Device, data: st.DataObject) -> None:
-    """A tensor, of any view, an array, or a number."""
+def test_writes_equal_numpys(enabled: wg.Device, data: st.DataObject) -> None:
+    """Values are tensors, views, arrays and numbers."""
     dtype = data.draw(st.sampled_from(DTYPES))
     array = numbered(SIZES, dtype)
     layout = data.draw(st.sampled_from(sorted(LAYOUTS)))
@@ -149,7 +149,7 @@ def test_what_is_written_is_numpys(enabled: wg.Device, data: st.DataObject) -> N
 
 
 def test_each_dtype_comes_back(enabled: wg.Device) -> None:
-    """Every bit of it, also in another byte order, and dates."""
+    """Random bits, other byte orders and dates."""
     for dtype in ("int8", "uint16", "float16", "float64", "complex128", ">i4", ">f8", "datetime64[s]"):
         array = random_bytes(480).view(dtype)
         z = zarr.create_array({}, shape=array.shape, dtype=array.dtype, chunks=(7,), zarr_format=2)
@@ -170,7 +170,7 @@ def test_missing_chunks_are_the_fill_value(enabled: wg.Device) -> None:
         check_read(z[1::3, 2::5], expected[1::3, 2::5], enabled)
 
 
-def test_what_equals_the_fill_value_is_not_stored(enabled: wg.Device) -> None:
+def test_chunks_equal_to_the_fill_value_are_not_stored(enabled: wg.Device) -> None:
     store: dict[str, Any] = {}
     z = zarr.create_array(store, shape=(6,), dtype=np.int32, chunks=(2,), fill_value=3)
     written = np.array([3, 3, 1, 2, 3, 3], np.int32)
@@ -180,7 +180,7 @@ def test_what_equals_the_fill_value_is_not_stored(enabled: wg.Device) -> None:
 
 
 @on_one_adapter
-def test_numbers_alone_and_what_no_tensor_holds(enabled: wg.Device) -> None:
+def test_scalars_and_unsupported_data(enabled: wg.Device) -> None:
     array = numbered(SIZES, "int64")
     z = stored(array, "chunks")
     number = z.get_basic_selection((1, 2, 3))
@@ -223,7 +223,7 @@ def test_a_tensor_is_read_into(enabled: wg.Device) -> None:
 
 @pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")  # of Numcodecs, and of such shards
 def test_filters_around_a_shard_see_arrays(enabled: wg.Device) -> None:
-    """Zarr reads the shard as it does what is asked for."""
+    """Zarr allocates the shard by the same call as the result."""
     array = numbered(SIZES, "int64")
     around: list[tuple[Any, NDArray[Any]]] = [
         (Delta(dtype="<i8"), array.reshape(-1)),
@@ -248,12 +248,12 @@ def test_filters_around_a_shard_see_arrays(enabled: wg.Device) -> None:
 
 
 def test_the_asynchronous_interface(enabled: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several reads in one task, and in tasks of their own: each lands, and none of its shards."""
-    landed: list[Any] = []
+    """Several reads in one task, and one per task: results are batched, shards are not."""
+    batched: list[Any] = []
 
     class Counted(ndbuffer.UploadBatcher):
         def __init__(self, sizes: Any, *arguments: Any) -> None:
-            landed.append(sizes)
+            batched.append(sizes)
             super().__init__(sizes, *arguments)
 
     monkeypatch.setattr(ndbuffer, "UploadBatcher", Counted)
@@ -271,7 +271,7 @@ def test_the_asynchronous_interface(enabled: wg.Device, monkeypatch: pytest.Monk
     check_read(one, array[1:, ::2], enabled)
     for number, other in enumerate(others):
         check_read(other, array[number:], enabled)
-    assert landed == ([other.shape for other in (one, *others)] if ndbuffer.WHOLE_NBYTES == 0 else [])
+    assert batched == ([other.shape for other in (one, *others)] if ndbuffer.WHOLE_NBYTES == 0 else [])
 
 
 @on_one_adapter
@@ -312,7 +312,7 @@ def test_threads_read_and_write_at_once(enabled: wg.Device) -> None:
 
 @on_one_adapter
 def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 210 chunks."""
+    """210 chunks."""
     submitted: list[Any] = []
     waited: list[int] = []  # with how many submissions, of which the queue holds one at most
     downloaded: list[int] = []
@@ -355,7 +355,7 @@ def test_chunks_share_submissions_and_readbacks(device: wg.Device, monkeypatch: 
 
 
 @on_one_adapter
-def test_it_is_enabled_and_disabled(device: wg.Device) -> None:
+def test_enable_and_disable_nest(device: wg.Device) -> None:
     z = stored(numbered(SIZES, "int16"), "chunks")
     with wgslice.zarr.enable(device.adapter.backend.lower()):
         assert z[...].device.adapter == device.adapter
@@ -372,8 +372,8 @@ def test_it_is_enabled_and_disabled(device: wg.Device) -> None:
 
 @pytest.mark.slow
 @on_one_adapter
-def test_the_environment_enables_it(device: wg.Device) -> None:
-    """By the entry point alone."""
+def test_the_environment_enables_tensors(device: wg.Device) -> None:
+    """Zarr finds the class by its entry point."""
     program = "import zarr\nprint(type(zarr.create_array({}, data=zarr.zeros(3)[...])[1:]))"
     done = run_python(program, ZARR_NDBUFFER=ndbuffer.NAME, ZARR_WGSLICE__DEVICE=device.adapter.backend)
     assert done.stdout.strip() == "<class 'wgslice.tensors.tensor.Tensor'>", done.stderr

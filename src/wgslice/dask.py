@@ -37,10 +37,9 @@ def register(kind: type) -> bool:
     return True
 
 
-def elements(tensor: Any, **_: Any) -> NDArray[Any]:
+def elements(tensor: Any, **_: Any) -> Any:
     """Read a tensor back, for `to_backend("numpy")`."""
-    array: NDArray[Any] = tensor.numpy()
-    return array
+    return tensor.numpy()
 
 
 def token(array: NDArray[Any]) -> Any:

@@ -30,14 +30,6 @@ class Example(NamedTuple):
     key: Any
 
 
-class Outcome(NamedTuple):
-    """The result of one slice, and whether it equals NumPy's."""
-
-    title: str
-    result: Array
-    equal: bool
-
-
 def main() -> int:
     """Run the demo; status 1 where a result differs from NumPy's."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # omits messages about its caches
@@ -45,9 +37,14 @@ def main() -> int:
     photo = load_photo()
     print(f"adapter     {device.adapter} ({device.adapter.kind}; {device.adapter.driver})")
     print(f"photograph  {photo.shape[1]} x {photo.shape[0]} pixels, 8-bit RGB")
-    outcomes = [run_example(device, example) for example in examples(photo)]
-    print(f"\ncontact sheet: {write_sheet(photo, outcomes)}")
-    return 0 if all(outcome.equal for outcome in outcomes) else 1
+    shown = [("photograph", photo)]
+    status = 0
+    for example in examples(photo):
+        result, equal = run_example(device, example)
+        shown.append((example.title, result))
+        status |= not equal
+    print(f"\ncontact sheet: {write_sheet(shown)}")
+    return status
 
 
 def load_photo() -> Array:
@@ -75,8 +72,8 @@ def examples(photo: Array) -> list[Example]:
     ]
 
 
-def run_example(device: wg.Device, example: Example) -> Outcome:
-    """Run, check and time one slice, and print its plan, times and result."""
+def run_example(device: wg.Device, example: Example) -> tuple[Array, bool]:
+    """Run and time one slice and print its plan; return its result, and whether that equals NumPy's."""
     x = wg.asarray(example.array, device=device)
     expected = np.ascontiguousarray(example.array[example.key])
     window = wg.dialects.numpy_index(x.shape, example.key).window
@@ -100,7 +97,7 @@ def run_example(device: wg.Device, example: Example) -> Outcome:
         f"  time    {gpu_ms:.2f} ms, including the wait; NumPy {numpy_ms:.2f} ms\n"
         f"  result  {'equal to NumPy, bit for bit' if equal else 'WRONG: differs from NumPy'}"
     )
-    return Outcome(example.title, result, equal)
+    return result, equal
 
 
 def best_ms(run: Callable[[], None]) -> float:
@@ -108,12 +105,11 @@ def best_ms(run: Callable[[], None]) -> float:
     return min(timeit.repeat(run, number=1, repeat=ROUNDS)) * 1e3
 
 
-def write_sheet(photo: Array, outcomes: Sequence[Outcome]) -> Path:
-    """Draw the photograph and all results into one PNG; returns its absolute path."""
+def write_sheet(panels: Sequence[tuple[str, Array]]) -> Path:
+    """Draw six titled pictures into one PNG; returns its absolute path."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    panels = [("photograph", photo), *((outcome.title, outcome.result) for outcome in outcomes)]
     figure = Figure(figsize=(9, 7.4), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (title, picture) in zip(figure.subplots(2, 3).flat, panels, strict=True):

@@ -81,16 +81,11 @@ def to_texture(x: Tensor, *, dim: int = 2, colorspace: str = "srgb") -> pygfx.Te
     """
     with named("to_texture"):
         check_given(x)
-        texels = Texels(x, dim)
+        size, kind = texels_of(x, dim)
         texture = pygfx.Texture(
-            None,
-            dim=dim,
-            size=texels.sizes[::-1],
-            format=texels.format,
-            colorspace=colorspace,
-            usage=TEXTURE_USAGE,
+            None, dim=dim, size=size, format=kind, colorspace=colorspace, usage=TEXTURE_USAGE
         )
-        write_texture(texture, x, texels)
+        write_texture(texture, x)
         return texture
 
 
@@ -184,13 +179,13 @@ def update(resource: pygfx.Texture | pygfx.Buffer, x: Tensor) -> None:
                 )
             copyto(from_buffer(ensure_wgpu_object(resource), x.shape, x.dtype), x)
             return
-        texels = Texels(x, resource.dim)
-        if (texels.sizes[::-1], texels.format) != (resource.size, resource.format):
+        size, kind = texels_of(x, resource.dim)
+        if (size, kind) != (resource.size, resource.format):
             raise ValueError(
-                f"x has width, height and depth {texels.sizes[::-1]} and format {texels.format}: "
+                f"x has width, height and depth {size} and format {kind}: "
                 f"the texture has {resource.size} and {resource.format}"
             )
-        write_texture(resource, x, texels)
+        write_texture(resource, x)
 
 
 def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
@@ -202,31 +197,33 @@ def check_made_here(resource: pygfx.Texture | pygfx.Buffer) -> None:
         raise ValueError("resource is not from to_texture or to_buffer: make it with one of them")
 
 
-class Texels:
-    """The sizes and format of a texture of `dim` dimensions for a tensor; raises if there are none."""
-
-    def __init__(self, x: Tensor, dim: int) -> None:
-        if dim not in (1, 2, 3):
-            raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
-        self.channels = prod(x.shape[dim:])
-        if x.ndim not in (dim, dim + 1) or x.size == 0 or not 1 <= self.channels <= 4:
-            axes = ", ".join(("depth", "height", "width")[3 - dim :])
-            raise ValueError(f"x has sizes {x.shape}: with dim = {dim} must be ({axes}) or ({axes}, 1 to 4)")
-        limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
-        if max(x.shape[:dim]) > limit:
-            raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
-        self.sizes = (1,) * (3 - dim) + x.shape[:dim]  # depth, height, width
-        self.filled = 4 if self.channels == 3 else self.channels  # channels of the texture
-        self.format = pygfx_format(x.dtype, self.filled)  # pygfx's name
+def texels_of(x: Tensor, dim: int) -> tuple[tuple[int, ...], str]:
+    """pygfx's size and format of a texture of `dim` dimensions for a tensor; raises if there are none."""
+    if dim not in (1, 2, 3):
+        raise ValueError(f"dim = {dim}: must be 1, 2 or 3")
+    channels = checked_channels(x, *("depth", "height", "width")[3 - dim :])
+    limit = device().wgpu_device.limits[f"max-texture-dimension-{dim}d"]
+    if max(x.shape[:dim]) > limit:
+        raise ValueError(f"x has sizes {x.shape}: a texture's are at most {limit} on {device()}")
+    size = (*x.shape[:dim][::-1], 1, 1)[:3]
+    return size, pygfx_format(x.dtype, 4 if channels == 3 else channels)
 
 
 def buffer_format(x: Tensor) -> str:
     """pygfx's name of a buffer's format for a tensor; raises if there is none."""
-    if x.ndim not in (1, 2) or x.size == 0 or not 1 <= prod(x.shape[1:]) <= 4:
-        raise ValueError(f"x has sizes {x.shape}: must be (items,), or (items, 1 to 4)")
+    channels = checked_channels(x, "items")
     if x.nbytes % 4:
         raise ValueError(f"x has {x.nbytes} bytes: must have a multiple of 4, as GPU buffers do")
-    return pygfx_format(x.dtype, prod(x.shape[1:]))
+    return pygfx_format(x.dtype, channels)
+
+
+def checked_channels(x: Tensor, *axes: str) -> int:
+    """Count the channels behind the named dimensions; raises if there are others, or no elements."""
+    channels = prod(x.shape[len(axes) :])
+    if x.ndim not in (len(axes), len(axes) + 1) or x.size == 0 or not 1 <= channels <= 4:
+        names = ", ".join(axes)
+        raise ValueError(f"x has sizes {x.shape}: must be ({names}), or ({names}, 1 to 4)")
+    return channels
 
 
 def pygfx_format(dtype: DType, channels: int) -> str:
@@ -237,11 +234,12 @@ def pygfx_format(dtype: DType, channels: int) -> str:
     return name if channels == 1 else f"{channels}x{name}"
 
 
-def write_texture(texture: pygfx.Texture, x: Tensor, texels: Texels) -> None:
+def write_texture(texture: pygfx.Texture, x: Tensor) -> None:
     """Copy a tensor to a whole texture, with opaque alpha if only the texture has a fourth channel."""
+    channels = prod(x.shape[texture.dim :])
     opaque = 1 if x.dtype.kind == "f" else np.iinfo(x.dtype.str).max
-    given = x[..., 0] if x.ndim > texture.dim and texels.filled == 1 else x
-    copy_to_texture(given, ensure_wgpu_object(texture), alpha=opaque if texels.channels == 3 else None)
+    given = x[..., 0] if x.ndim > texture.dim and channels == 1 else x
+    copy_to_texture(given, ensure_wgpu_object(texture), alpha=opaque if channels == 3 else None)
 
 
 def check_given(x: Tensor) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +20,20 @@ from wgslice.tensors.tensor import Tensor
 STRIP_NBYTES = 2**20
 
 
-@dataclass(frozen=True)
-class Sink:
-    """An array-like that one thread writes tiles into."""
+def tile_starts(out: Any) -> tuple[Edges, ...] | None:
+    """The first index of each block of a target per dimension; blocks are its shards, if any, or chunks."""
+    return block_starts(tuple(out.shape), getattr(out, "shards", None) or getattr(out, "chunks", None))
 
-    array: Any
 
-    @property
-    def starts(self) -> tuple[Edges, ...] | None:
-        """The first index of each block per dimension, or None; blocks are shards, if any, or chunks."""
-        chunks = getattr(self.array, "shards", None) or getattr(self.array, "chunks", None)
-        return block_starts(tuple(self.array.shape), chunks)
-
-    def write(self, target: tuple[slice, ...], tile: NDArray[Any]) -> None:
-        """Write a tile, whose memory is invalid afterwards."""
-        if isinstance(self.array, np.ndarray):
-            where: tuple[Any, ...] = (*target, ...)  # a view, also without dimensions
-            part = self.array[where]
-            copy_in_strips(part, tile)
-            release(part)
-        else:
-            self.array[target] = tile.copy()  # the array may keep a reference
+def write_tile(out: Any, target: tuple[slice, ...], tile: NDArray[Any]) -> None:
+    """Write a tile, whose memory is invalid afterwards, to a box of an array-like."""
+    if isinstance(out, np.ndarray):
+        where: tuple[Any, ...] = (*target, ...)  # a view, also without dimensions
+        part = out[where]
+        copy_in_strips(part, tile)
+        release(part)
+    else:
+        out[target] = tile.copy()  # the array may keep a reference
 
 
 def copy_in_strips(part: NDArray[Any], tile: NDArray[Any]) -> None:
@@ -50,15 +42,12 @@ def copy_in_strips(part: NDArray[Any], tile: NDArray[Any]) -> None:
     In copies of more than 4 MiB, 8 MiB of a file's new pages took three times as long and 25 times as many
     page faults (glibc's `memcpy` for large copies, Linux 6.18, 2 cores of an AMD EPYC).
     """
-    rows = max(STRIP_NBYTES * len(tile) // max(tile.nbytes, 1), 1) if tile.ndim else 1
     if tile.nbytes <= STRIP_NBYTES:
         np.copyto(part, tile)
-    elif rows == 1 and tile.ndim > 1:
-        for of_part, of_tile in zip(part, tile, strict=True):
-            copy_in_strips(of_part, of_tile)
-    else:
-        for start in range(0, len(tile), rows):
-            np.copyto(part[start : start + rows], tile[start : start + rows])
+        return
+    axis = next(axis for axis, size in enumerate(tile.shape) if size > 1)
+    for halves in zip(np.array_split(part, 2, axis), np.array_split(tile, 2, axis), strict=True):
+        copy_in_strips(*halves)
 
 
 def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source) -> None:

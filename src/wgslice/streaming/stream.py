@@ -21,7 +21,7 @@ from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.transfer import Readback, upload
 from wgslice.layout import Layout
-from wgslice.streaming.sinks import Sink, check_target
+from wgslice.streaming.sinks import check_target, tile_starts, write_tile
 from wgslice.streaming.sources import Block, Source, release, restore_readahead
 from wgslice.streaming.walk import (
     Piece,
@@ -35,14 +35,6 @@ from wgslice.streaming.walk import (
 )
 from wgslice.tensors.placed import viewed
 from wgslice.tensors.tensor import Tensor
-
-
-class Job(NamedTuple):
-    """A piece to move, and the tile that contains it."""
-
-    tile: Tile
-    piece: Piece
-    is_plain: bool  # whether it is a whole tile as read, so that no GPU is needed
 
 
 class TileBuffer(NamedTuple):
@@ -59,7 +51,7 @@ class Ring:
     them.
     """
 
-    def __init__(self, device: Device, source: Source, out: Sink | Tensor, walk: Walk, slots: int) -> None:
+    def __init__(self, device: Device, source: Source, out: Any, walk: Walk, slots: int) -> None:
         self.device = device
         self.source = source
         self.out = out
@@ -81,18 +73,17 @@ class Ring:
         reading = ThreadPoolExecutor(1, "wgslice-read")
         writing = ThreadPoolExecutor(1, "wgslice-write")
         try:
-            for job in self._jobs(reading):
+            for tile, piece in self._pieces(reading):
                 block = self.take()
                 if isinstance(self.out, Tensor):
-                    region = [range(part.start, part.stop) for part in job.piece.target]
+                    region = [range(part.start, part.stop) for part in piece.target]
                     target = viewed(self.out, self.out.layout.select(region)).bound_layout
-                    self.copy(self.upload(block, job), target)
+                    self.copy(self.upload(block, piece), target)
                     report(target.layout.size)
-                elif job.is_plain:
-                    write = writing.submit(self.write_through, job.tile, block, self.out)
-                    self.writes.append((write, self.sent))
-                elif self._copy_to_tile(block, job):
-                    write = writing.submit(self.write, job.tile, self.tile_buffers.popleft(), self.out)
+                elif tile.is_plain:
+                    self.writes.append((writing.submit(self.write_through, tile, block), self.sent))
+                elif self._copy_to_tile(block, tile, piece):
+                    write = writing.submit(self.write, tile, self.tile_buffers.popleft())
                     self.writes.append((write, self.sent))
                 while self.writes and (len(self.writes) == self.slots or self.writes[0][0].done()):
                     self._finish(report)
@@ -106,28 +97,32 @@ class Ring:
             reading.shutdown(cancel_futures=True)
             writing.shutdown(cancel_futures=True)
 
-    def _jobs(self, reading: ThreadPoolExecutor) -> Iterator[Job]:
-        """Yield pieces in order; up to `slots` of them are read ahead."""
-        ahead: deque[Job] = deque()
+    def _pieces(self, reading: ThreadPoolExecutor) -> Iterator[tuple[Tile, Piece]]:
+        """Yield tiles and their pieces in order; up to `slots` pieces are read ahead."""
+        ahead: deque[tuple[Tile, Piece]] = deque()
         for tile in self.walk.tiles():
-            is_plain = len(tile.pieces) == 1 and tile.pieces[0].is_plain and isinstance(self.out, Sink)
+            is_plain = tile.is_plain and not isinstance(self.out, Tensor)  # needs no GPU
             read = self.source.read_plain if is_plain else self.source.read
             for piece in tile.pieces:
                 self.reads.append(reading.submit(read, piece))
-                ahead.append(Job(tile, piece, is_plain))
+                ahead.append((tile, piece))
                 if len(ahead) == self.slots:
                     yield ahead.popleft()
         while ahead:
             yield ahead.popleft()
 
-    def _copy_to_tile(self, block: Block, job: Job) -> bool:
+    def _copy_to_tile(self, block: Block, tile: Tile, piece: Piece) -> bool:
         """Copy a piece into its tile; return whether the tile is complete and its readback has begun."""
-        tile_buffer, nbytes = self.tile_buffers[0], prod(job.tile.shape) * self.source.dtype.itemsize
-        target = BoundLayout(tile_buffer.buffer, layout_in_tile(job), self.source.dtype.itemsize, fresh=True)
-        self.copy(self.upload(block, job), target)
-        is_whole = job.piece is job.tile.pieces[-1]
+        tile_buffer, itemsize = self.tile_buffers[0], self.source.dtype.itemsize
+        within = [
+            range(part.start - whole.start, part.stop - whole.start)
+            for part, whole in zip(piece.target, tile.target, strict=True)
+        ]
+        layout = Layout.packed(tile.shape).select(within)
+        self.copy(self.upload(block, piece), BoundLayout(tile_buffer.buffer, layout, itemsize, fresh=True))
+        is_whole = piece is tile.pieces[-1]
         if is_whole:
-            self.read_back(tile_buffer, nbytes)
+            self.read_back(tile_buffer, prod(tile.shape) * itemsize)
         return is_whole
 
     def take(self) -> Block:
@@ -139,14 +134,14 @@ class Ring:
         self.sent += 1
         return block
 
-    def upload(self, block: Block, job: Job) -> BoundLayout:
+    def upload(self, block: Block, piece: Piece) -> BoundLayout:
         """Upload a piece; its bound layout has the dimensions of the target."""
         buffer = self.inputs[0]
         self.inputs.rotate(-1)
         upload(self.device, buffer, block.data)
         if block.part is not None:
             release(block.part)
-        layout = block.layout.select(job.piece.within)
+        layout = block.layout.select(piece.within)
         return BoundLayout(buffer, layout, self.source.dtype.itemsize, fresh=True)
 
     def copy(self, source: BoundLayout, target: BoundLayout) -> None:
@@ -163,28 +158,19 @@ class Ring:
         report(written.result())
         self.done = max(self.done, sent)
 
-    def write(self, tile: Tile, tile_buffer: TileBuffer, sink: Sink) -> int:
+    def write(self, tile: Tile, tile_buffer: TileBuffer) -> int:
         """Wait for the readback of a tile, and write it; return its elements."""
         with tile_buffer.readback.read() as data:
-            sink.write(tile.target, data.view(self.source.dtype).reshape(tile.shape))
+            write_tile(self.out, tile.target, data.view(self.source.dtype).reshape(tile.shape))
         self.tile_buffers.append(tile_buffer)
         return prod(tile.shape)
 
-    def write_through(self, tile: Tile, block: Block, sink: Sink) -> int:
+    def write_through(self, tile: Tile, block: Block) -> int:
         """Write a tile as it was read; return its elements."""
         assert block.part is not None
-        sink.write(tile.target, block.part.reshape(tile.shape))
+        write_tile(self.out, tile.target, block.part.reshape(tile.shape))
         release(block.part)
         return prod(tile.shape)
-
-
-def layout_in_tile(job: Job) -> Layout:
-    """The layout of a piece in its tile."""
-    within = [
-        range(part.start - whole.start, part.stop - whole.start)
-        for part, whole in zip(job.piece.target, job.tile.target, strict=True)
-    ]
-    return Layout.packed(job.tile.shape).select(within)
 
 
 POLL_SECONDS = 0.1  # between checks for an interrupt, which waits block on Windows
@@ -273,12 +259,11 @@ def stream(
         if 0 in selection.shape:
             return out
         refuse_in_capture("blocks go through threads of their own")
-    target = out if isinstance(out, Tensor) else Sink(out)
-    tiles = target.starts if isinstance(target, Sink) else None
+    tiles = None if isinstance(out, Tensor) else tile_starts(out)
     walk = opened.walk(selection, tiles, shares(nbytes, chosen.largest_buffer_nbytes))
-    ring = Ring(chosen, opened, target, walk, slots(nbytes, walk.piece_nbytes, walk.tile_nbytes))
+    ring = Ring(chosen, opened, out, walk, slots(nbytes, walk.piece_nbytes, walk.tile_nbytes))
     try:
-        run(ring, walk.elements * opened.dtype.itemsize, progress)
+        run(ring, prod(selection.shape) * opened.dtype.itemsize, progress)
     finally:
         restore_readahead(source)
     return out

@@ -94,17 +94,18 @@ class Piece(NamedTuple):
     within: tuple[int | range | None, ...]  # indices within the box, in the target's dimensions
     target: tuple[slice, ...]  # their box in the target
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the whole box is written, in the order of the source."""
-        return all(item.step == 1 for item in self.within if isinstance(item, range))
-
 
 class Tile(NamedTuple):
     """A box that is written in one step, and its pieces."""
 
     target: tuple[slice, ...]
     pieces: tuple[Piece, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one box, written whole and in the order of the source."""
+        items = self.pieces[0].within
+        return len(self.pieces) == 1 and all(item.step == 1 for item in items if isinstance(item, range))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -137,18 +138,18 @@ class Dimension:
 
     def read_span(self, start: int, stop: int) -> Span:
         """The span of a stretch for reading, measured in elements read."""
-        anywhere = range(start, stop)
-        edge_sets = [anywhere] if self.blocks is None else [inside(self.blocks, start, stop), anywhere]
+        edge_sets: list[Edges] = [range(start, stop)]
+        if self.blocks is not None:
+            first, last = bisect_right(self.blocks, start), bisect_left(self.blocks, stop)
+            edge_sets.insert(0, [start, *self.blocks[first:last]])
         return Span(stop, edge_sets, 1 if self.skips else abs(self.indices.step), self.joined)
 
     def written_span(self) -> Span:
         """The span of the dimension for writing, measured in elements written."""
-        edge_sets: list[Edges] = [range(self.size)]
-        if self.blocks is not None:
-            edge_sets.insert(0, self.blocks)
-        if self.tiles is not None:
-            shared = self.tiles if self.blocks is None else sorted({*self.tiles} & {*self.blocks})
-            edge_sets.insert(0, shared)
+        shared = self.tiles
+        if shared is not None and self.blocks is not None:
+            shared = sorted({*shared} & {*self.blocks})
+        edge_sets = [edges for edges in (shared, self.blocks, range(self.size)) if edges is not None]
         return Span(self.size, edge_sets, 1, True)
 
     def read(self, start: int, stop: int) -> tuple[slice, int, range]:
@@ -172,11 +173,6 @@ class Walk:
     itemsize: int  # bytes per element
     read_nbytes: int  # memory per element while it is read: more where each is on its own page
     shares: Shares
-
-    @cached_property
-    def elements(self) -> int:
-        """The number of elements of the window."""
-        return prod(each.size for each in self.dimensions)
 
     @cached_property
     def tile_nbytes(self) -> int:
@@ -289,17 +285,18 @@ class Span(NamedTuple):
 def cut(spans: Sequence[Span], order: Sequence[int], nbytes: int, shares: Shares) -> list[Edges]:
     """Cut each dimension so that boxes have at most `shares.largest_nbytes`, at `nbytes` per element.
 
-    Starts with the best edge set of each dimension and falls back to the next, outermost dimension of `order`
-    first, until boxes fit. Then joins adjacent parts, innermost dimension first, up to `shares.usual_nbytes`.
+    Starts with the best of at most three edge sets of each dimension and falls back to the next, outermost
+    dimension of `order` first, until boxes fit. Then joins adjacent parts, innermost dimension first, up to
+    `shares.usual_nbytes`.
     """
     cuts = [span.edge_sets[0] for span in spans]
     sizes = [span.largest(edges) for span, edges in zip(spans, cuts, strict=True)]
-    for axis, edges in next_best(spans, order):
-        if prod(sizes) * nbytes <= shares.largest_nbytes:
-            break
-        size = spans[axis].largest(edges)
-        if size < sizes[axis]:
-            cuts[axis], sizes[axis] = edges, size
+    for left, axis in product((2, 1), order):  # edge sets that are left, this one included
+        span = spans[axis]
+        if left < len(span.edge_sets) and prod(sizes) * nbytes > shares.largest_nbytes:
+            size = span.largest(span.edge_sets[-left])
+            if size < sizes[axis]:
+                cuts[axis], sizes[axis] = span.edge_sets[-left], size
     for axis in reversed(order):
         factor = shares.usual_nbytes // (prod(sizes) * nbytes)
         if factor > 1:
@@ -308,24 +305,9 @@ def cut(spans: Sequence[Span], order: Sequence[int], nbytes: int, shares: Shares
     return cuts
 
 
-def next_best(spans: Sequence[Span], order: Sequence[int]) -> Iterator[tuple[int, Edges]]:
-    """Yield all edge sets but the best, by decreasing rank, then from the outermost dimension inwards."""
-    most = max((len(span.edge_sets) for span in spans), default=0)
-    for left in range(most - 1, 0, -1):  # this edge set and the worse ones
-        for axis in order:
-            edge_sets = spans[axis].edge_sets
-            if left < len(edge_sets):
-                yield axis, edge_sets[len(edge_sets) - left]
-
-
 def counts(edges: Edges, stop: int) -> Iterator[int]:
     """Yield the number of positions of each part."""
     return (following - edge for edge, following in pairwise([*edges, stop]))
-
-
-def inside(edges: Edges, start: int, stop: int) -> Edges:
-    """The edges within a stretch, whose first position is always one."""
-    return [start, *edges[bisect_right(edges, start) : bisect_left(edges, stop)]]
 
 
 def blocks_touched(indices: range, starts: Edges, size: int) -> list[int]:
