@@ -1,4 +1,4 @@
-"""`python -m bench`: time the slices, print a table, keep the figures, draw the chart."""
+"""`python -m bench`: time the slices, print a table, store the measurements, draw the chart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.schedule import contest, say_what_is_left, scheduled
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the benchmark that the command line asks for."""
     arguments = parse()
     if arguments.list_rivals:
         print(*([] if arguments.cliffs else arguments.rivals))
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def run_instead(console: Console, arguments: argparse.Namespace) -> bool:
-    """Run what is asked for instead of the slices, if anything is; what loads wgpu is imported there."""
+    """Run another benchmark than the slices if asked to; modules that load wgpu are imported there."""
     families = {"family": ("windows", "insertions", "gradients", "batches"), "graphs": ("graphs",)}
     for name, kinds in families.items():
         if getattr(arguments, name):
@@ -84,7 +84,7 @@ def conclude(
     processes: Sequence[Process],
     arguments: argparse.Namespace,
 ) -> None:
-    """Print what was found; of a whole run, also measure the overheads, and keep everything."""
+    """Print the results; after a complete run, also measure the overheads, and store everything."""
     from bench.chart import draw  # imported after the contest: they load wgpu and matplotlib
     from bench.costs import measure_costs, show_costs
     from bench.overheads import measure_overheads, show_overheads
@@ -119,7 +119,7 @@ def conclude(
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="run bench", description="Time slices on wgslice and its rivals.")
     parser.add_argument(
         "--cases", default="", metavar="REGEX", help="slices whose names match; all by default"
@@ -150,14 +150,18 @@ def parse() -> argparse.Namespace:
         "--compilers", action="store_true", help="ask GPU compilers about the kernels instead; needs node"
     )
     parser.add_argument(
-        "--regret", action="store_true", help="time every way that plans choose from, and compare, instead"
+        "--regret",
+        action="store_true",
+        help="instead, time every strategy that plans choose from, and compare",
     )
     parser.add_argument(
-        "--cliffs", action="store_true", help="time every way to move elements beside bare kernels instead"
+        "--cliffs",
+        action="store_true",
+        help="instead, time every function that moves elements against bare kernels",
     )
     cliffs = parser.add_argument_group("with --cliffs")
     cliffs.add_argument("--only", default="", metavar="TEXT", help="rows that have it in their names")
-    cliffs.add_argument("--tiny", action="store_true", help="tensors of 32 x 32, beside a copy: host cost")
+    cliffs.add_argument("--tiny", action="store_true", help="tensors of 32 x 32, against a copy: host cost")
     cliffs.add_argument("--limits", action="store_true", help="exit with 1 where a limit is exceeded")
     cliffs.add_argument(
         "--json", type=Path, metavar="PATH", help="write results there alone, whatever was run"

@@ -1,4 +1,4 @@
-"""What is timed: slices that people really cut out of images, volumes, caches and batches, and permutes."""
+"""The slices to time, typical ones of images, volumes, caches and batches, and permutes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Cut:
 
     @property
     def permuted(self) -> bool:
-        """Whether the axes are in another order than the array's."""
+        """Whether the axes are permuted."""
         return self.axes != tuple(range(len(self.axes)))
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
-        """What must come out; a view."""
+        """Return the expected output, a view."""
         result: NDArray[Any] = array.transpose(self.axes)[self.key]
         return result
 
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def work(self) -> Any:
-        """What a contender is asked to do with the array; its method `of` says what must come out."""
+        """The task of a contender; its method `of` returns the expected output."""
         return Cut(self.axes or tuple(range(len(self.shape))), self.key)
 
     @property
@@ -57,7 +57,7 @@ class Case:
         return np.dtype(self.dtype).itemsize
 
     def array(self) -> NDArray[Any]:
-        """The input: every bit pattern, the same at each run."""
+        """Return the input: every bit pattern, the same in each run."""
         words = np.random.default_rng(1).integers(0, 256, self.input_nbytes, np.uint8)
         return words.view(self.dtype).reshape(self.shape)
 

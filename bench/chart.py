@@ -1,4 +1,4 @@
-"""One picture: the speed-up of each contender over NumPy, of slices and not of permutes."""
+"""A chart of the speed-up of each contender over NumPy, for slices without permutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cliffs: every public way to move elements, beside bare kernels on the same adapter in the same run."""
+"""Cliffs: every public function that moves elements, against bare kernels on the same adapter and run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 LIMITS = {"copy": 6.0, "permute": 8.0, "gather": 4.0}  # times the ceiling
 TINY_LIMIT = 2.5  # times `x.copy()` of as many elements
 SIDE, TINY_SIDE = 2048, 32
-SECONDS = 570  # of a run, at most, beside its start and its end
+SECONDS = 570  # of a run at most, without its start and end
 EVERY = 20  # rows, after which ceilings have a turn
 WRONG = "wrong result"
 
@@ -56,7 +56,7 @@ GATHER = """
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
     for (var i = 0u; i < 8u; i++) { gathered[8u * id.x + i] = source[indices[8u * id.x + i] & 1023u]; }
 }
-"""  # out of 4 KiB: near each other, as the elements of a row are
+"""  # out of 4 KiB: with short strides, as in a row
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Row:
         return compile(self.expression, self.name, "exec" if " = " in self.expression else "eval")
 
     def as_json(self) -> dict[str, Any]:
-        """What is known of it."""
+        """Return the measurements as JSON."""
         known = {name: value for name, value in asdict(self).items() if value not in (inf, "")}
         return {"name": self.name, **known}
 
@@ -92,14 +92,14 @@ class Row:
 def extract_windows(
     x: NDArray[Any], offsets: NDArray[Any], sizes: Any, strides: Any = (1, 1), fill: Any = None
 ) -> NDArray[Any]:
-    """As wgslice's, of a matrix; with a fill, windows begin at most one element outside."""
+    """Implement `wg.extract_windows` of a matrix; with a fill, windows begin at most one element outside."""
     wide = x if fill is None else np.pad(x, 1, constant_values=fill)
     i, j = offsets.T + (fill is not None)
     return sliding_window_view(wide, sizes)[i, j, :: strides[0], :: strides[1]]
 
 
 def insert_windows(x: NDArray[Any], offsets: NDArray[Any], windows: NDArray[Any], **_: Any) -> None:
-    """As wgslice's, into a matrix; the last window wins."""
+    """Implement `wg.insert_windows` into a matrix; the last window wins."""
     sliding_window_view(x, windows.shape[1:], writeable=True)[tuple(offsets.T)] = windows
 
 
@@ -107,7 +107,7 @@ IN_NUMPY = SimpleNamespace(extract_windows=extract_windows, insert_windows=inser
 
 
 class Operands:
-    """What the names of expressions stand for: arrays of a dtype, and tensors of the same bits."""
+    """Return the operands of expressions by name: arrays of a dtype, and tensors of the same bits."""
 
     def __init__(self, dtype: str, n: int) -> None:
         random = np.random.default_rng(1)
@@ -126,7 +126,7 @@ class Operands:
         self.before = {name: self.arrays[name].copy() for name in TABLE["tensors"] if name[0] == "z"}
 
     def results(self, row: Row) -> list[NDArray[Any]]:
-        """Ours and NumPy's; what is written in place begins as it was at first."""
+        """Evaluate an expression with wgslice and NumPy; operands written in place are restored first."""
         found = []
         written = re.search(r"\bz\w*", row.expression)
         for names in (self.tensors, self.arrays):
@@ -138,7 +138,7 @@ class Operands:
 
 
 def rows(operands: Mapping[str, Operands], only: str = "") -> list[Row]:
-    """The table with operands of each dtype, as far as names match."""
+    """Return the rows of each dtype whose names match."""
     return [
         row
         for dtype, of_dtype in operands.items()
@@ -150,7 +150,7 @@ def rows(operands: Mapping[str, Operands], only: str = "") -> list[Row]:
 
 
 class Ceilings:
-    """What rows are compared with: best times so far of bare kernels, or of the copy of a tiny tensor."""
+    """The baseline of rows: best times so far of bare kernels, or of the copy of a tiny tensor."""
 
     def __init__(self, tiny: Operands | None = None) -> None:
         self.actions = {"call": tiny.tensors["x"].copy} if tiny else bare_kernels()
@@ -205,7 +205,7 @@ def bare_kernel(code: str, buffers: Sequence[Any], workgroups: int) -> Callable[
 
 
 def best_time(action: Callable[[], Any], seconds: float) -> float:
-    """Best time of a turn, with waits for the device: of one run or more, after one that does not count."""
+    """Return the best time of a round, with waits for the device, after a warm-up."""
     best, until = inf, 0.0
     while best == inf or perf_counter() < until:
         begun = perf_counter()
@@ -225,7 +225,7 @@ def measure(
     ceilings: Ceilings,
     arguments: Namespace,
 ) -> list[Row]:
-    """Check rows against NumPy, time rows and ceilings in turns; the rows that there was time for."""
+    """Check rows against NumPy, time rows and ceilings in rounds; return the rows that were timed."""
     done: list[Row] = []
     for turn in range(arguments.rounds):
         for number, row in enumerate(every):
@@ -249,7 +249,7 @@ def measure(
 
 
 def checked(row: Row, operands: Operands) -> str:
-    """Why a row has no time: it is refused, or its result is wrong; for all others, time NumPy."""
+    """Return why a row has no time: refused, or a wrong result; time NumPy for the others."""
     try:
         ours, numpys = operands.results(row)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Kept results of cliffs in words: on a terminal, on their page, and as a chart."""
+"""Stored results of cliffs: on a terminal, on their page, and as a chart."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def pairs(content: Content) -> Iterator[tuple[str, str, dict[str, float]]]:
 
 
 def exceeding(content: Content) -> list[str]:
-    """Rows that take longer than they should, alone or beside an equivalent, and rows without a time."""
+    """Rows that take longer than they should, alone or against an equivalent, and rows without a time."""
     rows = [row["name"] for row in content["cliffs"] if "failure" in row or ratio(row) > row["limit"]]
     beside = [
-        f"{dtype} {ours} beside {other}"
+        f"{dtype} {ours} against {other}"
         for ours, other, ratios in pairs(content)
         for dtype in ratios
         if ratios[dtype] > PAIR_LIMIT
@@ -92,14 +92,14 @@ def table(columns: str, rows: Sequence[str]) -> str:
 
 
 def page() -> str:
-    """The page with the figures of all results that are kept."""
+    """Return the page with all stored results."""
     head = PAGE.read_text("utf-8").partition(FIGURES)[0]
     sections = [section_of(path) for path in sorted(RESULTS.glob("*-cliffs.json"))]
     return head + ("".join(sections) or f"{FIGURES}\n\nThey are being measured.\n")
 
 
 def section_of(path: Path) -> str:
-    """The figures of a run."""
+    """Return the section of one run."""
     content = json.loads(path.read_text("utf-8"))
     ours = content["contenders"]["wgslice"]
     parts = [

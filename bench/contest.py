@@ -1,4 +1,4 @@
-"""Contenders in processes of their own, and rounds that let each of them run in turn."""
+"""Contenders in processes of their own, timed in rounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_RUNS = 20  # of a contender in a round
 
 @dataclass(frozen=True)
 class Entry:
-    """A contender: what tables call it, where its code is, and which Python runs it."""
+    """A contender: its name in tables, its module, and the Python that runs it."""
 
     name: str
     module: str
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass
 class Outcome:
-    """How one contender did one slice."""
+    """The result of one contender for one slice."""
 
     times: list[float] = field(default_factory=list)  # wall, seconds
     gpu_times: list[float] = field(default_factory=list)  # the GPU's own, seconds
@@ -52,7 +52,7 @@ class Outcome:
         return min(self.times)
 
     def as_json(self, nbytes: int) -> dict[str, Any]:
-        """What the results keep: seconds, and useful gigabytes a second at best."""
+        """Return the result as JSON: seconds, and useful gigabytes per second."""
         if self.failure:
             return {"failure": self.failure}
         kept: dict[str, Any] = {
@@ -69,7 +69,7 @@ class Outcome:
 
 
 class ContenderError(Exception):
-    """A contender cannot do what was asked; the message says why."""
+    """A contender does not support a task; the message says why."""
 
 
 class Process:
@@ -82,7 +82,7 @@ class Process:
         self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Ask for something, of a new process where the last one has died."""
+        """Send a request, to a new process if the last one has died."""
         if self.unable:
             raise ContenderError(self.unable)
         if self.process is None:
@@ -90,7 +90,7 @@ class Process:
         return self.exchange((method, arguments))
 
     def start(self) -> None:
-        """Start the process, and hear its versions."""
+        """Start the process, and read its versions."""
         command = [str(self.entry.python), "-m", "bench.worker", self.entry.module, self.entry.contender]
         self.process = subprocess.Popen(
             command,
@@ -107,7 +107,7 @@ class Process:
             raise
 
     def exchange(self, question: tuple[str, tuple[Any, ...]]) -> Any:
-        """One question and its answer; a process that is silent for too long is ended."""
+        """Send a request and return the answer; a process that does not answer in time is ended."""
         process = self.process
         assert process is not None
         assert process.stdin is not None
@@ -143,7 +143,7 @@ def run_case(
     until: float = inf,
     end: float = inf,
 ) -> dict[str, Outcome]:
-    """Verify a case on every contender, then time them in turn, round after round.
+    """Verify a case on every contender, then time them in rounds.
 
     Rounds after the first have to fit in before `until`; a TimeoutError says that the first did not begin
     for everybody before `end`. Both are times of perf_counter.
@@ -171,13 +171,13 @@ def run_case(
 
 
 def check_time(end: float) -> None:
-    """Refuse to go on after the end."""
+    """Raise if the process has been ended."""
     if perf_counter() > end:
         raise TimeoutError
 
 
 def attempt(outcome: Outcome, process: Process, action: Callable[..., None], *arguments: Any) -> None:
-    """Do something with a contender that has not failed this slice yet, and note its failure."""
+    """Call a contender unless it has failed this slice, and record a failure."""
     if outcome.failure:
         return
     try:

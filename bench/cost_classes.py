@@ -1,4 +1,4 @@
-"""What work costs on a device: each class of it timed."""
+"""Measure the cost classes of a device."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def typical(turns: Sequence[Mapping[Timed, float]]) -> dict[Timed, float]:
 
 
 def time_all(device: Device, known: Costs) -> Costs:
-    """Time every class of work.
+    """Time every cost class.
 
     What is known of such a device says how many bytes are enough of each. A driver that has to compile all
     kernels may leave no time for the last ones, which are then missing.
@@ -74,11 +74,11 @@ def time_all(device: Device, known: Costs) -> Costs:
             if number % FIXED_EVERY == 0:
                 bench.time_fixed(number)
             bench.time(probe)
-    return bench.costs(f"figures measured here on {datetime.now(UTC):%Y-%m-%d}")
+    return bench.costs(f"measured here on {datetime.now(UTC):%Y-%m-%d}")
 
 
 class Bench:
-    """Two buffers, and steps that are timed between them, in turns."""
+    """Two buffers, and the steps that are timed between them in rounds."""
 
     def __init__(self, device: Device, known: Costs) -> None:
         self.device = device
@@ -115,13 +115,13 @@ class Bench:
         return best
 
     def compile(self, step: Step) -> float:
-        """Seconds to make a step's pipeline, next to none where there is one."""
+        """Return the seconds to make a step's pipeline, near 0 if it exists."""
         start = perf_counter()
         self.device.pipelines.prepare(plan_of(step))
         return perf_counter() - start
 
     def time_fixed(self, number: int) -> None:
-        """Time what all work needs; the number says which time of the turn it is."""
+        """Time the parts of every copy: submission, dispatch, buffer copies, pipeline."""
         limits, copied = self.device.limits, Layout.packed((64,))
         spans = Span(0, 256), Span(0, 256)
         smallest = dispatch_of(Kernel.ROWS, copied, copied, 4, spans, limits, "a probe")
@@ -138,7 +138,7 @@ class Bench:
             self.turns[-1][name, number] = self.seconds(step, repeats)
 
     def time(self, probe: Probe | WindowProbe | IndexProbe) -> None:
-        """Time the copies of a class of work."""
+        """Time the copies of a cost class."""
         if probe.work not in self.steps:
             self.steps[probe.work] = self.steps_of(probe)
             self.compiled.append(self.compile(self.steps[probe.work][0]))
@@ -146,12 +146,12 @@ class Bench:
             self.turns[-1][probe.work, number] = self.seconds(step)
 
     def steps_of(self, probe: Probe | WindowProbe | IndexProbe) -> list[Dispatched]:
-        """The copies of a class of work; few bytes of one that is expected to be slow."""
+        """Return the copies of a cost class; few bytes if it is expected to be slow."""
         many, few = (probe.steps(nbytes, self.limits) for nbytes in (self.nbytes, self.nbytes // FEWER))
         return [pair[seconds_of(pair[:1], self.known) > LONG_S] for pair in zip(many, few, strict=True)]
 
     def costs(self, origin: str) -> Costs:
-        """What all that was timed says."""
+        """Return the cost model from the timings."""
         took = typical(self.turns)
 
         def fixed_s(name: str) -> float:
@@ -175,7 +175,7 @@ class Bench:
 
 
 def invocations_of(step: Dispatched) -> int:
-    """All of its grid."""
+    """Return the invocations of a grid."""
     return prod(step.share.workgroups) * step.share.workgroup_size
 
 
@@ -185,7 +185,7 @@ def work_of(
     fixed_s: float,
     known: Mapping[CostClass, ClassCost],
 ) -> ClassCost:
-    """What an invocation and a byte of a class of work cost, beside the seconds that all work takes."""
+    """Return the cost of an invocation and of a byte, without the seconds of every copy."""
     (nbytes, seconds), *short = (
         (nbytes, max(seconds - fixed_s, MIN_S) / invocations) for nbytes, invocations, seconds in points
     )

@@ -1,4 +1,4 @@
-"""What a program pays before anything is sliced, and a call of each size: where slicing on a device pays."""
+"""Time from process start to the first result, and of calls by size, against NumPy."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class Start(NamedTuple):
 
 
 def measure_costs(console: Console) -> dict[str, Any]:
-    """Seconds of what comes once, the best of some processes, and of a call by its bytes."""
+    """Return the seconds from start, the best of some processes, and of calls by their bytes."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     with Schedule(console, 2 * PROCESSES + len(ROWS)) as schedule:
         return {"date": date, **once(schedule), "calls": calls(schedule)}
 
 
 def once(schedule: Schedule) -> dict[str, dict[str, float]]:
-    """New processes to their first result, on Mesa with no compiled kernel kept, then with it."""
+    """Time processes to their first result; on Mesa without and with cached kernels."""
     with tempfile.TemporaryDirectory() as folder:
         first = [starts(schedule, f"{folder}/{number}") for number in range(PROCESSES)]
         again = [starts(schedule, f"{folder}/0") for _ in range(PROCESSES)]
@@ -108,7 +108,7 @@ def starts(schedule: Schedule, kept: str) -> tuple[Start, Start]:
 
 
 def start(kept: str, code: str, *arguments: str) -> Start:
-    """One process, which prints a line when its result is there."""
+    """Run one process, which prints a line when its result is ready."""
     environment = {**os.environ, "MESA_SHADER_CACHE_DIR": kept}
     command = [sys.executable, "-c", code, *arguments]
     begun = perf_counter()
@@ -122,14 +122,14 @@ def start(kept: str, code: str, *arguments: str) -> Start:
 
 
 def from_start(pairs: Sequence[tuple[Start, Start]], suffix: str = "") -> dict[str, float]:
-    """The best from the start of a process on, of ours, of bare wgpu, and the difference."""
+    """Return the best times from process start, of wgslice and of bare wgpu, and the difference."""
     ours, bare = (min(start.seconds for start in side) for side in zip(*pairs, strict=True))
-    figures = {FROM_START[0]: ours, FROM_START[1]: bare, BEYOND: ours - bare}
-    return {name + suffix: seconds for name, seconds in figures.items()}
+    best_s = {FROM_START[0]: ours, FROM_START[1]: bare, BEYOND: ours - bare}
+    return {name + suffix: seconds for name, seconds in best_s.items()}
 
 
 def calls(schedule: Schedule) -> list[dict[str, float]]:
-    """A crop of each size, called and waited for, beside NumPy's into an array that is given too."""
+    """Time a crop of each size with the wait, and NumPy's, both into a given output."""
     from bench.overheads import best_times  # imported here: they ask for a device
     from bench.rivals.ours import device, stopwatch
 
@@ -158,7 +158,7 @@ def calls(schedule: Schedule) -> list[dict[str, float]]:
 
 
 def pays_from(costs: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Bytes from which on copying takes as long as the call around it, and from which on NumPy is slower.
+    """Return the bytes from which copying exceeds the call overhead, and from which NumPy is slower.
 
     Each holds at all greater sizes too, or is None.
     """
@@ -173,7 +173,7 @@ def pays_from(costs: Mapping[str, Any]) -> tuple[int | None, int | None]:
 def from_which_on(
     calls: Sequence[Mapping[str, float]], holds: Callable[[Mapping[str, float]], bool]
 ) -> int | None:
-    """The least bytes from which on something holds."""
+    """Return the least bytes from which on a condition holds."""
     found = None
     for call in reversed(calls):
         if not holds(call):
@@ -183,7 +183,7 @@ def from_which_on(
 
 
 def show_costs(console: Console, costs: Mapping[str, Any]) -> None:
-    """One a line."""
+    """Print one result per line."""
     for name, seconds in (costs["once_s"] | costs["start_s"]).items():
         console.print(f"{name}: [bold]{seconds:.2f}[/bold] s", highlight=False)
     for call in costs["calls"]:

@@ -1,4 +1,4 @@
-"""Who takes part: wgslice, its baselines, NumPy, and the rivals whose environments are installed."""
+"""The contenders: wgslice, its baselines, NumPy, and the rivals whose environments are installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RIVALS = list(dict.fromkeys(environment for environment, _, _ in POSSIBLE.values
 
 
 def entries(rivals: list[str]) -> list[Entry]:
-    """The contenders, of the rivals only those asked for and installed."""
+    """Return the contenders, with the rivals that are asked for and installed."""
     found = []
     for name, place in POSSIBLE.items():
         entry = entry_of(name, *place)

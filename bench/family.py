@@ -1,4 +1,4 @@
-"""Time many windows at once, gradients, batches and graphs, against the ways that others have."""
+"""Time many windows at once, gradients, batches and graphs, against rivals."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ CONTESTS: dict[str, tuple[Sequence[Case], list[tuple[str, str, str, str]]]] = {
 
 
 def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[str], name: str) -> None:
-    """Run some kinds of tasks; keep the figures of a whole run under a name."""
+    """Run some kinds of tasks; store the results of a complete run under a name."""
     kept: dict[str, Any] = {}
     chosen = {
         kind: [task for task in CONTESTS[kind][0] if re.search(arguments.cases, task.name)] for kind in kinds
@@ -111,7 +111,7 @@ def run_family(console: Console, arguments: argparse.Namespace, kinds: Sequence[
 
 
 def installed(contenders: Sequence[tuple[str, str, str, str]], rivals: Sequence[str]) -> list[Entry]:
-    """Ours, and those of the rivals that are asked for and installed."""
+    """Return wgslice's contenders, and the rivals that are asked for and installed."""
     found = [entry_of(*contender) for contender in contenders if contender[1] in ("", *rivals)]
     return [entry for entry in found if entry.python.exists()]
 
@@ -142,7 +142,7 @@ def table(kind: str, results: Results, processes: Sequence[Process]) -> Table:
 def family_json(
     kind: str, results: Results, processes: Sequence[Process], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """All that was measured of one kind, and where."""
+    """Return the results of one kind, and the machine, as JSON."""
     return {
         **about(processes, arguments),
         kind: [

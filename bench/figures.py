@@ -94,7 +94,7 @@ def beside_others(
 
 
 def typical_seconds(costs: ClassCosts) -> float:
-    """What a typical invocation takes."""
+    """Return the median seconds of an invocation."""
     return costs["invocation_s"] + TYPICAL_NBYTES / costs["bytes_per_s"]
 
 

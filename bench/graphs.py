@@ -1,4 +1,4 @@
-"""Graphs of operators that move elements, as ONNX and as NumPy says them."""
+"""Graphs of operators that move elements, in ONNX and in NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["GRAPHS", "Focus", "Rounds"]
 
 @dataclass(frozen=True)
 class Rounds:
-    """An image mirrored, padded, its blocks moved to depth, transposed, moved back: 5 operators a round."""
+    """An image flipped, padded, its blocks moved to depth, transposed, moved back: 5 operators per round."""
 
     count: int
 
@@ -23,8 +23,8 @@ class Rounds:
         """The model in ONNX's text format."""
         body = "".join(
             f"""
-            mirrored{turn} = Slice({f"x{turn}" if turn else "x"}, last, end, columns, step)
-            padded{turn} = Pad<mode = "reflect">(mirrored{turn}, pads)
+            flipped{turn} = Slice({f"x{turn}" if turn else "x"}, last, end, columns, step)
+            padded{turn} = Pad<mode = "reflect">(flipped{turn}, pads)
             depth{turn} = SpaceToDepth<blocksize = 2>(padded{turn})
             turned{turn} = Transpose<perm = [0, 1, 3, 2]>(depth{turn})
             {f"x{turn + 1}" if turn + 1 < self.count else "y"} =
@@ -42,7 +42,7 @@ class Rounds:
         """
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
-        """What must come out."""
+        """Return the expected output."""
         for _ in range(self.count):
             padded = np.pad(array[..., ::-1], [(0, 0), (0, 0), (2, 2), (2, 2)], "reflect")
             n, c, h, w = padded.shape
@@ -53,7 +53,7 @@ class Rounds:
         return array
 
     def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Of what must come out; images are square."""
+        """Return the sizes of the output of square images."""
         return (*shape[:2], *(size + 4 * self.count for size in shape[2:]))
 
 
@@ -78,7 +78,7 @@ class Focus:
         """
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
-        """What must come out."""
+        """Return the expected output."""
         return np.concatenate([array[..., row::2, column::2] for column in (0, 1) for row in (0, 1)], axis=1)
 
     def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:

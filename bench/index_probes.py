@@ -1,4 +1,4 @@
-"""What is timed to learn what gathers and scatters cost: rows of elements at indices in no order."""
+"""Probes of the cost classes of gathers and scatters: rows of elements at random indices."""
 
 from __future__ import annotations
 

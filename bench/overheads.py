@@ -1,4 +1,4 @@
-"""What is left when nothing is sliced: host time of a recording and of a call, transfers, memory."""
+"""Overheads: host time of a recording and of a call, transfers, memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
 
 
 def best_times(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Best mean time of `repeats` calls, the actions taking turns."""
+    """Return the best mean time of `repeats` calls, in rounds over the actions."""
     best = dict.fromkeys(actions, float("inf"))
     for _ in range(ROUNDS):
         for name, action in actions.items():
@@ -117,7 +117,7 @@ class ByHand:
 
 
 def transfer_times() -> dict[str, float]:
-    """64 MiB to the device and back, as a loop over frames would, beside a copy between two warm arrays."""
+    """64 MiB to the device and back, as in a loop over frames, against a copy between two warm arrays."""
     array = np.random.default_rng(1).integers(0, 256, 64 * MEBIBYTE, np.uint8)
     other = np.empty_like(array)
     frame: list[wg.Tensor] = [wg.asarray(array, device=device)]
@@ -135,7 +135,7 @@ def transfer_times() -> dict[str, float]:
 
 
 def memory() -> dict[str, float]:
-    """Most memory of this process while it slices 256 MiB, beyond input and output, where Linux tells.
+    """Return the peak memory while slicing 256 MiB, without input and output; Linux only.
 
     Only on a software adapter is the GPU's memory this process's own.
     """
@@ -167,7 +167,7 @@ def memory() -> dict[str, float]:
 
 
 def status(field: str) -> int:
-    """Bytes that Linux tells of this process."""
+    """Return the memory of this process on Linux, in bytes."""
     for line in STATUS.read_text("utf-8").splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024

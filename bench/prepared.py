@@ -1,4 +1,4 @@
-"""Cases as regret runs them: buffers with what is read, what must come out, and the plan by given costs."""
+"""Cases ready to run: filled buffers, the expected output, and the plan by a given cost model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Prepared", "prepared"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is needed to run a case in any way."""
+    """A case with its buffers, to run by any strategy."""
 
     places: Sequence[Place]  # what is read and what is written
     target: wg.Tensor  # what is written, zeros before
@@ -34,7 +34,7 @@ class Prepared:
 
 
 def prepared(case: Case) -> Prepared:
-    """Buffers for a case."""
+    """Make the buffers of a case."""
     array, work = case.array(), case.work
     x = wg.asarray(array, device=device)
     expected = np.ascontiguousarray(work.of(array))
@@ -56,5 +56,5 @@ def prepared(case: Case) -> Prepared:
 
 
 def terms_of(costs: Costs) -> PlanContext:
-    """The device, with some costs."""
+    """Return the device's limits with another cost model."""
     return PlanContext(replace(device.limits, profile=replace(device.limits.profile, costs=costs)))

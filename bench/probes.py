@@ -1,4 +1,4 @@
-"""What is timed to learn what work costs: a copy or two of each class of work."""
+"""Probes of cost classes: a copy or two of each class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT_UNITS = 3  # of a row's elements, words or blocks: an invocation takes as 
 PATTERNS = ("contiguous", "short-stride", "long-stride")
 PAIRED_RUN = 24  # elements of rows that go in pairs
 
-# Neighbours that are far from each other lie on a page each, and on more of them than a core knows the places
+# Elements with long strides are on a page each, and on more pages than a core caches the addresses
 # of at once: a transpose of bytes of 4096 and more rows takes three times as long as one of 1024 (Mesa
 # 25.0.7, 2 cores of an AMD EPYC).
 FAR_NBYTES = 8192
@@ -60,12 +60,12 @@ class Candidate(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A class of work, and copies that consist of it."""
+    """A cost class, and copies that consist of it."""
 
     work: CostClass
     candidate: Candidate
     width_nbytes: int
-    way: str  # how neighbours lie in the source, as the class of work says
+    pattern: str  # access pattern of the source, as in the cost class
 
     def steps(self, nbytes: int, limits: Limits) -> Sequence[Dispatch | WindowDispatch]:
         """The dispatches of the kernel for such copies, without those of the ends of rows."""
@@ -92,46 +92,48 @@ class Probe(NamedTuple):
             runs = [PAIRED_RUN]
         elif kernel in (Kernel.SUBWORD_RUNS, Kernel.ROW_ENDS):
             runs = runs[1:]
-        elif kernel in (Kernel.SLICE1, *GRIDS) or self.way == "long-stride":
+        elif kernel in (Kernel.SLICE1, *GRIDS) or self.pattern == "long-stride":
             runs = runs[:1]
-        return [rows(run, width, self.way, nbytes) for run in runs]
+        return [rows(run, width, self.pattern, nbytes) for run in runs]
 
 
 def probes() -> Iterator[Probe | WindowProbe | IndexProbe]:
-    """All classes of work, those of copies first."""
+    """Yield the probes of all cost classes, those of copies first."""
     yield from copy_probes()
     yield from window_probes()
     yield from index_probes()
 
 
 def copy_probes() -> Iterator[Probe]:
-    """All classes of work of copies."""
+    """Yield the probes of copies."""
     for kernel, widths in WIDTHS.items():
         for width in widths:
             for paired in (False, True) if kernel in PAIRED else (False,):
-                for way in patterns(kernel):
-                    probe = Probe(CostClass(kernel, width), Candidate(kernel, "a probe", paired), width, way)
+                for access in patterns(kernel):
+                    probe = Probe(
+                        CostClass(kernel, width), Candidate(kernel, "a probe", paired), width, access
+                    )
                     (source, _), *_ = probe.copies(2**20)
-                    lies = pattern(source, width)
-                    yield probe._replace(work=copy_class(kernel, width, paired, lies, step_of(source)))
+                    found = pattern(source, width)
+                    yield probe._replace(work=copy_class(kernel, width, paired, found, step_of(source)))
 
 
 def patterns(kernel: Kernel) -> tuple[str, ...]:
-    """How neighbours lie in the sources of a kernel."""
+    """Return the access patterns of a kernel's sources."""
     if kernel in IN_BLOCKS:
         return tuple(STEPS.values())
     return PATTERNS[:1] if kernel in ALIKE else PATTERNS
 
 
-def rows(run: int, width: int, way: str, nbytes: int) -> tuple[Layout, Layout]:
-    """Rows of a run of elements, whose neighbours lie in the source as the way says."""
+def rows(run: int, width: int, access: str, nbytes: int) -> tuple[Layout, Layout]:
+    """Return rows of `run` elements with an access pattern."""
     count = max(nbytes // (run * width), 1)
     target = Layout.packed((count, run))
-    if way == "long-stride":
+    if access == "long-stride":
         count = max(nbytes // (FAR_RUN * width), 1)
         return Layout.of((count, FAR_RUN), (1, FAR_NBYTES // width)), Layout.packed((count, FAR_RUN))
     steps = {name: step for step, name in STEPS.items()}
-    step = steps.get(way, 3)
+    step = steps.get(access, 3)
     return Layout.of((count, run), (step * run + 1, step), 1), target
 
 
@@ -148,7 +150,7 @@ def channel(width: int, nbytes: int, channels: int) -> tuple[Layout, Layout]:
 
 
 def pixels(width: int, nbytes: int, *, apart: bool) -> tuple[Layout, Layout]:
-    """Pixels of three channels in reverse order; in rows that are apart from each other, or all in one."""
+    """Pixels of three channels in reverse order; in rows with gaps, or in one row."""
     count = max(nbytes // width // 3 // 1000, 1)
     sizes, gap = (count, 1000, 3), int(apart)
     return Layout.of(sizes, (3000 + gap, 3, -1), 2), Layout.of(sizes, (3000 + gap, 3, 1), gap)

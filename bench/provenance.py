@@ -1,6 +1,6 @@
-"""Where figures come from: the commit, and for each case a fingerprint of its plan and of its kernels' text.
+"""Provenance of results: the commit, and for each case a fingerprint of its plan and its kernels' text.
 
-Figures are stale once the fingerprints of the same cases differ: other work would run today.
+Results are stale if fingerprints of the same cases differ, since other commands would run today.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wgslice.shaders import kernel_module
 
 __all__ = ["STALE", "fingerprints", "is_stale", "provenance"]
 
-# By the section of a results file that has their figures.
+# By the section of a results file with their measurements.
 SECTIONS: dict[str, Sequence[Case]] = {
     "slices": [*CASES, *MANY_WINDOWS],
     "windows": WINDOWS,
@@ -35,18 +35,18 @@ SECTIONS: dict[str, Sequence[Case]] = {
     "graphs": GRAPHS,
     "accesses": ASKED,  # what GPU compilers say
 }
-# What a page says of figures whose plans or kernels have changed.
+# The note of a page about results whose plans or kernels have changed.
 STALE = "**Stale figures**: measured before today's plans and kernels; they are being measured again."
 WORDS = ("reason",)  # fields of steps that are printed only
 
 
 def provenance(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What a results file records of the code that it measured."""
+    """Return the commit and fingerprints for a results file."""
     return {"commit": commit(), "fingerprints": fingerprints(content)}
 
 
 def is_stale(content: Mapping[str, Any]) -> bool:
-    """Whether a results file measured other plans or kernels than today's, or does not say which."""
+    """Whether a results file measured other plans or kernels than today's, or records none."""
     return "fingerprints" not in content or content["fingerprints"] != fingerprints(content)
 
 
@@ -61,7 +61,7 @@ def commit() -> str | None:
 
 
 def git(*arguments: str) -> str:
-    """What git answers."""
+    """Return the output of a git command."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

@@ -1,4 +1,4 @@
-"""Regret: how much longer a plan takes than the best way that its candidates offer, by running them all."""
+"""Regret: the slowdown of the planned strategy over the best one, measured by running every strategy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wgslice.plans.profiles import Costs
 from wgslice.plans.window_strategies import winners_scratch
 from wgslice.plans.windows import WindowDispatch
 
-__all__ = ["Regret", "Way", "run_regret"]
+__all__ = ["Regret", "Timed", "run_regret"]
 
 MAX_NBYTES = 2**26  # of an output, so that a run takes minutes and not an hour
 KINDS = "slices", "permutes", "windows"
@@ -39,41 +39,41 @@ HOPELESS = 5.0  # strategies estimated to take this many times the best are run 
 
 
 @dataclass
-class Way:
-    """A candidate, run."""
+class Timed:
+    """An applicable strategy, with its estimated and measured time."""
 
     name: str
     plan: Plan
-    estimate_s: float  # by either figures, the lower one
+    estimate_s: float  # by either cost model, the lower estimate
     best_s: float = inf
 
 
 @dataclass(frozen=True)
 class Regret:
-    """A case, all ways to do it, and which one each set of figures chooses, with its estimate."""
+    """A case, its strategies, and the name and estimated seconds of the one that each cost model chooses."""
 
     case: Case
-    ways: Sequence[Way]
+    strategies: Sequence[Timed]
     chosen: Mapping[str, tuple[str, float]]
 
     @property
-    def best(self) -> Way:
-        """The quickest way."""
-        return min(self.ways, key=lambda way: way.best_s)
+    def best(self) -> Timed:
+        """The fastest strategy."""
+        return min(self.strategies, key=lambda strategy: strategy.best_s)
 
-    def way(self, figures: str) -> Way:
-        """The way that some figures choose."""
-        return next(way for way in self.ways if way.name == self.chosen[figures][0])
+    def strategy(self, model: str) -> Timed:
+        """Return the strategy that a cost model chooses."""
+        return next(strategy for strategy in self.strategies if strategy.name == self.chosen[model][0])
 
-    def value(self, figures: str) -> float:
-        """Time of the way that some figures choose over the best one's."""
-        return self.way(figures).best_s / self.best.best_s
+    def value(self, model: str) -> float:
+        """Return the time of the strategy that a cost model chooses over that of the best."""
+        return self.strategy(model).best_s / self.best.best_s
 
 
 def run_regret(console: Console, arguments: Namespace) -> None:
-    """`python3 run bench --regret`: with the figures that are shipped, and with those of this adapter.
+    """`python3 run bench --regret`: with the shipped cost model, and with one measured on this adapter.
 
-    With `--rounds 0` nothing is timed again: figures that have changed are judged by the times that are kept.
+    With `--rounds 0` the cost models are compared by the times that were kept, and nothing is timed.
     """
     cases = [
         case
@@ -83,33 +83,33 @@ def run_regret(console: Console, arguments: Namespace) -> None:
     cases.sort(key=lambda case: KINDS.index(kind_of(case)))  # a budget leaves out the last ones
     found = []
     with Schedule(console, 1 + len(cases), arguments.budget) as schedule:
-        schedule.begin("figures of this adapter")
+        schedule.begin("cost model of this adapter")
         adapter = device.adapter
         tuned = recorded(adapter, lambda: measure_constants(device, lambda _, __: None))
-        figures = {
+        models = {
             "shipped": shipped_profile(adapter).costs,
             "tuned": calibrated_profile(adapter, tuned).costs,
         }
-        schedule.finish("figures of this adapter")
+        schedule.finish("cost model of this adapter")
         before = kept_before(arguments) if arguments.rounds == 0 else {"slices": []}
         times = {case["name"]: case["ways_s"] for case in before["slices"]}
         for case in cases:
             if schedule.spent:
                 break
             schedule.begin(case.name)
-            found.append(measure_case(case, arguments.rounds, figures, times.get(case.name)))
+            found.append(measure_case(case, arguments.rounds, models, times.get(case.name)))
             schedule.finish(case.name)
-    for name in figures:
+    for name in models:
         console.print(table(found, name))
-    show_means(console, found, list(figures))
+    show_means(console, found, list(models))
     slices = [case for case in cases if kind_of(case) == "slices"]
     if arguments.cases or len(found) < len(slices):
-        console.print("not kept: only a run of all slices is")
+        console.print("not kept: only runs of all slices are kept")
         return
     from bench.regret_chart import draw_regret  # imported here: it loads matplotlib
 
-    kept = {**about([], arguments), "contenders": {"wgslice": describe()}, **kept_of(found, list(figures))}
-    if arguments.rounds == 0:  # the times are of the code that they were measured of
+    kept = {**about([], arguments), "contenders": {"wgslice": describe()}, **kept_of(found, list(models))}
+    if arguments.rounds == 0:  # those of the code that was timed
         kept |= {name: before.get(name) for name in ("commit", "fingerprints")}
     stem = f"{stem_of(kept)}-regret"
     write_json(kept, RESULTS / f"{stem}.json")
@@ -118,60 +118,57 @@ def run_regret(console: Console, arguments: Namespace) -> None:
 
 
 def kept_before(arguments: Namespace) -> dict[str, Any]:
-    """What the last run on this adapter has kept."""
+    """Read the results of the last run on this adapter."""
     now = {**about([], arguments), "contenders": {"wgslice": describe()}}
     kept: dict[str, Any] = json.loads((RESULTS / f"{stem_of(now)}-regret.json").read_text("utf-8"))
     return kept
 
 
 def measure_case(
-    case: Case, rounds: int, figures: Mapping[str, Costs], times: Mapping[str, float] | None
+    case: Case, rounds: int, models: Mapping[str, Costs], times: Mapping[str, float] | None
 ) -> Regret:
-    """One case: each way is checked against NumPy once, then timed in turns; the best time counts.
-
-    Where the times are known, nothing runs.
-    """
+    """Check each strategy of a case against NumPy, then time them in rounds, or use given times."""
     asked = prepared(case)
-    plans = {name: asked.plan(costs) for name, costs in figures.items()}
-    ways: dict[str, Way] = {}
+    plans = {name: asked.plan(costs) for name, costs in models.items()}
+    strategies: dict[str, Timed] = {}
     for plan in plans.values():
         for choice in plan.choices:
-            run_by = Way(choice.name, plan_by(plan, choice), choice.seconds)
-            way = ways.setdefault(choice.name, run_by)
-            way.estimate_s = min(way.estimate_s, choice.seconds)
+            run_by = Timed(choice.name, plan_by(plan, choice), choice.seconds)
+            strategy = strategies.setdefault(choice.name, run_by)
+            strategy.estimate_s = min(strategy.estimate_s, choice.seconds)
     chosen = {name: (plan.choices[0].name, plan.seconds or 0.0) for name, plan in plans.items()}
     if times is None:
-        time_ways(case.name, list(ways.values()), asked, rounds)
+        time_strategies(case.name, list(strategies.values()), asked, rounds)
     else:
-        for way in ways.values():
-            way.best_s = times[way.name]
-    return Regret(case, list(ways.values()), chosen)
+        for strategy in strategies.values():
+            strategy.best_s = times[strategy.name]
+    return Regret(case, list(strategies.values()), chosen)
 
 
 def plan_by(plan: Plan, choice: Choice) -> Plan:
-    """A plan that goes another way."""
-    if isinstance(choice.steps[0], WindowDispatch):  # whose order is part of them
+    """Return the plan with the steps of another strategy."""
+    if isinstance(choice.steps[0], WindowDispatch):  # whose order matters
         return replace(plan, steps=choice.steps, scratch=winners_scratch(choice.steps))
     return replace(plan, steps=in_order(choice.steps))
 
 
-def time_ways(name: str, ways: Sequence[Way], asked: Prepared, rounds: int) -> None:
-    """Check each way against NumPy, then time them in turns."""
-    for way in ways:
-        asked.target[...] = 0  # nothing of what the way before it wrote
-        way.best_s = run(way.plan, asked.places)
+def time_strategies(name: str, strategies: Sequence[Timed], asked: Prepared, rounds: int) -> None:
+    """Check each strategy against NumPy, then time them in rounds."""
+    for strategy in strategies:
+        asked.target[...] = 0  # no result of the strategy before
+        strategy.best_s = run(strategy.plan, asked.places)
         if asked.target.numpy().tobytes() != asked.expected.tobytes():
-            raise ValueError(f"{name} by {way.name}: wrong")
-    least_s = min(way.estimate_s for way in ways)
+            raise ValueError(f"{name} by {strategy.name}: wrong")
+    least_s = min(strategy.estimate_s for strategy in strategies)
     for _ in range(rounds):
-        for way in ways:
-            if way.estimate_s <= HOPELESS * least_s:
-                run(way.plan, asked.places)
-                way.best_s = min(way.best_s, run(way.plan, asked.places))
+        for strategy in strategies:
+            if strategy.estimate_s <= HOPELESS * least_s:
+                run(strategy.plan, asked.places)
+                strategy.best_s = min(strategy.best_s, run(strategy.plan, asked.places))
 
 
 def run(plan: Plan, places: Sequence[Place]) -> float:
-    """Record, submit and wait; seconds."""
+    """Record a plan, submit it and wait; return the seconds."""
     device.pipelines.prepare(plan)
     start = perf_counter()
     encoder = device.create_encoder()
@@ -183,56 +180,56 @@ def run(plan: Plan, places: Sequence[Place]) -> float:
     return perf_counter() - start
 
 
-def table(found: Sequence[Regret], figures: str) -> Table:
-    """A line a case, the worst first."""
+def table(found: Sequence[Regret], model: str) -> Table:
+    """Return a table with a line per case, the largest regret first."""
     columns = "slice", "chosen", "ms", "estimated", "best", "ms", "regret"
-    shown = Table(*columns, title=f"regret with {figures} figures")
-    for one in sorted(found, key=lambda one: -one.value(figures)):
-        shown.add_row(*cells(one, figures))
+    shown = Table(*columns, title=f"regret with the {model} cost model")
+    for one in sorted(found, key=lambda one: -one.value(model)):
+        shown.add_row(*cells(one, model))
     return shown
 
 
-def cells(one: Regret, figures: str) -> Iterator[str]:
-    """What a line of the table says."""
-    way, (_, estimate_s) = one.way(figures), one.chosen[figures]
-    yield from (one.case.name, way.name, milliseconds(way.best_s), milliseconds(estimate_s))
-    yield from (one.best.name, milliseconds(one.best.best_s), f"{one.value(figures):.2f}")
+def cells(one: Regret, model: str) -> Iterator[str]:
+    """Yield the cells of a line of the table."""
+    strategy, (_, estimate_s) = one.strategy(model), one.chosen[model]
+    yield from (one.case.name, strategy.name, milliseconds(strategy.best_s), milliseconds(estimate_s))
+    yield from (one.best.name, milliseconds(one.best.best_s), f"{one.value(model):.2f}")
 
 
 def milliseconds(seconds: float) -> str:
-    """As a table has them."""
+    """Format seconds as milliseconds."""
     return f"{seconds * 1e3:.2f}"
 
 
-def show_means(console: Console, found: Sequence[Regret], figures: Sequence[str]) -> None:
-    """The figures asked of all slices, of all permutes, and of all windows."""
+def show_means(console: Console, found: Sequence[Regret], models: Sequence[str]) -> None:
+    """Print mean and worst regret of slices, permutes and windows, for each cost model."""
     for kind, some in kinds(found).items():
-        for name in figures:
+        for name in models:
             values = [one.value(name) for one in some]
             mean, worst = geometric_mean(values), max(values)
-            line = f"{kind}, {name} figures: geometric mean {mean:.2f}, worst {worst:.2f}"
+            line = f"{kind}, {name} cost model: geometric mean {mean:.2f}, worst {worst:.2f}"
             console.print(line, highlight=False)
 
 
 def kinds(found: Sequence[Regret]) -> dict[str, list[Regret]]:
-    """Slices, permutes and windows, if there are any."""
+    """Group results into slices, permutes and windows, without empty groups."""
     some = {kind: [one for one in found if kind_of(one.case) == kind] for kind in KINDS}
     return {kind: of_kind for kind, of_kind in some.items() if of_kind}
 
 
 def kind_of(case: Case) -> str:
-    """What a case is."""
+    """Return whether a case is of slices, permutes or windows."""
     if isinstance(case, Task):
         return "windows"
     return "permutes" if case.work.permuted else "slices"
 
 
-def kept_of(found: Sequence[Regret], figures: Sequence[str]) -> dict[str, Any]:
-    """What is kept of a run."""
+def kept_of(found: Sequence[Regret], models: Sequence[str]) -> dict[str, Any]:
+    """Return the results of a run as JSON."""
     means = {
         kind: {
             name: {"geometric_mean": geometric_mean(values), "worst": max(values)}
-            for name in figures
+            for name in models
             for values in [[one.value(name) for one in some]]
         }
         for kind, some in kinds(found).items()
@@ -241,8 +238,8 @@ def kept_of(found: Sequence[Regret], figures: Sequence[str]) -> dict[str, Any]:
         {
             "name": one.case.name,
             "nbytes": one.case.nbytes,
-            "ways_s": {way.name: way.best_s for way in one.ways},
-            **{name: {"chosen": one.chosen[name][0], "estimate_s": one.chosen[name][1]} for name in figures},
+            "ways_s": {strategy.name: strategy.best_s for strategy in one.strategies},
+            **{name: {"chosen": one.chosen[name][0], "estimate_s": one.chosen[name][1]} for name in models},
         }
         for one in found
     ]

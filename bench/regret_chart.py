@@ -1,4 +1,4 @@
-"""One picture: for each case how much longer than the best way the chosen one takes."""
+"""A chart of regret: for each case the time of the planned strategy over that of the best."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLORS = {"shipped": "#9aa5b1", "tuned": "#0b7a75"}
 
 
 def draw_regret(content: Mapping[str, Any], path: Path) -> None:
-    """Draw kept results: a line a case, a dot for each set of figures."""
+    """Draw kept results: a line per case, a dot per cost model."""
     values = {
         case["name"]: {
             name: case["ways_s"][case[name]["chosen"]] / min(case["ways_s"].values()) for name in COLORS
@@ -29,11 +29,11 @@ def draw_regret(content: Mapping[str, Any], path: Path) -> None:
     }
     names = sorted(values, key=lambda name: max(values[name].values()))
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.2 * len(names)), layout="constrained")
-    for figures, color in COLORS.items():
-        places = [values[name][figures] for name in names]
-        axes.plot(places, range(len(names)), "o", color=color, markersize=5, label=f"{figures} figures")
+    for model, color in COLORS.items():
+        places = [values[name][model] for name in names]
+        axes.plot(places, range(len(names)), "o", color=color, markersize=5, label=f"{model} cost model")
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_xlabel("time of the chosen way over the best one's")
+    axes.set_xlabel("time of the planned strategy over the best one's")
     axes.set_xlim(left=0.95)
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="lower right")

@@ -1,4 +1,4 @@
-"""What a run found: the table on the terminal, the figures asked of it, and the JSON that is kept."""
+"""Results of a run: the table on the terminal, the summary, and the JSON that is stored."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def speed_up(outcomes: Mapping[str, Outcome], name: str, over: str) -> float | None:
-    """How many times as fast one contender is as another, by best wall times; None where either has none."""
+    """Return the speed-up of one contender over another by best times; None if either has none."""
     if any(other not in outcomes or not outcomes[other].times for other in (name, over)):
         return None
     return outcomes[over].best / outcomes[name].best
@@ -88,7 +88,7 @@ def clocked(outcome: Outcome) -> str:
 
 
 def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
-    """The figures that this benchmark is for."""
+    """Return the summary: mean and worst speed-ups."""
     large = [case for case in results if case.rivals and case.nbytes >= MEBIBYTE]
     slices = [case for case in large if not case.axes]
     return {
@@ -100,7 +100,7 @@ def summary(results: Results, names: Sequence[str]) -> dict[str, float]:
 
 
 def means(what: str, results: Results, cases: Sequence[Case], names: Sequence[str]) -> dict[str, float]:
-    """Of some cases the means of our speed-ups over each other contender."""
+    """Return the mean speed-up of wgslice over each contender for some cases."""
     chosen = [results[case] for case in cases]
     found = {
         f"speed-up over {name}, {what}": [speed_up(each, OURS, name) for each in chosen]
@@ -132,7 +132,7 @@ def worst(what: str, results: Results, cases: Sequence[Case]) -> dict[str, float
 
 
 def scaling(results: Results) -> dict[str, float]:
-    """How far the time per byte of one slice stays the same as it grows."""
+    """Return the worst over the best time per byte of one slice at different sizes."""
     sizes = [case for case in results if not case.rivals and results[case][OURS].times]
     per_byte = [results[case][OURS].best / case.nbytes for case in sizes]
     if len(per_byte) < 2:
@@ -142,7 +142,7 @@ def scaling(results: Results) -> dict[str, float]:
 
 
 def show_failures(console: Console, results: Results) -> None:
-    """Who could not do which slices, and why; each reason once."""
+    """Return the failures by contender and reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for case, outcomes in results.items():
         for name, outcome in outcomes.items():
@@ -152,9 +152,9 @@ def show_failures(console: Console, results: Results) -> None:
         console.print(f"{name} cannot: {', '.join(cases)}: {failure}", highlight=False, markup=False)
 
 
-def show_summary(console: Console, figures: Mapping[str, float]) -> None:
-    """The figures, one a line."""
-    for label, value in figures.items():
+def show_summary(console: Console, values: Mapping[str, float]) -> None:
+    """Print the summary, one value per line."""
+    for label, value in values.items():
         console.print(f"{label}: [bold]{value:.2f}[/bold]", highlight=False)
 
 
@@ -165,7 +165,7 @@ def results_json(
     costs: Mapping[str, Any],
     arguments: Namespace,
 ) -> dict[str, Any]:
-    """All that was measured, and where."""
+    """Return the results and the machine as JSON."""
     return {
         **about(processes, arguments),
         "summary": summary(results, [process.entry.name for process in processes]),
@@ -187,20 +187,20 @@ def results_json(
 
 
 def stem_of(content: Mapping[str, Any]) -> str:
-    """The name of the files that keep results: each driver on each processor is an adapter of its own."""
+    """Return the stem of result files: one per driver and processor."""
     ours = next(iter(content["contenders"].values()))
     where = f"{ours['driver'] or ours['adapter']} on {machine_of(content)}"
     return re.sub(r"[^a-z0-9]+", "-", where.lower()).strip("-")
 
 
 def machine_of(content: Mapping[str, Any]) -> str:
-    """Processor and cores, as figures name them."""
+    """Return processor and cores as results name them."""
     machine = content["machine"]
     return f"{' '.join(re.sub(r'[(](R|TM)[)]', '', machine['processor']).split())}, {machine['cores']} cores"
 
 
 def about(processes: Sequence[Process], arguments: Namespace) -> dict[str, Any]:
-    """When and where it was measured, and who took part."""
+    """Return time, machine and contenders of a run."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {
@@ -218,7 +218,7 @@ def about(processes: Sequence[Process], arguments: Namespace) -> dict[str, Any]:
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> None:
-    """Write the results where they are kept, with the code that they are of."""
+    """Write results to a file, with the provenance of the code."""
     content = {**provenance(content), **content}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""What a run is at, how long each of its parts may take, and the contest in which cases take their turns."""
+"""The time budget of a run, its progress, and the contest of the cases in rounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIXED_NBYTES = 8 * 2**20
 class Schedule:
     """A time budget shared by parts: shows a bar on a terminal, or a line per finished part in a pipe.
 
-    Of the seconds that are left, each part has the share that its weight is of all weights that are left.
+    The remaining seconds are divided among the remaining parts by their weights.
     """
 
     def __init__(self, console: Console, parts: int, seconds: float = inf, weight: int | None = None) -> None:
@@ -48,7 +48,7 @@ class Schedule:
         return perf_counter() >= self.end
 
     def begin(self, name: str, weight: int = 1) -> float:
-        """Show what is begun; when, by perf_counter, it should be done."""
+        """Show the begun part; return its deadline by perf_counter."""
         self.progress.update(self.bar, description=name)
         now = perf_counter()
         until = now + (self.end - now) * weight / self.weight
@@ -69,7 +69,7 @@ def scheduled(console: Console, cases: Sequence[Case], seconds: float) -> Schedu
 
 
 def weight_of(case: Case) -> int:
-    """What a case takes, in bytes."""
+    """Return the bytes of a case."""
     return FIXED_NBYTES + case.input_nbytes
 
 
@@ -95,21 +95,21 @@ def contest(
 
 
 def outcome_line(outcomes: Mapping[str, Outcome]) -> str:
-    """Time of the first contender, who is ours, and of the first that is NumPy, or why there is none."""
+    """Format the times of the first contender, wgslice's, and of NumPy, or why there is none."""
     ours, *others = outcomes
     numpy = [f"{name} {shown(outcomes[name])}" for name in others if name.startswith("NumPy")]
     return ", ".join([shown(outcomes[ours]), *numpy[:1]])
 
 
 def shown(outcome: Outcome) -> str:
-    """Best time, or why there is none."""
+    """Format the best time, or why there is none."""
     return outcome.failure or f"{outcome.best * 1e3:.3g} ms"
 
 
 def say_what_is_left(
     console: Console, cases: Iterable[Case], results: Mapping[Case, Mapping[str, Outcome]], seconds: float
 ) -> None:
-    """Which cases were not run, since the time was over."""
+    """Print the cases that the budget left out."""
     left = [case.name for case in cases if case not in results]
     if left:
         console.print(f"not run, since {seconds:g} s were over: {'; '.join(left)}", highlight=False)

@@ -1,4 +1,4 @@
-"""Time streams from one memory map into another, against NumPy, and say where the time goes."""
+"""Time streams from one memory map into another, against NumPy, and each of their stages."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Stages(Ring):
             self.device.synchronize()
 
     def read_back(self, tile_buffer: TileBuffer, nbytes: int) -> None:
-        """Copy a tile to where it is read."""
+        """Copy a tile to the readback buffer."""
         with clocked(self.seconds, "readback"):
             super().read_back(tile_buffer, nbytes)
             self.device.synchronize()
@@ -85,7 +85,7 @@ class Stages(Ring):
             return super().write(tile, tile_buffer)
 
     def write_through(self, tile: Tile, block: Block) -> int:
-        """Write what no GPU is needed for."""
+        """Write parts that need no GPU."""
         with clocked(self.seconds, "file"):
             return super().write_through(tile, block)
 
@@ -99,7 +99,7 @@ def clocked(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def run_stream(console: Console, arguments: Namespace) -> None:
-    """`python3 run bench --stream`: each window by both in turns, then its stages one after the other."""
+    """`python3 run bench --stream`: each window by both in rounds, then its stages one after the other."""
     streams = [stream for stream in STREAMS if re.search(arguments.cases, stream.name)]
     (ROOT / "out").mkdir(exist_ok=True)
     found: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""What is timed beside slices: thousands of windows, cut or written, gradients, batches in another order."""
+"""Tasks besides slices: thousands of windows, extracted or inserted, gradients, permuted batches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Crops:
         return found
 
     def windows(self, shape: tuple[int, ...]) -> list[tuple[tuple[slice, ...], bool]]:
-        """Each as an index of the image, and whether what that gives is mirrored."""
+        """Yield each window as an index of the image, and whether it is flipped."""
         corners = np.stack(self.places(shape), 1).tolist()
         return [
             (
@@ -76,16 +76,16 @@ class Crops:
 
     @property
     def last(self) -> int:
-        """The axis of a window along which it may be mirrored."""
+        """The axis of a window along which it may be flipped."""
         return len(self.sides) - 1
 
     @property
     def backwards(self) -> tuple[slice, ...]:
-        """An index that mirrors a window."""
+        """The index that flips a window."""
         return (*[slice(None)] * self.last, slice(None, None, -1))
 
     def of(self, image: NDArray[Any]) -> NDArray[Any]:
-        """What must come out."""
+        """Return the expected output."""
         return np.stack(
             [
                 image[window][self.backwards] if mirrored else image[window]
@@ -94,13 +94,13 @@ class Crops:
         )
 
     def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Of what must come out."""
+        """Return the sizes of the output."""
         return self.count, *self.sides, *shape[len(self.sides) :]
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """Of a slice with positive steps out of a tensor of some shape."""
+    """The gradient of a slice with positive steps."""
 
     shape: tuple[int, ...]
     key: Any
@@ -112,13 +112,13 @@ class Gradient:
         return tuple(range(size)[part] for size, part in zip(self.shape, parts, strict=True))
 
     def of(self, g: NDArray[Any]) -> NDArray[Any]:
-        """What must come out."""
+        """Return the expected output."""
         result = np.zeros(self.shape, g.dtype)
         result[self.key] = g
         return result
 
     def sizes(self, _: tuple[int, ...]) -> tuple[int, ...]:
-        """Of what must come out."""
+        """Return the sizes of the output."""
         return self.shape
 
 
@@ -130,14 +130,14 @@ class Inserts:
     crops: Crops
 
     def of(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """What must come out."""
+        """Return the expected output."""
         result = np.zeros(self.shape, batch.dtype)
         for number, (window, mirrored) in enumerate(self.crops.windows(self.shape)):
             result[window] = batch[number][self.crops.backwards] if mirrored else batch[number]
         return result
 
     def sizes(self, _: tuple[int, ...]) -> tuple[int, ...]:
-        """Of what must come out."""
+        """Return the sizes of the output."""
         return self.shape
 
 
@@ -149,26 +149,26 @@ class Order:
 
     @property
     def indices(self) -> NDArray[np.int64]:
-        """Of the batch, in the new order."""
+        """Return the indices of the batch in the new order."""
         return np.random.default_rng(4).permutation(self.count)
 
     def of(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """What must come out."""
+        """Return the expected output."""
         result: NDArray[Any] = batch[self.indices]
         return result
 
     def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Of what must come out."""
+        """Return the sizes of the output."""
         return shape
 
 
 @dataclass(frozen=True, eq=False)
 class Task(Case):
-    """An array and what is done with it: its key, which says what must come out, and of which sizes."""
+    """An array and a task; the task returns the expected output and its sizes."""
 
     @property
     def work(self) -> Any:
-        """The key itself."""
+        """The task."""
         return self.key
 
     @property

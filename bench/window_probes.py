@@ -1,4 +1,4 @@
-"""What is timed to learn what work on windows costs: windows below each other, extracted or inserted."""
+"""Probes of the cost classes of windows: windows below each other, extracted or inserted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG_NBYTES, SHORT_NBYTES, SHORTEST_NBYTES = 1536, 48, 24
 
 
 class WindowProbe(NamedTuple):
-    """A class of work on windows, and windows whose copies consist of it."""
+    """A cost class of windows, and windows whose copies consist of it."""
 
     kernel: Kernel
     width_nbytes: int  # an element
@@ -37,7 +37,7 @@ class WindowProbe(NamedTuple):
 
     @property
     def work(self) -> CostClass:
-        """Its cost class."""
+        """The cost class."""
         kinds = {"unaligned": self.unaligned, "ends": self.ends, "mirrored": self.mirrored}
         return windows_class(self.kernel, self.width_nbytes, **kinds)
 
@@ -65,7 +65,7 @@ class WindowProbe(NamedTuple):
 
 
 def scattered(sizes: tuple[int, ...], gap: int, *, mirrored: bool, inserts: bool) -> Windows:
-    """Windows below each other, in any order; of those that are mirrored each other one backwards."""
+    """Return windows below each other in random order; if `mirrored`, every other one is reversed."""
     count, *extents = sizes
     order = np.random.default_rng(0).permutation(count)
     offsets = np.zeros((count, len(extents)), np.int32)
@@ -77,7 +77,7 @@ def scattered(sizes: tuple[int, ...], gap: int, *, mirrored: bool, inserts: bool
 
 
 def window_probes() -> Iterator[WindowProbe]:
-    """All classes of work on windows."""
+    """Yield the probes of all cost classes of windows."""
     for kernel in (Kernel.EXTRACT_WINDOWS, Kernel.INSERT_WINDOWS):
         for width in (1, 2, 4, 8, 16):
             yield WindowProbe(kernel, width)

@@ -21,7 +21,7 @@ from bench.rivals import Contender
 
 
 class Worker:
-    """What the parent process asks for, by the name of a method."""
+    """The requests of the parent process, by method name."""
 
     def __init__(self, module: Any, contender: type[Contender]) -> None:
         self.module = module
@@ -34,7 +34,7 @@ class Worker:
         return described
 
     def load(self, path: str, work: Any) -> str:
-        """Prepare a slice, run it once, compare with NumPy bit for bit, and say how it is done."""
+        """Prepare a slice, run it once, compare with NumPy bit for bit, and return its plan."""
         array = np.load(path)
         self.case = self.contender(array, work)
         self.case.run()
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def explain(error: Exception) -> str:
-    """An error in a line."""
+    """Format an error in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:200] if lines else ''}"
 

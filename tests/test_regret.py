@@ -1,4 +1,4 @@
-"""Regret and shipped figures: what the bench runs and keeps of the ways that plans choose from."""
+"""Regret and shipped cost models: which strategies the bench runs, and what it keeps of them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ def regret(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @on_one_adapter
 def test_every_strategy_of_a_case_is_checked_and_timed(regret: ModuleType) -> None:
     found = regret.measure_case(TINY, 1, FIGURES, None)
-    names = [way.name for way in found.ways]
+    names = [strategy.name for strategy in found.strategies]
     assert len(set(names)) == len(names) > 2
     assert "slice1" in names
-    assert all(0 < way.best_s < 60 for way in found.ways)
-    assert found.value("shipped") == found.way("shipped").best_s / min(way.best_s for way in found.ways)
+    assert all(0 < strategy.best_s < 60 for strategy in found.strategies)
+    assert found.value("shipped") == found.strategy("shipped").best_s / min(
+        strategy.best_s for strategy in found.strategies
+    )
 
 
 @on_one_adapter
@@ -50,7 +52,7 @@ def test_a_strategy_that_is_wrong_is_refused(regret: ModuleType, monkeypatch: py
 
 @on_one_adapter
 def test_costs_are_judged_by_times_that_are_kept(regret: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [way.name for way in regret.measure_case(TINY, 1, FIGURES, None).ways]
+    names = [strategy.name for strategy in regret.measure_case(TINY, 1, FIGURES, None).strategies]
     monkeypatch.delattr(regret, "run")  # nothing runs
     times = {name: 1.0 + number for number, name in enumerate(names)}
     found = regret.measure_case(TINY, 0, FIGURES, times)

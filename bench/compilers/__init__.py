@@ -1,4 +1,4 @@
-"""What real GPU compilers make of the kernels, on a machine without a GPU."""
+"""Statistics of real GPU compilers about the kernels, on a machine without a GPU."""
 
 import sys
 from pathlib import Path

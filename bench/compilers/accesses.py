@@ -1,4 +1,4 @@
-"""How much of the memory that invocations touch is useful, counted in what GPUs move at least."""
+"""The useful share of the memory that invocations touch, in sectors and cache lines."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = [
 READ, WRITTEN = "useful of sectors read", "useful of sectors written"
 WAVES = (32, 64)  # invocations that a GPU runs together
 SECTOR_NBYTES, LINE_NBYTES = 32, 128
-MAX_GROUPS = 1024  # workgroups that are looked at, the first ones; all others are taken to be like them
+MAX_GROUPS = 1024  # the first workgroups, which stand for all others
 
 
 def accesses(case: Case) -> dict[str, dict[str, float]]:
-    """For each size of waves the useful share of the sectors' bytes, and the lines that an access touches.
+    """Return the useful share of the sectors' bytes, and the lines per access, for each size of waves.
 
     A wave's sectors count once, however many of its accesses touch them, since caches hold them that long.
     """
@@ -65,7 +65,7 @@ def moved_nbytes(found: Trace, wave: int) -> list[int]:
 
 
 def traced(case: Case, step: OnGrid) -> tuple[Trace, float]:
-    """Some workgroups of a dispatch on zeros, and how many times as many there are."""
+    """Trace the first workgroups of a dispatch on zeros; also return the factor to all workgroups."""
     some, source, target = sampled(step)
     scale = prod(step.share.workgroups) / prod(some.share.workgroups)
     if isinstance(some, WindowDispatch):
@@ -95,7 +95,7 @@ def sectors_touched(of_memory: Sequence[Accesses], wave: int) -> int:
 
 
 def lines_touched(of_one: Accesses, wave: int) -> tuple[int, int]:
-    """Lines that each access of a wave touches, added up, and how many accesses these are.
+    """Return the sum of lines that each access of a wave touches, and the number of accesses.
 
     An invocation's n-th access is of the same instruction as the n-th of the others.
     """
@@ -110,5 +110,5 @@ def lines_touched(of_one: Accesses, wave: int) -> tuple[int, int]:
 
 
 def pairs(high: NDArray[np.uint32], low: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """One number of two."""
+    """Combine two numbers into one."""
     return (high.astype(np.uint64) << np.uint64(32) | low).ravel()

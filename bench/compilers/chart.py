@@ -1,4 +1,4 @@
-"""One picture: what GPU compilers say that each slice costs."""
+"""A chart of GPU compilers' cost of each slice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_compilers(kept: Mapping[str, Any], path: Path) -> None:
 
 
 def costs_of(variants: Sequence[Mapping[str, Any]], label: str) -> dict[str, dict[str, float]]:
-    """A figure of each slice and compiler that says it, its dispatches added."""
+    """Return a statistic by slice and compiler, summed over dispatches."""
     costs: dict[str, dict[str, float]] = {}
     for variant in variants:
         for name in variant["slices"]:
@@ -54,7 +54,7 @@ def costs_of(variants: Sequence[Mapping[str, Any]], label: str) -> dict[str, dic
 def draw_panel(
     axes: Axes, costs: Mapping[str, Mapping[str, float]], names: Sequence[str], devices: Mapping[str, str]
 ) -> None:
-    """Dots of one figure, a row for each slice."""
+    """Draw the dots of one statistic, a row per slice."""
     for (driver, device), color in zip(devices.items(), COLORS, strict=False):
         places = [place for place, name in enumerate(names) if driver in costs[name]]
         if places:

@@ -1,4 +1,4 @@
-"""What work costs on a GPU that nobody has measured: by a compiler's count of its cycles, and its memory.
+"""Estimate cost classes of a GPU without measuring it, from a compiler's cycle count and its bandwidth.
 
 `python -m bench.compilers.costs` prints the works of `plans/cost_models/gpus.json`.
 """
@@ -52,7 +52,7 @@ CYCLE_S = 2 * 16 / MEMORY_BYTES_PER_S / 400
 
 
 def seconds(step: Dispatched, cycles: float) -> float:
-    """What an invocation of a dispatch takes."""
+    """Return the cycles of an invocation of a dispatch."""
     some, source, target = sampled(step)
     if isinstance(some, WindowDispatch):
         assert some.windows.offsets is not None
@@ -68,7 +68,7 @@ def seconds(step: Dispatched, cycles: float) -> float:
 
 
 def once(text: str) -> str:
-    """A module whose loops that mostly go round once do just that: the compiler counts others eight times."""
+    """Return a module without loops that mostly run once: the compiler counts each loop eight times."""
     for loop in ONCE:
         start = text.find(loop)
         depth, place = 0, text.find("{", start)
@@ -82,7 +82,7 @@ def once(text: str) -> str:
 
 
 def works(cycles: Mapping[str, float], steps: Steps) -> dict[CostClass, ClassCost]:
-    """The costs of each class of work, of what its variants' cycles are."""
+    """Return the cost of each class from the cycles of its variants."""
     found: dict[CostClass, ClassCost] = {}
     for work, dealt in steps.items():
         points = [(step.invocation_nbytes, 1, seconds(step, cycles[name])) for name, step in dealt]
@@ -91,7 +91,7 @@ def works(cycles: Mapping[str, float], steps: Steps) -> dict[CostClass, ClassCos
 
 
 def main() -> int:
-    """Compile every probe, and print what follows."""
+    """Compile every probe, and print the estimated costs."""
     node = shutil.which("node")
     driver = next((one for one in available() if one.name == COMPILER), None)
     if node is None or driver is None:
@@ -112,8 +112,8 @@ def main() -> int:
         said = compile_folder(driver, Path(folder))["statistics"]
     cycles = {name: of["Inverse Throughput"] for name, of in said.items()}
     for name, work in works(cycles, steps).items():
-        figures = f'"invocation_s": {work.invocation_s:.3g}, "bytes_per_s": {work.bytes_per_s:.3g}'
-        print(f'   "{name}": {{{figures}}},')
+        costs = f'"invocation_s": {work.invocation_s:.3g}, "bytes_per_s": {work.bytes_per_s:.3g}'
+        print(f'   "{name}": {{{costs}}},')
     return 0
 
 

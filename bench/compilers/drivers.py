@@ -22,7 +22,7 @@ ICDS = Path("/usr/share/vulkan/icd.d")
 
 @dataclass(frozen=True)
 class Driver:
-    """A compiler: what names its device, and for all but AMD's the shim that stands for a kernel driver."""
+    """A compiler: the variable that names its device, and a shim of the kernel driver for all but AMD's."""
 
     name: str
     manifest: str  # of the Vulkan driver: a pattern, since Debian 12 puts the machine into the name
@@ -31,7 +31,7 @@ class Driver:
     shim: str = ""
 
     def environment(self) -> dict[str, str] | None:
-        """What its process is started with; None where something is missing."""
+        """The environment of its process; None if something is missing."""
         folder = Path(os.environ.get(SHIMS, ""))
         manifest = next((path for place in (ICDS, folder) for path in place.glob(self.manifest)), None)
         if manifest is None or (self.shim and not (folder / self.shim).is_file()):
@@ -62,12 +62,12 @@ DRIVERS = [
 
 
 def available() -> list[Driver]:
-    """Those that can be started here."""
+    """Return the compilers that can be started here."""
     return [driver for driver in DRIVERS if driver.environment() is not None]
 
 
 def compile_folder(driver: Driver, folder: Path) -> Mapping[str, Any]:
-    """What a driver says of every module of a folder: its device, and statistics; or why it says nothing."""
+    """Compile a folder; return the device and the statistics of each module, or the reason for none."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.compilers.worker", str(folder)],
         cwd=ROOT,

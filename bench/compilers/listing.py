@@ -1,4 +1,4 @@
-"""What drivers say in text only: their assembly, and PanVK's line on stderr."""
+"""Parse statistics that drivers print as text: assembly, and PanVK's line on stderr."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MEMORY = re.compile(
 
 
 def listing_statistics(listing: str) -> dict[str, int]:
-    """How often an assembly, as it is written, has a memory instruction; NVIDIA's delays added."""
+    """Count the memory instructions of an assembly; for NVIDIA also its delays."""
     found = {"Memory Instructions": len(MEMORY.findall(listing))}
     delays = [int(cycles) for cycles in re.findall(r"// delay=(\d+)", listing)]
     return {**found, "Delays": sum(delays)} if delays else found
 
 
 def panvk_statistics(lines: Sequence[str]) -> dict[str, float]:
-    """PanVK's, which are a line on stderr and not in the extension; none of another driver's lines."""
+    """Parse PanVK's statistics, a line on stderr; empty for other drivers."""
     for line in lines:
         if line.startswith("SHADER-DB: "):
             values = {what: float(value) for value, what in re.findall(r"([\d.]+) (\w+)", line)}

@@ -1,4 +1,4 @@
-"""What is timed as it is planned for a GPU, without one."""
+"""Plan the timed cases for a GPU, without one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def planned(case: Case, limits: Limits = LIMITS) -> Plan:
 
 
 def windows_planner(case: Case) -> Planner:
-    """What plans windows, extracted or inserted, between packed tensors."""
+    """Return the planner of windows between packed tensors."""
     work, offsets = case.work, offsets_of(case)
     read, written = (wg.TensorDesc(case.dtype, sizes) for sizes in (case.shape, work.sizes(case.shape)))
     if isinstance(work, Inserts):
@@ -61,7 +61,7 @@ def windows_planner(case: Case) -> Planner:
 
 
 def offsets_of(case: Case) -> NDArray[np.int64]:
-    """Of windows, (windows, rank)."""
+    """Return the offsets of windows, (windows, rank)."""
     work = case.work
     crops, shape = (work.crops, work.shape) if isinstance(work, Inserts) else (work, case.shape)
     found: NDArray[np.int64] = crops.offsets(shape)
@@ -69,7 +69,7 @@ def offsets_of(case: Case) -> NDArray[np.int64]:
 
 
 def source_layout(case: Case) -> Layout:
-    """Where the slice's elements lie in the input, counted in elements."""
+    """Return the layout of the slice in the input, in elements."""
     itemsize = case.itemsize
     steps = [stride * itemsize for stride in Layout.packed(case.shape).strides]
     base = np.lib.stride_tricks.as_strided(np.empty((), case.dtype), case.shape, steps)

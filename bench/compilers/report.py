@@ -1,4 +1,4 @@
-"""`python -m bench --compilers`: compile what slices run on a GPU, print a table, keep the figures."""
+"""`python -m bench --compilers`: compile slices' kernels for GPUs, print and store the statistics."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["FIGURES", "figures", "run_compilers"]
 
 NAGA = ROOT / ".naga"  # where `run` puts naga's package
 
-# What is kept of a driver's statistics, by any of its names, and whether it is counted for 16 useful bytes.
-# Each is in the driver's own unit, so that a driver compares with itself. What runs is counted for a subgroup
+# The statistics to store, by any of their names, and whether they are per 16 useful bytes.
+# Each is in the driver's own unit, so that a driver compares with itself. Counts are of a subgroup
 # (only Intel's vary in size), with both sides of a branch. Cycles are of Intel a thread's from start to end,
 # waits for memory included, loops ten times; of NVIDIA the delays in its listing; of Mali the busiest unit's.
 # Registers are of Intel 32 bytes of a subgroup, of Adreno four words of an invocation.
@@ -45,7 +45,7 @@ FIGURES: dict[str, tuple[bool, tuple[str, ...]]] = {
 
 
 def run_compilers(console: Console) -> None:
-    """Everything that can be compiled here."""
+    """Compile all variants by the installed drivers, print a table and store it."""
     node = shutil.which("node")
     if node is None:
         console.print("bench: --compilers needs node, which runs naga: install Node.js 20 or newer")
@@ -88,13 +88,13 @@ def run_compilers(console: Console) -> None:
 
 
 def stem_of(kept: Mapping[str, Any]) -> str:
-    """The name of the files that keep what the compilers of one version of Mesa say."""
+    """Return the stem of the result files of one version of Mesa."""
     versions = re.findall(r"Mesa ([\d.]+)", " ".join(kept["devices"].values()))
     return f"compilers-mesa-{versions[0].replace('.', '-')}"
 
 
 def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
-    """Each variant as WGSL, and by naga as SPIR-V; a module's name begins with its entry point."""
+    """Write each variant as WGSL and, by naga, as SPIR-V; names begin with the entry point."""
     for number, variant in enumerate(chosen):
         (folder / f"{variant.entry_point}-{number}.wgsl").write_text(variant.text, "utf-8")
     command = [node, str(Path(__file__).with_name("spirv.mjs")), str(folder), str(NAGA)]
@@ -102,7 +102,7 @@ def write_modules(node: str, chosen: Sequence[Variant], folder: Path) -> None:
 
 
 def kept_of(variant: Variant, number: int, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a variant: the slices that take it, and what each compiler says."""
+    """Return a variant as JSON: its slices, and the statistics of each compiler."""
     name = f"{variant.entry_point}-{number}"
     said = {
         driver: figures(variant, answer["statistics"][name])
@@ -113,7 +113,7 @@ def kept_of(variant: Variant, number: int, found: Mapping[str, Any]) -> dict[str
 
 
 def figures(variant: Variant, statistics: Mapping[str, float]) -> dict[str, float]:
-    """Of a driver's statistics those that are compared."""
+    """Select the statistics of a driver that are compared."""
     found = {}
     for label, (per_block, names) in FIGURES.items():
         value = next((statistics[name] for name in names if name in statistics), None)
@@ -123,7 +123,7 @@ def figures(variant: Variant, statistics: Mapping[str, float]) -> dict[str, floa
 
 
 def table(kept: Mapping[str, Any]) -> Table:
-    """For each variant its cost for 16 useful bytes, and the useful share of what its first slice touches."""
+    """Return a table of the cost of each variant, and of the useful share of its accesses."""
     drivers = list(kept["devices"])
     shown = Table(title="inverse throughput, or else cycles or instructions, for 16 useful bytes")
     for column in ("slices", "kernel", *drivers, "useful of read", "of written"):
@@ -138,7 +138,7 @@ def table(kept: Mapping[str, Any]) -> Table:
 
 
 def cost(said: Mapping[str, float]) -> str:
-    """What a compiler says that is nearest to time; spills beside it."""
+    """Format the statistic closest to time, and spills."""
     value = next(
         (said[label] for label in ("inverse throughput", "cycles", "instructions") if label in said), None
     )

@@ -1,4 +1,4 @@
-"""The kernels that slices take on a GPU, as whole modules with their constants folded in."""
+"""The kernels of slices on a GPU, as modules with constants folded in."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["Variant", "folded", "variants"]
 
 @dataclass(frozen=True)
 class Variant:
-    """A dispatch of a slice: what is compiled, and how much of it runs for how many bytes."""
+    """A dispatch of a slice: its module, invocations and useful bytes."""
 
-    slices: tuple[str, ...]  # that take it, the figures being the first one's
+    slices: tuple[str, ...]  # that run it; statistics are of the first
     kernel: str
     entry_point: str
     text: str  # WGSL
     invocations: int
     useful_nbytes: int  # that the dispatch writes
 
-    def per_block(self, figure: float) -> float:
-        """A figure of an invocation for 16 useful bytes."""
-        return figure * self.invocations / max(self.useful_nbytes / 16, 1)
+    def per_block(self, count: float) -> float:
+        """Convert a count per invocation to 16 useful bytes."""
+        return count * self.invocations / max(self.useful_nbytes / 16, 1)
 
 
 def variants(cases: Sequence[Case]) -> Iterator[Variant]:
-    """What the slices compile on a GPU, each text once for each number of invocations a block."""
+    """Yield the modules of slices, each text once per number of invocations a block."""
     found: dict[tuple[str, float], Variant] = {}
     for case in cases:
         for step in planned(case).steps:
@@ -46,7 +46,7 @@ def variants(cases: Sequence[Case]) -> Iterator[Variant]:
 
 
 def variant_of(name: str, step: OnGrid) -> Variant:
-    """One dispatch."""
+    """Return the variant of one dispatch."""
     invocations = prod(step.share.workgroups) * step.share.workgroup_size
     if isinstance(step, Dispatch):
         useful_nbytes = step.target.size * step.width_nbytes
@@ -57,7 +57,7 @@ def variant_of(name: str, step: OnGrid) -> Variant:
 
 
 def folded(text: str, constants: Mapping[str, int]) -> str:
-    """A module whose overrides are constants: what a driver gets to see."""
+    """Return a module with overrides replaced by constants, as a driver receives it."""
 
     def constant(match: re.Match[str]) -> str:
         name, kind, rest = match.groups()

@@ -1,4 +1,4 @@
-"""Compile SPIR-V with the one GPU driver that the environment names, and say what its compiler says.
+"""Compile SPIR-V with the one GPU driver that the environment names, and print its compiler's statistics.
 
 `python -m bench.compilers.worker FOLDER` compiles each FOLDER/NAME.spv, whose entry point is the word before
 the first `-` of NAME, and prints JSON: the device, and each module's statistics. Needs the package `vulkan`.
@@ -63,7 +63,7 @@ class Compiler:
         self.layout = vk.vkCreatePipelineLayout(self.device, pipeline_layout, None)
 
     def statistics(self, path: Path) -> dict[str, Any]:
-        """What the compiler says of a module."""
+        """Return the compiler's statistics of a module."""
         code = path.read_bytes()
         described = vk.VkShaderModuleCreateInfo(codeSize=len(code), pCode=code)
         module = vk.vkCreateShaderModule(self.device, described, None)
@@ -82,7 +82,7 @@ class Compiler:
         return {**found, **panvk_statistics(said), **self.assembly(pipeline)}
 
     def assembly(self, pipeline: Any) -> dict[str, Any]:
-        """What the assembly shows."""
+        """Return statistics from the assembly."""
         get = vk.ffi.cast(
             "VkResult(*)(VkDevice, const VkPipelineExecutableInfoKHR*, uint32_t*,"
             " VkPipelineExecutableInternalRepresentationKHR*)",
@@ -110,12 +110,12 @@ class Compiler:
 
 
 def is_cpu(gpu: Any) -> bool:
-    """Whether a device is lavapipe or its like."""
+    """Whether a device is a software adapter."""
     return bool(vk.vkGetPhysicalDeviceProperties(gpu).deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU)
 
 
 def make_device(gpu: Any, *, robust: bool) -> Any:
-    """A device as wgpu asks for it: robust accesses, by the second extension where there is one."""
+    """Make a device as wgpu does: with robust accesses, by the second extension if present."""
     chain = vk.VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR(pipelineExecutableInfo=True)
     extensions = [STATISTICS]
     if robust:
@@ -136,7 +136,7 @@ def make_device(gpu: Any, *, robust: bool) -> Any:
 
 @contextmanager
 def stderr_lines() -> Iterator[list[str]]:
-    """What the driver, not Python, writes to stderr meanwhile."""
+    """Capture the output of the driver, not of Python, on stderr."""
     lines: list[str] = []
     with tempfile.TemporaryFile() as said:
         before = os.dup(2)
@@ -151,7 +151,7 @@ def stderr_lines() -> Iterator[list[str]]:
 
 
 def text_of(value: Any) -> str:
-    """A C string, or one that the binding has made a string already."""
+    """Decode a C string, unless the binding has done so."""
     return value if isinstance(value, str) else str(vk.ffi.string(value).decode())
 
 

@@ -1,4 +1,4 @@
-"""Everything that is timed, wgslice included: one class a contender, run in a process of its own.
+"""The contenders, wgslice included: one class each, run in a process of its own.
 
 A contender's constructor gets an array and what to do with it, of slices a `Cut`; it brings the array to
 where the work is done and prepares all that can be prepared. `run` does it and waits; `result` reads back.

@@ -24,8 +24,8 @@ class Loop:
     def run(self) -> None:
         """Cut."""
         array, out, backwards = self.array, self.out, self.backwards
-        for number, (window, mirrored) in enumerate(self.windows):
-            out[number] = array[window][backwards] if mirrored else array[window]
+        for number, (window, flipped) in enumerate(self.windows):
+            out[number] = array[window][backwards] if flipped else array[window]
 
     def result(self) -> NDArray[Any]:
         """The output."""
@@ -33,12 +33,12 @@ class Loop:
 
 
 class SlidingWindows(Loop):
-    """All windows as a view, indexed by an array; then the mirrored ones turned."""
+    """All windows as a view, indexed by an array; then some are flipped."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         super().__init__(array, crops)
         self.places = tuple(crops.places(array.shape))
-        self.mirrored = np.flatnonzero(crops.steps() < 0)
+        self.flipped = np.flatnonzero(crops.steps() < 0)
         self.channels = array.ndim > len(crops.sides)
         axes = tuple(range(len(crops.sides)))
         self.view = np.lib.stride_tricks.sliding_window_view(array, crops.sides, axis=axes)
@@ -47,8 +47,8 @@ class SlidingWindows(Loop):
         """Cut."""
         cut = self.view[self.places]
         self.out = np.moveaxis(cut, 1, -1) if self.channels else cut
-        if self.mirrored.size:
-            self.out[self.mirrored] = self.out[self.mirrored][:, *self.backwards]
+        if self.flipped.size:
+            self.out[self.flipped] = self.out[self.flipped][:, *self.backwards]
 
 
 class InsertLoop:
@@ -62,11 +62,11 @@ class InsertLoop:
     def run(self) -> None:
         """Write."""
         array, out, backwards = self.array, self.out, self.backwards
-        for number, (window, mirrored) in enumerate(self.windows):
-            out[window] = array[number][backwards] if mirrored else array[number]
+        for number, (window, flipped) in enumerate(self.windows):
+            out[window] = array[number][backwards] if flipped else array[number]
 
     def result(self) -> NDArray[Any]:
-        """What has been written to."""
+        """Return the array that was written."""
         return self.out
 
 

@@ -1,4 +1,4 @@
-"""wgslice's windows and gradients, and the ways to do them without the operators that are for them."""
+"""wgslice's windows and gradients, by their operators and by others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Extract(Clocked):
 
 
 class ExtractOnGpu(Extract):
-    """The same with offsets that the GPU has."""
+    """`extract_windows` with device-resident offsets."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         super().__init__(array, crops)
@@ -68,7 +68,7 @@ class SliceLoop(Extract):
         device.synchronize()
 
     def gpu_seconds(self) -> None:
-        """Nobody asks it of thousands of submissions."""
+        """Return nothing, since thousands of submissions have no single plan."""
 
 
 class Insert(Clocked):
@@ -86,7 +86,7 @@ class Insert(Clocked):
         device.synchronize()
 
     def result(self) -> NDArray[Any]:
-        """What has been written to."""
+        """Return the tensor that was written."""
         return self.out.numpy()
 
 
@@ -98,7 +98,7 @@ class ExtractBack(Extract):
         self.inserts = inserts
 
     def result(self) -> NDArray[Any]:
-        """The windows of the last run, put back."""
+        """Return the windows of the last run, inserted again."""
         return self.inserts.of(super().result())
 
 
@@ -133,10 +133,10 @@ class SliceGrad(Clocked):
         ).summary
 
 
-def with_costs(**figures: Any) -> Profile:
-    """The device's profile, with some figures that decide."""
+def with_costs(**parameters: Any) -> Profile:
+    """The device's profile, with other cost parameters."""
     profile = device.limits.profile
-    return replace(profile, costs=replace(profile.costs, **figures))
+    return replace(profile, costs=replace(profile.costs, **parameters))
 
 
 class Cleared(SliceGrad):

@@ -15,7 +15,7 @@ __all__ = ["Assigned", "Indexed", "InsertLoop", "Loop", "Unfolded", "describe"]
 
 
 class Loop:
-    """A slice copied for each window, turned by `flip` where it is mirrored."""
+    """A slice copied for each window, with `flip` if it is reversed."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         self.array, self.last = torch.from_numpy(array), crops.last
@@ -25,8 +25,8 @@ class Loop:
     def run(self) -> None:
         """Cut."""
         array, out, last = self.array, self.out, self.last
-        for number, (window, mirrored) in enumerate(self.windows):
-            out[number] = array[window].flip(last) if mirrored else array[window]
+        for number, (window, flipped) in enumerate(self.windows):
+            out[number] = array[window].flip(last) if flipped else array[window]
 
     def result(self) -> NDArray[Any]:
         """The output."""
@@ -35,12 +35,12 @@ class Loop:
 
 
 class Unfolded(Loop):
-    """All windows as a view by `unfold`, indexed by tensors; then the mirrored ones turned."""
+    """All windows as a view by `unfold`, indexed by tensors; then some are flipped."""
 
     def __init__(self, array: NDArray[Any], crops: Crops) -> None:
         super().__init__(array, crops)
         self.places = tuple(torch.from_numpy(places) for places in crops.places(array.shape))
-        self.mirrored = torch.from_numpy(np.flatnonzero(crops.steps() < 0))
+        self.flipped = torch.from_numpy(np.flatnonzero(crops.steps() < 0))
         self.channels = array.ndim > len(crops.sides)
         self.view = self.array
         for axis, side in enumerate(crops.sides):
@@ -50,12 +50,12 @@ class Unfolded(Loop):
         """Cut."""
         cut = self.view[self.places]
         self.out = cut.movedim(1, -1) if self.channels else cut
-        if self.mirrored.numel():
-            self.out[self.mirrored] = self.out[self.mirrored].flip(1 + self.last)
+        if self.flipped.numel():
+            self.out[self.flipped] = self.out[self.flipped].flip(1 + self.last)
 
 
 class InsertLoop:
-    """A window copied into a slice for each of them, turned by `flip` where it is mirrored."""
+    """A window copied into a slice for each of them, with `flip` if it is reversed."""
 
     def __init__(self, array: NDArray[Any], inserts: Inserts) -> None:
         self.array, self.last = torch.from_numpy(array), inserts.crops.last
@@ -65,11 +65,11 @@ class InsertLoop:
     def run(self) -> None:
         """Write."""
         array, out, last = self.array, self.out, self.last
-        for number, (window, mirrored) in enumerate(self.windows):
-            out[window] = array[number].flip(last) if mirrored else array[number]
+        for number, (window, flipped) in enumerate(self.windows):
+            out[window] = array[number].flip(last) if flipped else array[number]
 
     def result(self) -> NDArray[Any]:
-        """What has been written to."""
+        """Return the tensor that was written."""
         result: NDArray[Any] = self.out.numpy()
         return result
 

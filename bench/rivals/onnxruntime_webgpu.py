@@ -18,7 +18,7 @@ __all__ = ["Bound", "describe"]
 
 
 def describe() -> dict[str, str]:
-    """Versions; the provider does not tell its adapter, which VK_DRIVER_FILES or the system chooses."""
+    """Return versions; VK_DRIVER_FILES or the system chooses the adapter, which is not reported."""
     return {"onnxruntime-webgpu": ort.__version__, "provider": "WebGpuExecutionProvider"}
 
 
@@ -49,7 +49,7 @@ class OnDevice:
 
 
 def upload(array: NDArray[Any]) -> OnDevice:
-    """An array on the GPU, by way of an Identity: the provider has no other."""
+    """Move an array to the GPU by an Identity, since the provider has no upload."""
     return OnDevice(identity_model(array), lambda binding: binding.bind_cpu_input("x", array))
 
 
@@ -64,7 +64,7 @@ class Bound:
         )
 
     def model(self, array: NDArray[Any], work: Cut) -> bytes:
-        """Of a cut."""
+        """Return the model of a cut."""
         return cut_model(array, work)
 
     def run(self) -> None:

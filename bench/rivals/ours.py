@@ -50,9 +50,9 @@ def describe() -> dict[str, str]:
 
 
 class Stopwatch:
-    """Timestamps right before and behind what the device is given to do.
+    """Timestamps before and after the commands of the device.
 
-    Ticks are taken as nanoseconds, which they are on software adapters and NVIDIA's; wgpu-py does not tell.
+    Ticks count as nanoseconds, as on software adapters and NVIDIA's; wgpu-py does not report their period.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Stopwatch:
         return self.total
 
     def submit(self, encoder: Any) -> None:
-        """What the device does with an encoder, between two empty passes; waits."""
+        """Return the device time of an encoder's commands, between two empty passes."""
         before, behind = (device.wgpu_device.create_command_encoder() for _ in range(2))
         self.mark(before, "end_of_pass_write_index", 0)
         self.mark(behind, "beginning_of_pass_write_index", 1)
@@ -89,7 +89,7 @@ stopwatch = Stopwatch() if TIMESTAMPS in device.wgpu_device.features else None
 
 
 class Clocked:
-    """Work whose time the GPU's own clock can tell."""
+    """Work that the GPU's own clock can time."""
 
     def run(self) -> None:
         """Do it, wait."""
@@ -101,7 +101,7 @@ class Clocked:
 
 
 class Recorded(Clocked):
-    """Something recorded into an encoder, timed with its submission and the wait for it."""
+    """Recorded commands, timed with submission and wait."""
 
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         self.x = wg.permute(wg.asarray(array, device=device), cut.axes)
@@ -152,7 +152,7 @@ class Wgslice(Recorded):
 
 
 class Slice1Kernel(Recorded):
-    """`wgsl/slice1.wgsl` on the slice as it stands: no merging, no widening, one element an invocation."""
+    """`wgsl/slice1.wgsl` on the slice as given: not coalesced or widened, one element per invocation."""
 
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         super().__init__(array, cut)
@@ -179,7 +179,7 @@ class Slice1Kernel(Recorded):
 
 
 class BufferCopy(Recorded):
-    """A plain buffer copy of as many bytes: what memory allows."""
+    """A plain buffer copy of the same number of bytes: the limit of the memory."""
 
     def __init__(self, array: NDArray[Any], cut: Cut) -> None:
         packed = np.ascontiguousarray(cut.of(array))

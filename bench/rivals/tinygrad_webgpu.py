@@ -26,8 +26,8 @@ os.environ["DEV"] = "WEBGPU"
 os.environ["CACHELEVEL"] = "0"  # no files in the home folder
 
 from tinygrad import Device, Tensor, TinyJit  # noqa: E402 -- reads the variables above
-from tinygrad.runtime.autogen import webgpu  # noqa: E402 -- likewise
-from tinygrad.runtime.ops_webgpu import from_wgpu_str  # noqa: E402 -- likewise
+from tinygrad.runtime.autogen import webgpu  # noqa: E402 -- after the settings above
+from tinygrad.runtime.ops_webgpu import from_wgpu_str  # noqa: E402 -- after the settings above
 
 CAPTURES = 3  # runs until a captured function is replayed
 

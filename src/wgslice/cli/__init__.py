@@ -20,6 +20,7 @@ from wgslice.cli.progress import progress_bar
 from wgslice.cli.slice import slice_file
 from wgslice.doctor.report import examine
 from wgslice.gpu.adapter import Adapter, choose_adapter
+from wgslice.gpu.device import checked_device
 from wgslice.plans.kernels import Kernel
 from wgslice.shaders import entry_point, kernel_module
 
@@ -57,14 +58,19 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"wgslice {wg.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: Any, help: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=help)
+    def command(name: str, run: Any, help: str, more: str = "") -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}{more}.")
         added.set_defaults(run=run)
         return added
 
     adapter: dict[str, Any] = {"metavar": "NAME", "help": "part of an adapter's name or backend"}
     command("adapters", list_adapters, "list the adapters of this machine; * is the default")
-    slicing = command("slice", slice_file, "slice an array or image as NumPy does, of any size")
+    slicing = command(
+        "slice",
+        slice_file,
+        "slice an array or image file of any size as NumPy does",
+        ', for example: wgslice slice volume.npy "100:200, ::-1" -o part.npy',
+    )
     slicing.add_argument("input", metavar="IN", type=Path, help="a .npy file, a Zarr array or an image")
     slicing.add_argument("key", metavar="KEY", help='a NumPy index, such as "100:200, ::-1"')
     slicing.add_argument(
@@ -78,10 +84,15 @@ def parser() -> argparse.ArgumentParser:
     names = [kernel.value for kernel in Kernel]
     printing = command("kernel", print_kernel, "print a kernel as complete WGSL, for any WebGPU host")
     printing.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
-    examining = command("doctor", show_report, "test every kernel on an adapter, and measure its speed")
+    examining = command(
+        "doctor",
+        show_report,
+        "test every kernel on an adapter, and measure its speed",
+        ", in about 10 seconds; the exit status is 1 if a kernel is wrong",
+    )
     examining.add_argument("--adapter", **adapter)
     examining.add_argument("--json", action="store_true", help="print the report as JSON")
-    tuning = command("tune", tune, "measure an adapter, and scale its cost model to the result")
+    tuning = command("tune", tune, "measure an adapter, so that plans choose the fastest kernels on it")
     tuning.add_argument("--adapter", **adapter)
     instead = tuning.add_mutually_exclusive_group()
     instead.add_argument("--show", action="store_true", help="show the cost model in use; measure nothing")
@@ -127,55 +138,52 @@ def show_report(arguments: Namespace) -> int:
     """`wgslice doctor`: print the report; the status is 1 if a kernel failed."""
     with progress_bar() as progress:
         report = examine(arguments.adapter, progress)
-    print(json.dumps(report.as_json(), indent=1) if arguments.json else report)
+    show(arguments, report.as_json(), report)
     return 0 if report.tested.passed else 1
 
 
 def tune(arguments: Namespace) -> int:
     """`wgslice tune`: measure, unless --show or --forget is given."""
-    if arguments.forget:
-        return forget_constants(arguments)
-    if arguments.show:
-        return show_constants(arguments)
+    if arguments.forget or arguments.show:
+        (forget_constants if arguments.forget else show_constants)(arguments)
+        return 0
     folder()  # raises before the measurement if its result cannot be stored
-    device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
+    device = checked_device(arguments.adapter)
     with progress_bar() as progress:
         tuning = wg.tune(device, progress=progress)
-    if arguments.json:
-        print(json.dumps(tuning.as_json(), indent=1))
-    else:
-        print(summary(device.adapter, tuning.record, table=arguments.table))
+    show(arguments, tuning.as_json(), summary(device.adapter, tuning.record, table=arguments.table))
     if VARIABLE in os.environ:
         say(f"{VARIABLE}={os.environ[VARIABLE]} is set, so new devices do not load this measurement")
     return 0 if tuning.path else 1
 
 
-def show_constants(arguments: Namespace) -> int:
+def show_constants(arguments: Namespace) -> None:
     """`wgslice tune --show`: print the measured cost model, or the shipped one."""
     adapter = chosen(arguments.adapter)
     record = kept_record(adapter)
     profile = calibrated_profile(adapter, record)
-    origin = profile.costs.origin
+    content: dict[str, Any] = {"path": None, "origin": profile.costs.origin}
     if record is None:
-        content: dict[str, Any] = {"path": None, "origin": origin, "constants": constants_of(profile)}
-        text = f"{adapter}: {origin}; `wgslice tune` measures it"
+        content["constants"] = constants_of(profile)
+        text = f"{adapter}: {profile.costs.origin}; `wgslice tune` measures it"
         text += f"\n\n{cost_table(adapter, None)}" * arguments.table
     else:
-        content = {"path": record.path and str(record.path), "origin": origin, **record.as_json()}
+        content |= {"path": record.path and str(record.path), **record.as_json()}
         text = summary(adapter, record, table=arguments.table)
-    print(json.dumps(content, indent=1) if arguments.json else text)
-    return 0
+    show(arguments, content, text)
 
 
-def forget_constants(arguments: Namespace) -> int:
+def forget_constants(arguments: Namespace) -> None:
     """`wgslice tune --forget`: remove stored measurements, and print their files."""
     machine = None if arguments.adapter is None else Machine.of(chosen(arguments.adapter))
     paths = [str(path) for path in forget(machine)]
-    if arguments.json:
-        print(json.dumps({"forgotten": paths}, indent=1))
-    else:
-        print("\n".join(f"removed: {path}" for path in paths) or "nothing was stored")
-    return 0
+    removed = "\n".join(f"removed: {path}" for path in paths)
+    show(arguments, {"forgotten": paths}, removed or "nothing was stored")
+
+
+def show(arguments: Namespace, content: dict[str, Any], text: object) -> None:
+    """Print a result as JSON or as text."""
+    print(json.dumps(content, indent=1) if arguments.json else text)
 
 
 def chosen(name: str | None) -> Adapter:

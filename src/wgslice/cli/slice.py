@@ -1,4 +1,4 @@
-"""`wgslice slice IN KEY -o OUT`: a part of an array or an image of any size, as NumPy indexes it."""
+"""`wgslice slice IN KEY -o OUT`: stream a slice of an array or image of any size between files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ import wgslice as wg
 from wgslice.cli.progress import progress_bar
 from wgslice.dialects.basic import Selection, basic_index
 from wgslice.dtypes import DType, native_dtype
+from wgslice.gpu.device import checked_device
 from wgslice.streaming.walk import limit_nbytes
 from wgslice.whole_files import written_whole
 
-CHANNELS = 4  # that a picture has at most
+MAX_CHANNELS = 4  # of an image
+PARTS = {"...": Ellipsis, "None": None, "newaxis": None, "np.newaxis": None}  # of KEY, besides numbers
 
 
 def slice_file(arguments: Namespace) -> None:
@@ -33,15 +35,15 @@ def slice_file(arguments: Namespace) -> None:
     selection = basic_index(tuple(source.shape), key)
     chunks = parse_chunks(arguments.chunks, output, selection.shape)
     if output.suffix.lower() not in (".npy", ".zarr"):
-        check_picture(output, selection, source.shape)
+        check_image(output, selection, source.shape)
     dtype = native_dtype(source.dtype)
-    device = wg.Device.request(arguments.adapter) if arguments.adapter is not None else wg.default_device()
+    device = checked_device(arguments.adapter)
     with progress_bar() as progress, written_array(output, selection.shape, dtype, chunks) as out:
         wg.stream(source, selection, out, limit=limit, progress=progress, device=device)
 
 
 def check_paths(source: Path, target: Path) -> None:
-    """Refuse names without a format, an output that has no folder, and one that is the input."""
+    """Refuse names without a format, an output without a folder, and an output that is the input."""
     for path in (source, target):
         if not path.suffix and not path.is_dir():
             raise ValueError(
@@ -62,7 +64,7 @@ def check_paths(source: Path, target: Path) -> None:
 
 
 def parse_chunks(text: str | None, path: Path, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Turn the text of chunk sizes into them, one for each dimension of the result."""
+    """Parse chunk sizes, one for each dimension of the result."""
     if text is None:
         return None
     if not is_store_name(path):
@@ -75,11 +77,11 @@ def parse_chunks(text: str | None, path: Path, shape: tuple[int, ...]) -> tuple[
     return tuple(map(int, sizes))
 
 
-def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> None:
-    """Refuse colours that would become columns, where KEY drops rows or columns, or grey with alpha."""
+def check_image(path: Path, selection: Selection, sizes: tuple[int, ...]) -> None:
+    """Refuse an image whose channels would become columns, or two of whose channels grey with alpha."""
     kept = [item for item in selection.items if item is not None]
     dropped = {axis: item for axis, item in enumerate(kept) if isinstance(item, int)}
-    coloured = len(sizes) == 3 and sizes[2] <= CHANNELS and 2 not in dropped
+    coloured = len(sizes) == 3 and sizes[2] <= MAX_CHANNELS and 2 not in dropped
     if coloured and len(selection.shape) == 2:
         axis, index = next(iter(dropped.items()))
         raise ValueError(
@@ -94,36 +96,32 @@ def check_picture(path: Path, selection: Selection, sizes: tuple[int, ...]) -> N
 
 
 def parse_key(text: str) -> tuple[Any, ...]:
-    """Turn the text of a NumPy basic index into the index: "1, ::-2, ..., None", parentheses optional."""
+    """Parse a NumPy basic index such as "1, ::-2, ..., None", with or without parentheses."""
     inner = text.strip()
     if inner.startswith("[") and inner.endswith("]"):
-        raise ValueError(f"KEY {text!r}: no list of indices is taken; write a basic index without brackets")
+        raise ValueError(f"KEY {text!r}: lists of indices are not supported; omit the brackets")
     if inner.startswith("(") and inner.endswith(")"):
         inner = inner[1:-1]
     parts = [part.strip() for part in inner.split(",")]
     if len(parts) > 1 and not parts[-1]:
         parts.pop()  # a trailing comma, as in x[1,]
-    return tuple(parse_part(part, text) for part in parts)
+    return tuple(PARTS[part] if part in PARTS else parse_part(part, text) for part in parts)
 
 
-def parse_part(part: str, text: str) -> int | slice | Any:
-    """One dimension's part of an index."""
-    if part == "...":
-        return Ellipsis
-    if part in ("None", "newaxis", "np.newaxis"):
-        return None
+def parse_part(part: str, text: str) -> int | slice:
+    """Parse an integer or a slice."""
     fields = [field.strip() for field in part.split(":")]
     if len(fields) > 3 or not all(re.fullmatch(r"[+-]?[0-9]+", field) or not field for field in fields):
-        raise ValueError(f"KEY {text!r}: {part!r} is no integer, slice start:stop:step, '...' or None")
-    if len(fields) == 1:
-        if not part:
-            raise ValueError(f"KEY {text!r}: nothing between two commas, or nothing at all")
-        return int(part)
-    return slice(*(int(field) if field else None for field in fields))
+        raise ValueError(
+            f"KEY {text!r}: {part!r} is neither an integer, a slice start:stop:step, '...' nor None"
+        )
+    if not part:
+        raise ValueError(f"KEY {text!r}: an index is missing, before or between commas")
+    return slice(*(int(field) if field else None for field in fields)) if len(fields) > 1 else int(part)
 
 
 def open_array(path: Path) -> Any:
-    """A .npy file as a memory map, a Zarr store as its array, an image as an array in memory."""
+    """Open a .npy file as a memory map, a Zarr store as its array, or an image as an array in memory."""
     if path.suffix.lower() == ".npy":
         return parsed(path, "a .npy file of numbers", load_npy)
     if is_store_name(path) or path.is_dir():
@@ -132,38 +130,38 @@ def open_array(path: Path) -> Any:
 
 
 def parsed(path: Path, kind: str, parse: Callable[[Path], Any]) -> Any:
-    """What a parser of files makes of one; whatever it meets in a damaged file is refused by the path."""
+    """Parse a file; turn any error about its content into a ValueError that names the file."""
     try:
         return parse(path)
     except ImportError:
         raise
     except MemoryError:
         raise MemoryError(f"{path}: takes more memory than there is") from None
-    except Exception as error:  # parsers of images raise what they please, SyntaxError among it
-        if isinstance(error, OSError) and error.filename is not None:  # not there, or not to be read
+    except Exception as error:  # parsers of images raise any type, SyntaxError among them
+        if isinstance(error, OSError) and error.filename is not None:  # absent, or not readable
             raise
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path}: cannot be read as {kind}: {reason}") from None
 
 
 def load_image(path: Path) -> NDArray[Any]:
-    """An image's pixels, as viewers show them."""
+    """Load an image's pixels as viewers show them: rotated by EXIF, palettes and CMYK as RGB."""
     with pillow().open(path) as opened:
         from PIL import ImageOps
 
-        image = ImageOps.exif_transpose(opened)  # cameras say in EXIF how they were held, and no array does
-        if image.mode in ("P", "PA"):  # colours by number
+        image = ImageOps.exif_transpose(opened)
+        if image.mode in ("P", "PA"):
             image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
-        elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):  # no array says which of these it holds
+        elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):
             image = image.convert("RGB")
         return np.asarray(image)
 
 
 def load_npy(path: Path) -> NDArray[Any]:
-    """An array of numbers from a .npy file, as a memory map where it has elements to map."""
+    """Load an array of numbers from a .npy file, memory-mapped unless it is empty."""
     try:
         array = np.load(path, mmap_mode="r")
-    except ValueError:  # there are objects in it, or it is empty, or else the same is said again
+    except ValueError:  # an empty array; for objects the second call raises again
         array = np.load(path, allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise ValueError("it is an archive of several arrays")
@@ -172,9 +170,9 @@ def load_npy(path: Path) -> NDArray[Any]:
 
 @contextmanager
 def written_array(
-    path: Path, shape: tuple[int, ...], dtype: DType, chunks: Sequence[int] | None
+    path: Path, shape: tuple[int, ...], dtype: DType, chunks: tuple[int, ...] | None
 ) -> Iterator[Any]:
-    """An array to write to, in the format that the path's ending names: there once it is whole."""
+    """Yield an array to write to, in the format of the path; the file appears when it is complete."""
     with written_whole(path) as part:
         if path.suffix.lower() == ".npy":
             array = create_npy(part, shape, dtype)
@@ -189,7 +187,7 @@ def written_array(
 
 
 def create_npy(part: Path, shape: tuple[int, ...], dtype: DType) -> np.memmap[Any, Any]:
-    """A .npy file as a memory map with room on the disk, since a write that finds none ends the process."""
+    """Create a memory-mapped .npy file, allocated first: writing a map on a full disk kills the process."""
     array = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape)
     allocate = getattr(os, "posix_fallocate", None)
     if allocate is not None:
@@ -203,7 +201,7 @@ def create_npy(part: Path, shape: tuple[int, ...], dtype: DType) -> np.memmap[An
 
 
 def write_image(part: Path, array: NDArray[Any], path: Path) -> None:
-    """Write an array as an image to `part`, on its way to `path`."""
+    """Write an array as an image to `part`, which becomes `path`."""
     as_image = array.dtype in (np.uint8, np.uint16, np.bool_) and array.size and array.ndim in (2, 3)
     try:
         if not as_image:
@@ -220,7 +218,7 @@ def write_image(part: Path, array: NDArray[Any], path: Path) -> None:
 
 
 def pillow() -> Any:
-    """Pillow's Image module, or how to install it."""
+    """Import Pillow's Image module; an ImportError says how to install it."""
     try:
         from PIL import Image
     except ImportError:
@@ -229,21 +227,8 @@ def pillow() -> Any:
     return Image
 
 
-def is_store_name(path: Path) -> bool:
-    """Whether a path is meant as a Zarr store."""
-    return path.suffix.lower() == ".zarr"
-
-
-def is_array_store(path: Path) -> bool:
-    """Whether a folder is a Zarr array, of version 2 or 3, and no group of several."""
-    if (path / ".zarray").is_file():
-        return True
-    described = path / "zarr.json"
-    return described.is_file() and '"array"' in described.read_text("utf-8")
-
-
 def zarr() -> Any:
-    """The package, or how to install it."""
+    """Import zarr; an ImportError says how to install it."""
     try:
         import zarr
     except ImportError:
@@ -251,3 +236,15 @@ def zarr() -> Any:
             "Zarr stores need the package zarr, the extra `zarr` of wgslice: pip install zarr"
         ) from None
     return zarr
+
+
+def is_store_name(path: Path) -> bool:
+    """Whether a path names a Zarr store."""
+    return path.suffix.lower() == ".zarr"
+
+
+def is_array_store(path: Path) -> bool:
+    """Whether a folder is a Zarr array of version 2 or 3, and not a group."""
+    described = path / "zarr.json"
+    in_version_3 = described.is_file() and '"array"' in described.read_text("utf-8")
+    return in_version_3 or (path / ".zarray").is_file()

@@ -1,70 +1,59 @@
-"""Trials of the kernels of copies: all that a device may choose for each case, each dispatch on its own."""
+"""Trials of the kernels that copy: all that a device may choose for random copies, each dispatch alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from math import prod
-from operator import mul
 from random import Random
-from typing import NamedTuple
 
-import numpy as np
-
-from wgslice.doctor.trials import Bytes, Trial, in_whole_blocks, side_nbytes, view_of
+from wgslice.doctor.trials import Moves, Trial, elements_of, side_nbytes, trial_of
 from wgslice.layout import Layout, coalesce
-from wgslice.plans.copy_strategies import DISPATCHES
+from wgslice.plans.copy_strategies import DISPATCHES, LEAVING_ENDS
 from wgslice.plans.kernels import WIDEST_NBYTES, Kernel
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import PlanContext, Problem
 from wgslice.plans.profiles import Limits
 from wgslice.plans.steps import Dispatch, Span
 
-FOLDED = 2  # workgroups in one dimension of a grid, so that a second one is in use
+FOLDED = 2  # workgroups per dimension of a grid, so that a second dimension is used
 
-# Kernels that treat many cases alike, which differ for others: one of this many cases is tried.
+# Kernels that many more cases apply to than they distinguish: one of this many cases is tested.
 ONE_OF = {
     Kernel.SLICE1: 5,
     **dict.fromkeys((Kernel.ROWS, Kernel.SUBWORD_ROWS, Kernel.SUBWORD_RUNS, Kernel.SHIFTED_GRID), 3),
 }
 
-# What writes whole blocks of rows only, and what writes the blocks that those rows begin and end inside of.
-WHOLE = {Kernel.SHIFTED_ROWS: 1, Kernel.SHIFTED_GRID: 1, Kernel.PIXELS: 2}  # dimensions that are a row
-ENDS = {Kernel.ROW_ENDS: 1, Kernel.SUBWORD_ENDS: 2}
+# Trailing dimensions that make a row, of kernels that write only whole vectors of rows, or only the rest.
+ROW_RANKS = {
+    **dict.fromkeys((Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS), 1),
+    **dict.fromkeys((Kernel.PIXELS, Kernel.SUBWORD_ENDS), 2),
+}
 
 SEED, COUNT = 1, 2000
-MAX_NBYTES = 2**13  # that a case writes
+MAX_NBYTES = 2**13  # written by a case
 
-# What is drawn of; what stands there several times is drawn more often.
-WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes an element: kernels treat sub-word ones in more ways
+# Values to draw from; repeated ones are drawn more often.
+WIDTHS = (1, 1, 1, 2, 2, 4, 4, 8, 16)  # bytes per element; most strategies are for sub-word elements
 ROWS_NBYTES = (2, 8, 19, 31, 32, 33, 40, 48, 64, 64, 80, 96, 128, 144, 152, 200, 400, 1024, 4096)
 CHANNELS = (2, 3, 3, 4, 5)
 OUTER_SIZES = (
     *((), (), (2,), (5,), (8,), (17,), (33,), (64,), (70,)),
     *((3, 2), (2, 9), (2, 33), (40, 3), (2, 3, 4)),
 )
-STEPS: Sequence[int] = (1, 1, 1, 1, 1, 2, 3, 4)  # elements from one of a source to the next
+STEPS: Sequence[int] = (1, 1, 1, 1, 1, 2, 3, 4)  # innermost strides of a source, in elements
 STEPS_DOWN = {1: (1, 1, 2), 2: (1,), 4: (1, 1, 4), 8: (1,), 16: (1,)}  # of a permuted source, by width
 DENSE_STEPS = (1,) * 15 + (2, 3, 5)  # of a target
-GAPS = (0, 0, 1, 3)  # elements behind a row or a plane
+GAPS = (0, 0, 1, 3)  # elements after a row or a plane
 OFFSETS = (0, 1, 2, 3, 5, 15)
 
 
-class Case(NamedTuple):
-    """A copy of elements of a width; the layouts count from the start of their buffers."""
-
-    width_nbytes: int
-    source: Layout
-    target: Layout
-
-
-def cases() -> Iterator[Case]:
-    """All of them: drawn at random, the same ones each time."""
+def cases() -> Iterator[tuple[int, Layout, Layout]]:
+    """Yield element widths, sources and targets of copies; random, but the same ones at each call."""
     draw = Random(SEED)
     for width in sorted(set(WIDTHS)):  # the fewest dimensions and the most
         for sizes in ((), (2,) * 8, (2,) * 7 + (40 // width + 1,)):
-            yield drawn_case(draw, width, sizes, 1)
+            yield width, *drawn_sides(draw, width, sizes, 1)
     for _ in range(COUNT):
         width, outer, channels = draw.choice(WIDTHS), draw.choice(OUTER_SIZES), draw.choice(CHANNELS)
         alignment = draw.choice((1, WIDEST_NBYTES // width))
@@ -72,11 +61,11 @@ def cases() -> Iterator[Case]:
         row = max(min(row, MAX_NBYTES // (prod(outer) * channels * width)), 1)
         row += -row % alignment
         inner = draw.choice(((row,), (row,), (row, channels), (channels, row)))
-        yield drawn_case(draw, width, (*outer, *inner), alignment)
+        yield width, *drawn_sides(draw, width, (*outer, *inner), alignment)
 
 
-def drawn_case(draw: Random, width: int, sizes: Sequence[int], alignment: int) -> Case:
-    """A copy of some sizes: aligned or with gaps; permuted, reversed, stepped or repeated, or not."""
+def drawn_sides(draw: Random, width: int, sizes: Sequence[int], alignment: int) -> tuple[Layout, Layout]:
+    """Draw a source, which may be permuted, reversed, strided or broadcast, and a target; then coalesce."""
     order = list(range(len(sizes)))
     steps = STEPS
     if draw.random() < 0.5:
@@ -90,13 +79,13 @@ def drawn_case(draw: Random, width: int, sizes: Sequence[int], alignment: int) -
     source = [stride * draw.choice((1, 1, -1)) * (draw.random() > 0.03) for stride in source]
     below = sum((size - 1) * -min(stride, 0) for size, stride in zip(sizes, source, strict=True))
     source_offset = draw.choice(OFFSETS) * alignment + below
-    return Case(width, Layout.of(sizes, source, source_offset), Layout.of(sizes, target, target_offset))
+    return coalesce(Layout.of(sizes, source, source_offset), Layout.of(sizes, target, target_offset))
 
 
 def drawn_strides(
     draw: Random, sizes: Sequence[int], order: Iterable[int], steps: Sequence[int], alignment: int
 ) -> list[int]:
-    """Strides of dimensions that lie in each other in an order; what is longer than a pixel is aligned."""
+    """Draw strides of dimensions nested in an order; those longer than a pixel are aligned."""
     strides, step = [0] * len(sizes), draw.choice(steps)
     for dimension in reversed([*order]):
         strides[dimension] = step
@@ -110,59 +99,42 @@ def drawn_strides(
 
 
 def copy_trials(limits: Limits) -> Iterator[Trial]:
-    """A trial of each kernel that a device may take for each case, also with its grid folded."""
-    for number, case in enumerate(cases()):
-        width, (source, target) = case.width_nbytes, coalesce(case.source, case.target)
+    """Yield a trial of each kernel that applies to each case, and one with its grid folded."""
+    for number, (width, source, target) in enumerate(cases()):
+        bound = Span(0, side_nbytes(source, width)), Span(0, side_nbytes(target, width))
         problem = Problem(source, target, width, PlanContext(limits))
-        owners: dict[Kernel, str] = {}  # which of two kernels the same ends are tried with
+        owners: dict[Kernel, str] = {}  # the strategy that row ends are tested with
         for strategy in DISPATCHES[width]:
             if strategy.applies(problem) is not None:
                 continue
             for most in (limits.workgroups, FOLDED):
                 folded = Problem(source, target, width, PlanContext(replace(limits, workgroups=most)))
-                folded.bindings = Span(0, side_nbytes(source, width)), Span(0, side_nbytes(target, width))
+                folded.bindings = bound
                 step, *ends = strategy.build(folded)
                 assert isinstance(step, Dispatch)
                 if number % ONE_OF.get(step.kernel, 1):
                     break
-                yield trial_of(step)
+                yield dispatch_trial(step)
                 for end in ends:
                     assert isinstance(end, Dispatch)
                     if owners.setdefault(end.kernel, strategy.name) == strategy.name:
-                        yield trial_of(end)
+                        yield dispatch_trial(end)
                 if step.share.workgroups[0] <= FOLDED:
-                    break  # nothing to fold
+                    break  # the grid has one dimension
 
 
-def trial_of(step: Dispatch) -> Trial:
-    """The trial of one dispatch of a case."""
+def dispatch_trial(step: Dispatch) -> Trial:
+    """Return the trial of one dispatch of a copy."""
     width, source, target = step.width_nbytes, step.source, step.target
-
-    def expected(read: Bytes, before: Bytes) -> Bytes:
-        after = before.copy()
-        view_of(after, target, width)[...] = view_of(read, source, width)
-        return written_by(step, after, before)
-
-    return Trial(
-        Plan(target.size * width, width, width, source, target, (step,)),
-        f"source strides {source.strides}, target strides {target.strides}, {width} bytes an element",
-        side_nbytes(source, width),
-        side_nbytes(target, width),
-        expected,
+    row_rank = ROW_RANKS.get(step.kernel, 0)
+    if row_rank == 2 and target.sizes[-1] > 1 != target.strides[-1]:
+        row_rank = 0  # planes are whole vectors
+    moves = Moves(
+        width,
+        lambda: (elements_of(target), elements_of(source)),
+        prod(target.sizes[-row_rank:]),
+        step.kernel in LEAVING_ENDS if row_rank else None,
     )
-
-
-def written_by(step: Dispatch, after: Bytes, before: Bytes) -> Bytes:
-    """What a dispatch writes of a copy: all of it, whole blocks of rows, or all but those."""
-    dimensions = WHOLE.get(step.kernel, ENDS.get(step.kernel))
-    layout, width = step.target, step.width_nbytes
-    in_planes = dimensions == 2 and layout.sizes[-1] > 1 != layout.strides[-1]  # nothing but whole blocks
-    if dimensions is None or in_planes:
-        return after
-    outer, row_nbytes = layout.strides[:-dimensions], prod(layout.sizes[-dimensions:]) * width
-    starts = [
-        (layout.offset + sum(map(mul, indices, outer))) * width
-        for indices in product(*map(range, layout.sizes[:-dimensions]))
-    ]
-    whole = in_whole_blocks([(start, start + row_nbytes) for start in starts], after.size)
-    return np.where(whole == (step.kernel in WHOLE), after, before)
+    plan = Plan(target.size * width, width, width, source, target, (step,))
+    case = f"source strides {source.strides}, target strides {target.strides}, {width} bytes an element"
+    return trial_of(plan, case, (source, target), moves)

@@ -16,7 +16,7 @@ import numpy as np
 from wgslice.calibration.store import processor
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device, default_device
+from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.native import native_version
 from wgslice.operators.explain import explain
 from wgslice.tensors.creation import empty
@@ -94,11 +94,11 @@ QUIRKS = (
 
 def quirks_of(adapter: Adapter) -> tuple[Quirk, ...]:
     """Return the known issues of an adapter."""
-    names = adapter.backend.lower(), adapter.name.lower(), adapter.driver.lower()
+    names = adapter.backend, adapter.name, adapter.driver
     return tuple(
         quirk
         for quirk in QUIRKS
-        if all(word.lower() in text for word, text in zip(quirk.words, names, strict=True))
+        if all(word.lower() in name.lower() for word, name in zip(quirk.words, names, strict=True))
     )
 
 
@@ -138,49 +138,58 @@ class Speed(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Versions, limits, test results, known issues and bandwidths of a device."""
+    """Test results and bandwidths of a device, with all versions and limits that they depend on."""
 
-    versions: dict[str, str]
-    system: dict[str, str | int]
-    adapter: Adapter
-    limits: dict[str, int]
-    features: list[str]
-    profile: str  # of the plans
-    costs: str  # origin of the cost model
+    device: Device
     notes: list[str]  # warnings raised when the device was made
     tested: SelfTest
-    quirks: tuple[Quirk, ...]
     speeds: tuple[Speed, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `json.dumps` accepts it; the keys are the same on every machine."""
+        adapter, profile = self.tested.adapter, self.device.limits.profile
+        wgpu_device = self.device.wgpu_device
         return {
             "passed": self.tested.passed,
-            **{
-                name: value
-                for name, value in vars(self).items()
-                if name not in ("tested", "quirks", "speeds")
+            "versions": {
+                "wgslice": VERSION,
+                "wgpu": version("wgpu"),
+                "wgpu-native": native_version(),
+                "numpy": version("numpy"),
+                "python": platform.python_version(),
             },
-            "adapter": {name: getattr(self.adapter, name) for name in ("name", "backend", "kind", "driver")},
+            "system": {
+                "platform": platform.platform(),
+                "processor": processor(),
+                "cores": os.cpu_count() or 1,
+            },
+            "adapter": {name: getattr(adapter, name) for name in ("name", "backend", "kind", "driver")},
+            "limits": {name: wgpu_device.limits[name] for name in LIMITS},
+            "features": sorted(wgpu_device.adapter.features),
+            "profile": profile.name,
+            "costs": profile.costs.origin,
+            "notes": self.notes,
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
-            "quirks": [{"what": quirk.what, "source": quirk.source} for quirk in self.quirks],
+            "quirks": [{"what": quirk.what, "source": quirk.source} for quirk in quirks_of(adapter)],
             "speeds": [
                 {**speed._asdict(), "gigabytes_per_s": speed.gigabytes_per_s} for speed in self.speeds
             ],
         }
 
     def __str__(self) -> str:
+        found, adapter = self.as_json(), self.tested.adapter
+        system, quirks = found["system"], quirks_of(adapter)
         facts = {
-            "versions": ", ".join(f"{name} {number}" for name, number in self.versions.items()),
-            "system": self.system["platform"],
-            "processor": f"{self.system['processor']}, {self.system['cores']} cores",
-            "adapter": self.adapter,
-            "driver": self.adapter.driver,
-            "kind": self.adapter.kind,
-            "limits": ", ".join(f"{name} {number}" for name, number in self.limits.items()),
-            "features": ", ".join(self.features) or "none",
-            "cost model": f"{self.costs}; launch profile {self.profile}",
+            "versions": ", ".join(f"{name} {number}" for name, number in found["versions"].items()),
+            "system": system["platform"],
+            "processor": f"{system['processor']}, {system['cores']} cores",
+            "adapter": adapter,
+            "driver": adapter.driver,
+            "kind": adapter.kind,
+            "limits": ", ".join(f"{name} {number}" for name, number in found["limits"].items()),
+            "features": ", ".join(found["features"]) or "none",
+            "cost model": f"{found['costs']}; launch profile {found['profile']}",
         }
         lines = [f"{name:<11} {fact}" for name, fact in facts.items()]
         lines += [f"{'warning':<11} {note}" for note in self.notes]
@@ -189,8 +198,8 @@ class Report:
             lines.append(
                 "`wgslice.selftest` disables failed kernels on a device; please report them in an issue"
             )
-        lines += ["", f"known driver issues:{'' if self.quirks else ' none'}"]
-        lines += [f"  {quirk.what} ({quirk.source})" for quirk in self.quirks]
+        lines += ["", f"known driver issues:{'' if quirks else ' none'}"]
+        lines += [f"  {quirk.what} ({quirk.source})" for quirk in quirks]
         lines += ["", f"bandwidth, bytes written per second including the wait, best of {REPEATS} runs:"]
         lines += [
             f"  {speed.name:<20} {speed.gigabytes_per_s:6.2f} GB/s  {speed.plan}" for speed in self.speeds
@@ -204,28 +213,10 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
     report(0, "device")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
-        device = default_device() if adapter is None else Device.request(adapter)
+        device = checked_device(adapter)
     tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
-    wgpu_device = device.wgpu_device
-    return Report(
-        versions={
-            "wgslice": VERSION,
-            "wgpu": version("wgpu"),
-            "wgpu-native": native_version(),
-            "numpy": version("numpy"),
-            "python": platform.python_version(),
-        },
-        system={"platform": platform.platform(), "processor": processor(), "cores": os.cpu_count() or 1},
-        adapter=device.adapter,
-        limits={name: wgpu_device.limits[name] for name in LIMITS},
-        features=sorted(wgpu_device.adapter.features),
-        profile=device.limits.profile.name,
-        costs=device.limits.profile.costs.origin,
-        notes=[str(warning.message) for warning in caught],
-        tested=tested,
-        quirks=quirks_of(device.adapter),
-        speeds=tuple(speed_of(device, name) for name in COPIES),
-    )
+    speeds = tuple(speed_of(device, name) for name in COPIES)
+    return Report(device, [str(warning.message) for warning in caught], tested, speeds)
 
 
 def speed_of(device: Device, name: str) -> Speed:

@@ -21,9 +21,9 @@ from wgslice.gpu.native import refusals
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.profiles import Limits
 
-# Pipelines tested per kernel. A pipeline takes 50 to 280 ms of a driver's thread. A self-test of 91 takes
-# 4.5 to 5.2 s, with an empty driver cache 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores
-# of an Intel Xeon; Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.
+# Pipelines tested per kernel, each compiled in 50 to 280 ms. A self-test of 91 pipelines takes 4.5 to 5.2 s,
+# with an empty driver cache 8.3 to 10.1 s on two devices (lavapipe, Mesa 22.3.6, 2 cores of an Intel Xeon;
+# Mesa 25.0.7 12.9 to 13.9 s); one of 99 on one device 13.7 to 17.1 s.
 MAX_PIPELINES_IN_SOFTWARE = 5
 MAX_PIPELINES = 40
 
@@ -139,41 +139,30 @@ def selftest(
     """
     with named("selftest"):
         device = checked_device(device)
-        refuse_in_capture("kernels are tried")
+        refuse_in_capture("kernels are tested")
     start = perf_counter()
     limits = replace(device.limits, disabled=frozenset())
-    tests = tuple(run(device, limits, progress or (lambda _, __: None)))
-    failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
-    device.update_limits(lambda current: replace(current, disabled=failed))
-    return SelfTest(device.adapter, tests, perf_counter() - start)
-
-
-def run(device: Device, limits: Limits, progress: Callable[[float, str], None]) -> list[KernelTest]:
-    """Run the trials of each kernel, in one thread per device: drivers compile in the calling thread."""
     most = MAX_PIPELINES_IN_SOFTWARE if device.adapter.software else MAX_PIPELINES
     devices: SimpleQueue[Device] = SimpleQueue()
-    for other in devices_for(device):
-        devices.put(other)
+    devices.put(device)
+    # Software drivers compile in the calling thread. One device on OpenGL: wgpu aborts the process if a
+    # thread waits some seconds for another thread's context, and compilation can take as long.
+    if device.adapter.software and device.adapter.backend == "Vulkan":
+        devices.put(Device.request(device.adapter))
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
-        tests = {
+        found = {
             kernel: threads.submit(outcome, devices, with_few_pipelines(trials, most))
             for trials_of in (window_trials, copy_trials, index_trials)
             for kernel, trials in by_kernel(trials_of(limits), limits).items()
         }
-        names = {test: kernel.value for kernel, test in tests.items()}
+        names = {test: kernel.value for kernel, test in found.items()}
         for count, test in enumerate(as_completed(names), 1):
-            progress(count / len(names), names[test])
-    return [tests[kernel].result() for kernel in Kernel if kernel in tests]
-
-
-def devices_for(device: Device) -> list[Device]:
-    """Return the devices that run trials in parallel: two on software adapters, which compile in one thread.
-
-    One on OpenGL: wgpu aborts the process if a thread waits some seconds for another thread's context, and
-    a submission that compiles a kernel can take as long.
-    """
-    adapter = device.adapter
-    return [device, Device.request(adapter)] if adapter.software and adapter.backend == "Vulkan" else [device]
+            if progress is not None:
+                progress(count / len(names), names[test])
+    tests = tuple(found[kernel].result() for kernel in Kernel if kernel in found)
+    failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
+    device.update_limits(lambda current: replace(current, disabled=failed))
+    return SelfTest(device.adapter, tests, perf_counter() - start)
 
 
 def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:
@@ -189,9 +178,9 @@ def outcome(devices: SimpleQueue[Device], trials: list[Trial]) -> KernelTest:
     """Run the trials of a kernel on a device that no other thread is using."""
     device = devices.get()
     try:
-        wrong = [verdict for verdict in run_trials(device, trials) if verdict]
+        wrong = list(filter(None, run_trials(device, trials)))
     except refusals() as error:
         wrong = [f"it does not compile: {' '.join(str(error).split())}"] * len(trials)
     finally:
         devices.put(device)
-    return KernelTest(trials[0].kernel.value, len(trials), len(wrong), next(iter(wrong), ""))
+    return KernelTest(trials[0].kernel.value, len(trials), len(wrong), wrong[0] if wrong else "")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,135 +23,161 @@ from wgslice.plans.steps import Memory, OnGrid
 from wgslice.shaders import override_constants
 
 Bytes: TypeAlias = NDArray[np.uint8]
+Elements: TypeAlias = NDArray[np.int64]  # numbers of elements in a buffer, or NONE
 Constants: TypeAlias = tuple[tuple[str, int], ...]
 
-GUARD_NBYTES = 64  # behind what a trial reads and writes; bound, so that a kernel can go wrong there
+NONE = -1  # reads FILL in every byte, or is not written
+FILL = 7
+GUARD_NBYTES = 64  # bound after the elements of each trial, so that writes past the end are found
 SEED = 1
+
+
+class Moves(NamedTuple):
+    """The elements that a case moves, and which of their bytes one dispatch writes."""
+
+    width: int  # bytes per element
+    elements: Callable[[], tuple[Elements, Elements]]  # of the target and of the source
+    row: int = 0  # elements per row of the target, where `whole` is given
+    whole: bool | None = None  # whether the dispatch writes the whole vectors of rows, or the other bytes
+
+    def expected(self, source: Bytes, before: Bytes) -> Bytes:
+        """Return the target after the dispatch; of elements written twice, the last one stays."""
+        written, read = self.elements()
+        spare = np.full(self.width, FILL, np.uint8)  # at index NONE
+        given, target = (np.append(side, spare).view(f"V{self.width}") for side in (source, before))
+        target[written] = given[read]
+        after: Bytes = target.view(np.uint8)[: before.size]
+        if self.whole is None:
+            return after
+        in_vectors = np.zeros(before.size, np.bool_)
+        for row in written.reshape(-1, self.row):
+            first = row[row != NONE].min(initial=before.size) * self.width
+            stop = (row.max() + 1) * self.width
+            in_vectors[-(-first // WIDEST_NBYTES) * WIDEST_NBYTES : stop // WIDEST_NBYTES * WIDEST_NBYTES] = (
+                True
+            )
+        return np.where(in_vectors == self.whole, after, before)
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One dispatch of a kernel between bytes of its own; a last-writer pass goes with its reader."""
+    """One dispatch of a kernel, or a last-writer pass and its reader, on bytes of its own."""
 
     plan: Plan
-    strides: str  # of source and target, for whoever looks for what went wrong
+    case: str  # printed if the trial fails
     source_nbytes: int
     target_nbytes: int
-    expected: Callable[[Bytes, Bytes], Bytes]  # the target afterwards, by source and target before
-    table: Bytes | None = None  # offsets of windows that the GPU has
+    expected: Callable[[Bytes, Bytes], Bytes]  # target after the dispatch, of source and target before
+    table: Bytes | None = None  # device-resident offsets, indices or mask
 
     @property
     def step(self) -> OnGrid:
-        """The dispatch."""
+        """The dispatch of the tested kernel."""
         step = self.plan.steps[0]
         assert isinstance(step, OnGrid)
         return step
 
     @property
     def kernel(self) -> Kernel:
-        """What is tried."""
+        """The tested kernel."""
         return self.step.kernel
 
     @property
     def constants(self) -> Constants:
-        """What the kernel is compiled with."""
+        """The constants that the kernel is compiled with."""
         return tuple(override_constants(self.step).items())
 
     def fits(self, limits: Limits) -> bool:
-        """Whether a device's bindings and grids hold it; plans cut what they do not hold."""
+        """Whether the limits of a device admit the trial, which is not split as plans are."""
         steps = [step for step in self.plan.steps if isinstance(step, OnGrid)]
         bound = max(max(step.source_binding.nbytes, step.target_binding.nbytes) for step in steps)
         groups = max(max(step.share.workgroups) for step in steps)
         return bound <= limits.binding_nbytes and groups <= limits.workgroups
 
 
-def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
-    """The trials of a kernel on at most `most` pipelines: those in which most pairs of constants meet.
+def trial_of(
+    plan: Plan, case: object, sides: Iterable[Layout], moves: Moves, table: NDArray[np.generic] | None = None
+) -> Trial:
+    """Return the trial of a plan between two layouts, which begin near the start of their buffers."""
+    source_nbytes, target_nbytes = (side_nbytes(side, moves.width) for side in sides)
+    content = None if table is None else np.ascontiguousarray(table).reshape(-1).view(np.uint8)
+    return Trial(plan, str(case), source_nbytes, target_nbytes, moves.expected, content)
 
-    Faults hide in one constant, or in how two go together, much more often than in three. Each value of each
-    constant is tried, even if that takes more pipelines.
+
+def side_nbytes(layout: Layout, width_nbytes: int) -> int:
+    """Return the bytes of a trial for a layout: whole vectors and a guard."""
+    return -(-layout.stop * width_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES + GUARD_NBYTES
+
+
+def elements_of(layout: Layout) -> Elements:
+    """Return the element number of each index of a layout."""
+    return np.reshape(layout.places(), layout.sizes)
+
+
+def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
+    """Select trials of a kernel that use at most `most` pipelines and cover most pairs of constants.
+
+    Faults depend on one constant or on a pair far more often than on three. Each value of each constant is
+    covered, even if that takes more pipelines.
     """
     found: defaultdict[Constants, list[Trial]] = defaultdict(list)
     for trial in trials:
         found[trial.constants].append(trial)
     unseen = [{met for constants in found for met in combinations(constants, count)} for count in (1, 2)]
-    taken: list[Constants] = []
+    chosen: list[Constants] = []
 
     def gain(constants: Constants) -> list[int]:
         met = [len(missing.intersection(combinations(constants, n))) for n, missing in enumerate(unseen, 1)]
         return [*met, len(found[constants])]
 
-    while unseen[0] or (unseen[1] and len(taken) < most):
-        taken.append(max(found, key=gain))
+    while unseen[0] or (unseen[1] and len(chosen) < most):
+        chosen.append(max(found, key=gain))
         for count, missing in enumerate(unseen, 1):
-            missing.difference_update(combinations(taken[-1], count))
-    return [trial for constants in taken for trial in found[constants]]
-
-
-def side_nbytes(layout: Layout, width_nbytes: int) -> int:
-    """The bytes that a trial has for a layout: whole vectors, and a guard."""
-    return -(-layout.stop * width_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES + GUARD_NBYTES
-
-
-def view_of(content: Bytes, layout: Layout, width_nbytes: int) -> NDArray[np.void]:
-    """NumPy's view of a layout of elements that are nothing but bits."""
-    strides = [stride * width_nbytes for stride in layout.strides]
-    return np.ndarray(layout.sizes, f"V{width_nbytes}", content.data, layout.offset * width_nbytes, strides)
-
-
-def in_whole_blocks(rows: Iterable[tuple[int, int]], nbytes: int) -> NDArray[np.bool_]:
-    """Which bytes lie in blocks that are all a row's; rows begin with one byte and stop before another."""
-    whole = np.zeros(nbytes, np.bool_)
-    for start, stop in rows:
-        first = -(-start // WIDEST_NBYTES) * WIDEST_NBYTES
-        whole[first : stop // WIDEST_NBYTES * WIDEST_NBYTES] = True
-    return whole
+            missing.difference_update(combinations(chosen[-1], count))
+    return [trial for constants in chosen for trial in found[constants]]
 
 
 def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
-    """What is wrong with each trial, or nothing; all in one submission."""
-    sources = places_of(device, [trial.source_nbytes for trial in trials])
-    targets = places_of(device, [trial.target_nbytes for trial in trials])
-    tables = places_of(device, [0 if trial.table is None else trial.table.size for trial in trials])
+    """Run trials in one submission; return a description of each failure, empty for a correct trial."""
+    sizes = [(t.source_nbytes, t.target_nbytes, 0 if t.table is None else t.table.size) for t in trials]
+    places = [places_of(device, each) for each in zip(*sizes, strict=True)]
     generator = np.random.default_rng(SEED)
-    source, before, table = (
-        generator.integers(0, 256, places[-1], np.uint8) for places in (sources, targets, tables)
-    )
+    contents = [generator.integers(0, 256, starts[-1], np.uint8) for starts in places]
+    source, before, table = contents
     expected = before.copy()
-    for trial, read, written, known in zip(trials, sources, targets, tables, strict=False):
-        side = expected[written:][: trial.target_nbytes]
-        side[:] = trial.expected(source[read:][: trial.source_nbytes], side.copy())
-        if trial.table is not None:
-            table[known:][: trial.table.size] = trial.table
-    buffers = [device.create_buffer(content.size) for content in (source, before, table)]
+    buffers = [device.create_buffer(content.size) for content in contents]
     encoder = device.create_encoder()
     recorder = Recorder(device, encoder)
-    for trial, *places in zip(trials, sources, targets, tables, strict=False):
-        recorder.add(trial.plan, [*map(Place, buffers, places)])
+    for trial, read, written, known in zip(trials, *places, strict=False):
+        side = expected[written:][: trial.target_nbytes]
+        side[:] = trial.expected(source[read:][: trial.source_nbytes], side)
+        if trial.table is not None:
+            table[known:][: trial.table.size] = trial.table
+        recorder.add(trial.plan, [*map(Place, buffers, (read, written, known))])
     recorder.end()
-    for buffer, content in zip(buffers, (source, before, table), strict=True):
-        upload(device, buffer, content)  # waits for the trials before
+    for buffer, content in zip(buffers, contents, strict=True):
+        upload(device, buffer, content)  # waits for earlier trials
     after = np.empty_like(before)
     download(device, buffers[Memory.OUTPUT], 0, after, encoder)
     return [
         verdict(trial, after[start:stop], expected[start:stop])
-        for trial, (start, stop) in zip(trials, pairwise(targets), strict=True)
+        for trial, (start, stop) in zip(trials, pairwise(places[Memory.OUTPUT]), strict=True)
     ]
 
 
-def places_of(device: Device, sizes: Sequence[int]) -> list[int]:
-    """Byte offsets of parts of these sizes, each where a binding may begin; and where the last one ends."""
+def places_of(device: Device, sizes: Iterable[int]) -> list[int]:
+    """Return aligned byte offsets of parts of given sizes in one buffer, and the end of the last part."""
     alignment = device.limits.binding_alignment_nbytes
     return [0, *accumulate(-(-nbytes // alignment) * alignment for nbytes in sizes)]
 
 
 def verdict(trial: Trial, after: Bytes, expected: Bytes) -> str:
-    """What a trial wrote that is wrong, in words; nothing where all is right."""
+    """Describe the wrong bytes of a trial; empty if there are none."""
     wrong = np.flatnonzero(after != expected)
     if not wrong.size:
         return ""
     first = int(wrong[0])
     return (
-        f"{trial.step}; {trial.strides}: {wrong.size} of {expected.size} bytes are wrong, the first is "
+        f"{trial.step}; {trial.case}: {wrong.size} of {expected.size} bytes are wrong, the first is "
         f"number {first}, which is {after[first]:#04x} instead of {expected[first]:#04x}"
     )

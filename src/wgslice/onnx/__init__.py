@@ -164,8 +164,8 @@ class Backend(onnx.backend.base.Backend):
             trace([node], {})
             super().run_node(node, inputs, outputs_info=outputs_info, opset_version=opset)
             given = [name for name in node.input if name]
-            declared = [Input(name, None, None) for name in dict.fromkeys(given)]
-            graph = Graph([node], opset, declared, {}, filter(None, node.output), {})
+            declared = [Input(name) for name in dict.fromkeys(given)]
+            graph = Graph([node], opset, declared, filter(None, node.output), {}, {})
             if isinstance(inputs, list | tuple) and len(inputs) == len(given):
                 inputs = dict(zip(given, inputs, strict=True))
             return PreparedModel(graph, find_device(device)).run(inputs)

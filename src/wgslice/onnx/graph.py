@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from onnx import TensorProto, defs, helper, numpy_helper
 
 from wgslice.dtypes import DType
-from wgslice.errors import named
 from wgslice.onnx.rules import RULES
 from wgslice.plans.profiles import MAX_HOST_NBYTES
 
@@ -27,11 +26,8 @@ COMPUTING = frozenset(
 )
 FROM_SHAPES = frozenset({"Shape", "Size"})  # read sizes, not elements
 HOST_ONLY = COMPUTING | FROM_SHAPES | {"Range"}
-MULTIPLYING = {
-    "ConstantOfShape": 0,
-    "Expand": 1,
-    "Tile": 1,
-}  # the input that multiplies the number of elements
+# By operator, the input that multiplies the number of elements.
+MULTIPLYING = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}
 STANDARD_DOMAINS = ("", "ai.onnx")
 MOVING = sorted({*RULES, *HOST_ONLY, "Constant"} - COMPUTING)
 KNOWN = {*MOVING, *COMPUTING}
@@ -74,10 +70,10 @@ def origin_of(operator: str, inputs: Sequence[Origin | None]) -> Origin | None:
         return None if operator in COMPUTING else Origin.TENSOR
     if given <= {Origin.CONSTANT}:
         return Origin.CONSTANT
-    data = () if operator in COMPUTING else [inputs[at] for at in RULES[operator].positions(len(inputs))]
-    if operator in COMPUTING or Origin.INPUT not in given or Origin.SHAPES in data:
+    if operator in COMPUTING or Origin.INPUT not in given:
         return Origin.SHAPES
-    return Origin.INPUT
+    data = [inputs[position] for position in RULES[operator].positions(len(inputs))]
+    return Origin.SHAPES if Origin.SHAPES in data else Origin.INPUT
 
 
 def fits_host(operator: str, inputs: Sequence[NDArray[Any] | None]) -> bool:
@@ -143,8 +139,8 @@ class Input(NamedTuple):
     """The declaration of an input: None where unspecified, a name for a symbolic size."""
 
     name: str
-    dtype: DType | None
-    sizes: tuple[int | str | None, ...] | None
+    dtype: DType | None = None
+    sizes: tuple[int | str | None, ...] | None = None
 
 
 class Node:
@@ -200,16 +196,15 @@ class Graph:
         nodes: Sequence[onnx.NodeProto],
         opset: int,
         inputs: Iterable[Input],
-        constants: Mapping[str, NDArray[Any]],
         outputs: Iterable[str],
+        constants: dict[str, NDArray[Any]],
         given: Origins,
     ) -> None:
         origins = trace(nodes, given)
         newest = defs.onnx_opset_version()
         if not 1 <= opset <= newest:
             raise ValueError(f"opset {opset}: the installed onnx {onnx.__version__} supports 1 to {newest}")
-        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self.constants = dict(constants)
+        self.inputs, self.outputs, self.constants = tuple(inputs), tuple(outputs), constants
         self.nodes: list[Node] = []
         for number, node in enumerate(nodes):
             if node.op_type == "Constant":
@@ -240,19 +235,19 @@ def read_model(model: onnx.ModelProto) -> Graph:
 
 def read_tensor(what: str, tensor: onnx.TensorProto) -> NDArray[Any]:
     """The value of an initializer or a Constant node; `what` names it in errors."""
-    with named(what):
-        check_element_type(tensor.data_type)
-        return numpy_helper.to_array(tensor)
+    dtype_of(what, tensor.data_type)
+    return numpy_helper.to_array(tensor)
 
 
-def check_element_type(number: int) -> None:
-    """Raise if NumPy has no dtype for elements of this ONNX type."""
-    if number == onnx.TensorProto.STRING:
-        raise TypeError("holds strings, which a GPU cannot store")
+def dtype_of(what: str, number: int) -> DType:
+    """The dtype of an ONNX element type; raises if there is none, or for strings."""
+    if number == TensorProto.STRING:
+        raise TypeError(f"{what}: holds strings, which a GPU cannot store")
     if number not in helper.get_all_tensor_dtypes():
         raise ValueError(
-            f"has elements of type {number}: the installed onnx {onnx.__version__} has no such type"
+            f"{what}: has elements of type {number}: the installed onnx {onnx.__version__} has no such type"
         )
+    return helper.tensor_dtype_to_np_dtype(number)
 
 
 def read_constant(node: onnx.NodeProto) -> NDArray[Any]:
@@ -270,16 +265,14 @@ def read_constant(node: onnx.NodeProto) -> NDArray[Any]:
 def read_input(value: onnx.ValueInfoProto) -> Input:
     """The declaration of an input, with dtype and sizes only if it is a tensor."""
     if value.type.WhichOneof("value") != "tensor_type":
-        return Input(value.name, None, None)
+        return Input(value.name)
     declared = value.type.tensor_type
-    dtype, sizes = None, None
-    if declared.elem_type:
-        with named(f"input {value.name!r}"):
-            check_element_type(declared.elem_type)
-        dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type)
-    if declared.HasField("shape"):
-        sizes = tuple(
-            size.dim_value if size.HasField("dim_value") else size.dim_param or None
-            for size in declared.shape.dim
-        )
-    return Input(value.name, dtype, sizes)
+    sizes = [
+        size.dim_value if size.HasField("dim_value") else size.dim_param or None
+        for size in declared.shape.dim
+    ]
+    return Input(
+        value.name,
+        dtype_of(f"input {value.name!r}", declared.elem_type) if declared.elem_type else None,
+        tuple(sizes) if declared.HasField("shape") else None,
+    )

@@ -42,6 +42,8 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     def __init__(self, graph: Graph, device: Device) -> None:
         self.device = device
+        self.input_names = tuple(declared.name for declared in graph.inputs)
+        self.output_names = graph.outputs
         self.memory: MemoryUse | None = None
         self._graph = graph
         self._kept: list[Workspace] = []  # at most one; each concurrent run has its own
@@ -60,16 +62,6 @@ class PreparedModel(onnx.backend.base.BackendRep):
         for name, number in last_use.items():
             if name not in graph.outputs:
                 self._last_uses[number].append(name)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return tuple(declared.name for declared in self._graph.inputs)
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        return self._graph.outputs
 
     def run(self, inputs: Inputs, **kwargs: Any) -> tuple[NDArray[Any], ...]:
         """Run the model.
@@ -137,8 +129,12 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     @contextmanager
     def _running(self, inputs: Inputs) -> Iterator[Names]:
-        """Yield the values of one run; its buffers are kept for the next run, unless it is captured."""
+        """Yield the values of one run, whose nodes are recorded, or run on the host.
+
+        The buffers of the run are kept for the next one, unless the run is captured.
+        """
         given = bind(inputs, self._graph, self.device)
+        constants = self._graph.constants.items()
         try:
             kept = self._kept.pop()  # list.pop is atomic: no lock is needed
         except IndexError:
@@ -147,31 +143,26 @@ class PreparedModel(onnx.backend.base.BackendRep):
         if active.capture is not None:
             workspace = kept.duplicate()
         try:
-            yield self._evaluate(workspace, given)
+            names = Names(workspace, {name: array for name, array in constants if name not in given})
+            for name, value in self._constants.items():
+                if name not in given:
+                    names.hold(name, value)
+            workspace.label = "inputs"
+            for name, one in given.items():
+                names.add_input(name, one, is_data=name in self._data_names)
+            for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
+                workspace.label = node.label
+                with named(node.label):
+                    run_node(names, node)
+                for name in expiring:
+                    names.forget(name)
+            workspace.label = "outputs"
+            yield names
             if workspace is kept:
                 self.memory = workspace.end()
         finally:
             kept.begin()
             self._kept[:] = [kept]
-
-    def _evaluate(self, workspace: Workspace, inputs: Mapping[str, Given]) -> Names:
-        """Record every node, or run it on the host; return the values of the outputs."""
-        names = Names(workspace)
-        names.arrays |= {name: array for name, array in self._graph.constants.items() if name not in inputs}
-        for name, value in self._constants.items():
-            if name not in inputs:
-                names.hold(name, value)
-        workspace.label = "inputs"
-        for name, given in inputs.items():
-            names.add_input(name, given, is_data=name in self._data_names)
-        for node, expiring in zip(self._graph.nodes, self._last_uses, strict=True):
-            workspace.label = node.label
-            with named(node.label):
-                run_node(names, node)
-            for name in expiring:
-                names.forget(name)
-        workspace.label = "outputs"
-        return names
 
     def __repr__(self) -> str:
         return f"PreparedModel(inputs={self.input_names}, outputs={self.output_names}, device={self.device})"
@@ -186,10 +177,10 @@ def check_no_options(function: str, options: Mapping[str, Any]) -> None:
 class Names:
     """The values of a run, by name; each is uploaded or read back at most once."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, arrays: dict[str, NDArray[Any] | None]) -> None:
         self.workspace = workspace
         self.values: dict[str, Nested[Value]] = {}  # on the GPU, held
-        self.arrays: dict[str, NDArray[Any] | None] = {}  # on the host; None for an absent input
+        self.arrays = arrays  # on the host; None for an absent input
 
     def hold(self, name: str, value: Nested[Value]) -> None:
         """Store a value on the GPU, and keep its memory."""

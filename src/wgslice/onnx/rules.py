@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -45,6 +46,14 @@ class Call:
         (axis,) = distinct_axes("axis", self.attributes.get("axis", default), self.x.ndim)
         return axis
 
+    def viewed(self, layout: Layout) -> list[Value]:
+        """The output of an operator that is a view of the first input."""
+        return [self.x.viewed(layout)]
+
+    def reshaped(self, sizes: Sequence[int]) -> list[Value]:
+        """The output of an operator that reshapes the first input."""
+        return [self.workspace.reshaped(self.x, sizes)]
+
     def integers(self, name: str, *, position: int, since: int) -> tuple[int, ...] | None:
         """A parameter that is an attribute before version `since`, else an input."""
         given = self.attributes.get(name) if self.version < since else self.parameters.get(position)
@@ -73,7 +82,7 @@ def slice_(call: Call) -> list[Value]:
     starts = call.required("starts", position=1, since=10)
     ends = call.required("ends", position=2, since=10)
     selection = onnx_slice(call.x.shape, starts, ends, axes, steps)
-    return [call.x.viewed(call.x.layout.select(selection.items))]
+    return call.viewed(call.x.layout.select(selection.items))
 
 
 def split(call: Call) -> list[Value]:
@@ -99,9 +108,8 @@ def split(call: Call) -> list[Value]:
 
 def transpose(call: Call) -> list[Value]:
     """Transpose."""
-    x = call.x
     with named("permute"):
-        return [x.viewed(permuted(x.layout, call.attributes.get("perm", range(x.ndim)[::-1])))]
+        return call.viewed(permuted(call.x.layout, call.attributes.get("perm", range(call.x.ndim)[::-1])))
 
 
 def reshape(call: Call) -> list[Value]:
@@ -110,25 +118,19 @@ def reshape(call: Call) -> list[Value]:
     if call.attributes.get("allowzero", 0):
         if 0 in shape and -1 in shape:
             raise ValueError(f"shape = {shape}: must not hold both 0 and -1 where allowzero is set")
-        return [call.workspace.reshaped(call.x, shape)]
+        return call.reshaped(shape)
     if 0 in shape[call.x.ndim :]:
         axis = shape.index(0, call.x.ndim)
         raise ValueError(f"shape[{axis}] = 0: the input of rank {call.x.ndim} has no such dimension to copy")
     sizes = [size or call.x.shape[axis] for axis, size in enumerate(shape)]
-    return [call.workspace.reshaped(call.x, sizes)]
+    return call.reshaped(sizes)
 
 
 def squeeze(call: Call) -> list[Value]:
     """Squeeze."""
-    x, axes = call.x, call.integers("axes", position=1, since=13)
+    axes = call.integers("axes", position=1, since=13)
     with named("squeeze"):
-        return [x.viewed(squeezed(x.layout, None if call.version < 13 and not axes else axes))]
-
-
-def unsqueeze(call: Call) -> list[Value]:
-    """Unsqueeze."""
-    axes = call.required("axes", position=1, since=13)
-    return [call.x.viewed(unsqueezed(call.x.layout, axes))]
+        return call.viewed(squeezed(call.x.layout, None if call.version < 13 and not axes else axes))
 
 
 def flatten(call: Call) -> list[Value]:
@@ -137,38 +139,17 @@ def flatten(call: Call) -> list[Value]:
     if not -rank <= axis <= rank:
         raise ValueError(f"axis = {axis}: must be {-rank} to {rank}")
     outer = axis if axis >= 0 else axis + rank
-    return [call.workspace.reshaped(call.x, (prod(call.x.shape[:outer]), prod(call.x.shape[outer:])))]
+    return call.reshaped((prod(call.x.shape[:outer]), prod(call.x.shape[outer:])))
 
 
 def expand(call: Call) -> list[Value]:
     """Expand, with bidirectional broadcasting."""
     shape = checked_shape(call.required("shape", position=1, since=8))
-    return [call.x.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))]
+    return call.viewed(repeated_to(call.x.layout, np.broadcast_shapes(call.x.shape, shape)))
 
 
-def depth_to_space(call: Call) -> list[Value]:
-    """DepthToSpace."""
-    (n, c, h, w), block, columns_first = blocks(call)
-    if c % block**2:
-        raise ValueError(f"depth {c}: must be a multiple of blocksize * blocksize = {block**2}")
-    depth = c // block**2
-    split_shape = (n, depth, block, block, h, w) if columns_first else (n, block, block, depth, h, w)
-    axes = (0, 1, 4, 2, 5, 3) if columns_first else (0, 3, 4, 1, 5, 2)
-    return [moved(call, split_shape, axes, (n, depth, h * block, w * block))]
-
-
-def space_to_depth(call: Call) -> list[Value]:
-    """SpaceToDepth."""
-    (n, c, h, w), block, columns_first = blocks(call)
-    if h % block or w % block:
-        raise ValueError(f"height {h} and width {w}: must be multiples of blocksize = {block}")
-    axes = (0, 1, 3, 5, 2, 4) if columns_first else (0, 3, 5, 1, 2, 4)
-    rows, columns = h // block, w // block
-    return [moved(call, (n, c, rows, block, columns, block), axes, (n, c * block**2, rows, columns))]
-
-
-def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
-    """The input's sizes, the block size, and whether mode is CRD."""
+def move_blocks(call: Call, *, to_depth: bool) -> list[Value]:
+    """SpaceToDepth, or DepthToSpace: split dimensions by the block size, permute, and join them."""
     block, mode = call.attributes["blocksize"], call.attributes.get("mode", b"DCR").decode()
     if call.x.ndim != 4:
         raise ValueError(f"input of rank {call.x.ndim}: must have rank 4")
@@ -176,13 +157,23 @@ def blocks(call: Call) -> tuple[tuple[int, ...], int, bool]:
         raise ValueError(f"blocksize = {block}: must be at least 1")
     if mode not in ("DCR", "CRD"):
         raise ValueError(f"mode = {mode!r}: must be 'DCR' or 'CRD'")
-    return call.x.shape, block, mode == "CRD"
-
-
-def moved(call: Call, split_shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> Value:
-    """Split the input's dimensions, permute and rejoin them."""
-    split_input = call.workspace.reshaped(call.x, split_shape)
-    return call.workspace.reshaped(split_input.viewed(permuted(split_input.layout, axes)), sizes)
+    (n, c, h, w), columns_first = call.x.shape, mode == "CRD"
+    if to_depth:
+        if h % block or w % block:
+            raise ValueError(f"height {h} and width {w}: must be multiples of blocksize = {block}")
+        rows, columns = h // block, w // block
+        split_shape: tuple[int, ...] = (n, c, rows, block, columns, block)
+        axes = (0, 1, 3, 5, 2, 4) if columns_first else (0, 3, 5, 1, 2, 4)
+        sizes = n, c * block**2, rows, columns
+    else:
+        if c % block**2:
+            raise ValueError(f"depth {c}: must be a multiple of blocksize * blocksize = {block**2}")
+        depth = c // block**2
+        split_shape = (n, depth, block, block, h, w) if columns_first else (n, block, block, depth, h, w)
+        axes = (0, 1, 4, 2, 5, 3) if columns_first else (0, 3, 4, 1, 5, 2)
+        sizes = n, depth, h * block, w * block
+    (split_input,) = call.reshaped(split_shape)
+    return [call.workspace.reshaped(split_input.viewed(permuted(split_input.layout, axes)), sizes)]
 
 
 def concat(call: Call) -> list[Value]:
@@ -219,22 +210,18 @@ def pad(call: Call) -> list[Value]:
         if value.size != 1 or value.dtype != x.dtype:
             raise TypeError(f"constant_value is {value.size} of dtype {value.dtype}: must be one {x.dtype}")
         value = value.reshape(())
-    return [padded(call, widths, value)]
-
-
-def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
-    """Pad, or crop if negative, by `widths` elements before and after each dimension."""
-    x, mode = call.x, call.attributes.get("mode", b"constant").decode()
+    mode = call.attributes.get("mode", b"constant").decode()
     sizes = [size + before + behind for size, (before, behind) in zip(x.shape, widths, strict=True)]
-    for axis, (size, had) in enumerate(zip(sizes, x.shape, strict=True)):
-        if size < 0:
-            raise ValueError(f"pads {widths[axis]} of axis {axis} leave {size} of its {had} elements")
+    if min(sizes, default=0) < 0:
+        axis = next(axis for axis, size in enumerate(sizes) if size < 0)
+        left, had = sizes[axis], x.shape[axis]
+        raise ValueError(f"pads {widths[axis]} of axis {axis} leave {left} of its {had} elements")
     if mode not in MODES:
         raise ValueError(f"mode = {mode!r}: must be 'constant', 'edge', 'reflect' or 'wrap'")
     if not any(map(any, widths)):
-        return x
+        return [x]
     if 0 in sizes:
-        return call.workspace.empty(sizes, x.dtype)
+        return [call.workspace.empty(sizes, x.dtype)]
     cropped = x.layout.select(
         [
             range(size)[max(-before, 0) : max(size + behind, 0)]
@@ -243,11 +230,11 @@ def padded(call: Call, widths: list[tuple[int, int]], value: Any) -> Value:
     )
     added = [(max(before, 0), max(behind, 0)) for before, behind in widths]
     if mode != "constant":
-        return extended(call.workspace, x, cropped, added, mode)
+        return [extended(call.workspace, x, cropped, added, mode)]
     begins = [min(before, size) for (before, _), size in zip(added, sizes, strict=True)]
     inner = [range(begin, begin + size) for begin, size in zip(begins, cropped.sizes, strict=True)]
     constants = np.broadcast_to(as_assigned(value, x.dtype), (x.ndim, 2))
-    return with_border(call.workspace, x, cropped, sizes, inner, constants)
+    return [with_border(call.workspace, x, cropped, sizes, inner, constants)]
 
 
 def tile(call: Call) -> list[Value]:
@@ -262,7 +249,7 @@ def tile(call: Call) -> list[Value]:
     if len(counts) != x.ndim or min(counts, default=0) < 0:
         raise ValueError(f"repeats = {counts}: must be {x.ndim}, one a dimension, each at least 0")
     if all(size == 1 or count == 1 for size, count in zip(x.shape, counts, strict=True)):
-        return [x.viewed(repeated_to(x.layout, [a * b for a, b in zip(x.shape, counts, strict=True)]))]
+        return call.viewed(repeated_to(x.layout, [a * b for a, b in zip(x.shape, counts, strict=True)]))
     return [copies.tile(call.workspace, x, x.layout, counts)]
 
 
@@ -295,7 +282,7 @@ def gather(call: Call) -> list[Value]:
     stride = x.strides[axis]
     among = [step * stride * each for each in Layout.packed(indices.shape).strides]
     strides = (*x.strides[:axis], *among, *x.strides[axis + 1 :])
-    return [x.viewed(Layout.of(sizes, strides, x.layout.offset + first * stride))]
+    return call.viewed(Layout.of(sizes, strides, x.layout.offset + first * stride))
 
 
 def within(indices: NDArray[np.int64], size: int, axis: int) -> NDArray[np.int64]:
@@ -378,7 +365,7 @@ class Rule(NamedTuple):
 RULES = {
     "Concat": Rule(concat, data=None),
     "ConstantOfShape": Rule(constant_of_shape, data=()),
-    "DepthToSpace": Rule(depth_to_space),
+    "DepthToSpace": Rule(partial(move_blocks, to_depth=False)),
     "Expand": Rule(expand),
     "Flatten": Rule(flatten),
     "Gather": Rule(gather),
@@ -389,11 +376,13 @@ RULES = {
     "ReverseSequence": Rule(reverse_sequence),
     "ScatterND": Rule(scatter_nd, data=(0, 2)),
     "Slice": Rule(slice_),
-    "SpaceToDepth": Rule(space_to_depth),
+    "SpaceToDepth": Rule(partial(move_blocks, to_depth=True)),
     "Split": Rule(split),
     "Squeeze": Rule(squeeze),
     "Tile": Rule(tile),
     "Transpose": Rule(transpose),
     "Trilu": Rule(trilu),
-    "Unsqueeze": Rule(unsqueeze),
+    "Unsqueeze": Rule(
+        lambda call: call.viewed(unsqueezed(call.x.layout, call.required("axes", position=1, since=13)))
+    ),
 }
