@@ -14,6 +14,7 @@ from trials import trying
 import wgslice as wg
 from wgslice.cli import main
 from wgslice.doctor.report import QUIRKS, TESTED_SHARE, Report, examine, quirks_of
+from wgslice.doctor.selftest import KernelTest
 from wgslice.plans.kernels import Kernel
 
 KEYS = {
@@ -34,7 +35,7 @@ KEYS = {
         "max-storage-buffers-per-shader-stage",
     ],
     "kernels": ["kernel", "trials", "wrong", "failure", "passed"],
-    "quirks": ["what", "source"],
+    "quirks": ["what", "source", "kernels"],
     "speeds": ["name", "plan", "nbytes", "seconds", "gigabytes_per_s"],
 }
 
@@ -72,7 +73,8 @@ def test_a_report_is_right_in_all_that_it_says(report: Report) -> None:
     for test in report.tested.kernels:
         assert f"  {test.kernel}: correct in {test.trials} trials\n" in shown
     for quirk in quirks_of(report.tested.adapter):
-        assert f"  {quirk.what} ({quirk.source})\n" in shown
+        assert f"  {quirk.what}" in shown
+        assert f" ({quirk.source})\n" in shown
     assert "WRONG" not in shown
     assert "\x1b" not in shown
 
@@ -155,6 +157,11 @@ KNOWN = {
     wg.Adapter("SwiftShader Device (Subzero)", "Vulkan", "CPU", "SwiftShader driver"): ["allocates memory"],
     wg.Adapter("Apple M2", "Metal", "IntegratedGPU", ""): ["barriers"],
     wg.Adapter("Microsoft Basic Render Driver", "D3D12", "CPU", ""): ["barriers"],
+    wg.Adapter("AMD Radeon RX 5700 XT", "Vulkan", "DiscreteGPU", "AMD proprietary driver 25.5.1"): [
+        "zeroing"
+    ],
+    wg.Adapter("AMD Radeon RX 5700 XT (RADV NAVI10)", "Vulkan", "DiscreteGPU", "radv Mesa 25.0.7"): [],
+    wg.Adapter("Mali-G715", "Vulkan", "IntegratedGPU", "v1.r44p1"): ["atomics"],
     wg.Adapter("NVIDIA GeForce RTX 4090", "Vulkan", "DiscreteGPU", "580.65.06"): [],
 }
 
@@ -165,6 +172,16 @@ def test_quirks_are_those_of_the_driver(adapter: wg.Adapter) -> None:
     assert len(found) == len(KNOWN[adapter])
     for what, words in zip(found, KNOWN[adapter], strict=True):
         assert words in what
+
+
+def test_a_fault_is_printed_with_the_kernels_that_depend_on_it(report: Report) -> None:
+    tests = [KernelTest("tiles", 4, 0, ""), KernelTest("wide_tiles", 4, 1, "byte 5 is 0x00")]
+    adapter = wg.Adapter("Microsoft Basic Render Driver", "D3D12", "CPU", "")
+    shown = replace(report, tested=replace(report.tested, adapter=adapter, kernels=tuple(tests)))
+    (line,) = [line for line in str(shown).splitlines() if "barriers" in line]
+    assert "synchronize; kernels that depend on it, here: tiles: correct, wide_tiles: WRONG (https" in line
+    (quirk,) = shown.as_json()["quirks"]
+    assert quirk["kernels"] == ["tiles", "wide_tiles"]
 
 
 def test_every_quirk_has_a_source() -> None:

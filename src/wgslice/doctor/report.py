@@ -16,9 +16,10 @@ import numpy as np
 from wgslice.calibration.store import processor
 from wgslice.doctor.selftest import SelfTest, selftest
 from wgslice.gpu.adapter import Adapter
-from wgslice.gpu.device import Device, checked_device
+from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.native import native_version
 from wgslice.operators.explain import explain
+from wgslice.plans.kernels import Kernel
 from wgslice.tensors.creation import empty
 from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
@@ -28,6 +29,7 @@ from wgslice.version import VERSION
 MEASURED = "measured by wgslice"
 MESA = "llvmpipe of Mesa 22.3 and 25.0"
 WGPU = "https://github.com/gfx-rs/wgpu"
+TILES = Kernel.TILES, Kernel.WIDE_TILES  # with workgroup memory and a barrier
 
 
 class Quirk(NamedTuple):
@@ -36,6 +38,9 @@ class Quirk(NamedTuple):
     words: tuple[str, str, str]  # case ignored
     what: str
     source: str
+    kernels: tuple[
+        Kernel, ...
+    ] = ()  # that depend on the faulty feature; the self-test shows whether they work
 
 
 QUIRKS = (
@@ -81,13 +86,27 @@ QUIRKS = (
     Quirk(("OpenGL", "Adreno", ""), "some devices lose the upper 16 bits of a u32", f"{WGPU}/issues/5318"),
     Quirk(
         ("Metal", "", ""),
-        "workgroup barriers are reported to be compiled wrongly: `tiles` and `wide_tiles` use one",
-        f"{WGPU}/issues/4500",
+        "workgroup barriers are reported to be compiled wrongly, so that invocations read stale values",
+        f"{WGPU}/issues/4500; also {WGPU}/issues/3181",
+        TILES,
     ),
     Quirk(
         ("D3D12", "Microsoft Basic Render", ""),
-        "workgroup barriers are reported not to synchronize: `tiles` and `wide_tiles` use one",
+        "workgroup barriers are reported not to synchronize",
         f"{WGPU}/issues/7904",
+        TILES,
+    ),
+    Quirk(
+        ("Vulkan", "", "AMD proprietary"),
+        "zeroing of workgroup memory is reported to run after the first writes of a kernel (RX 5700 XT)",
+        f"{WGPU}/issues/4591",
+        TILES,
+    ),
+    Quirk(
+        ("Vulkan", "Mali", ""),
+        "atomics in workgroup memory are reported to lose updates: kernels of wgslice use atomics in storage "
+        "buffers only, other shaders may not",
+        f"{WGPU}/issues/8643",
     ),
 )
 
@@ -171,7 +190,14 @@ class Report:
             "notes": self.notes,
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
-            "quirks": [{"what": quirk.what, "source": quirk.source} for quirk in quirks_of(adapter)],
+            "quirks": [
+                {
+                    "what": quirk.what,
+                    "source": quirk.source,
+                    "kernels": [each.value for each in quirk.kernels],
+                }
+                for quirk in quirks_of(adapter)
+            ],
             "speeds": [
                 {**speed._asdict(), "gigabytes_per_s": speed.gigabytes_per_s} for speed in self.speeds
             ],
@@ -199,7 +225,11 @@ class Report:
                 "`wgslice.selftest` disables failed kernels on a device; please report them in an issue"
             )
         lines += ["", f"known driver issues:{'' if quirks else ' none'}"]
-        lines += [f"  {quirk.what} ({quirk.source})" for quirk in quirks]
+        tests = {test.kernel: "correct" if test.passed else "WRONG" for test in self.tested.kernels}
+        for quirk in quirks:
+            found_here = [f"{each.value}: {tests.get(each.value, 'not tested')}" for each in quirk.kernels]
+            tested = f"; kernels that depend on it, here: {', '.join(found_here)}" if found_here else ""
+            lines.append(f"  {quirk.what}{tested} ({quirk.source})")
         lines += ["", f"bandwidth, bytes written per second including the wait, best of {REPEATS} runs:"]
         lines += [
             f"  {speed.name:<20} {speed.gigabytes_per_s:6.2f} GB/s  {speed.plan}" for speed in self.speeds
@@ -213,7 +243,7 @@ def examine(adapter: str | None = None, progress: Callable[[float, str], None] |
     report(0, "device")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
-        device = checked_device(adapter)
+        device = default_device() if adapter is None else Device.request(adapter)
     tested = selftest(device, progress=lambda done, kernel: report(done * TESTED_SHARE, kernel))
     speeds = tuple(speed_of(device, name) for name in COPIES)
     return Report(device, [str(warning.message) for warning in caught], tested, speeds)

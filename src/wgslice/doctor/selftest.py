@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -142,27 +142,36 @@ def selftest(
         refuse_in_capture("kernels are tested")
     start = perf_counter()
     limits = replace(device.limits, disabled=frozenset())
+    tests = tuple(run(device, limits, progress))
+    failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
+    device.update_limits(lambda current: replace(current, disabled=failed))
+    return SelfTest(device.adapter, tests, perf_counter() - start)
+
+
+def run(
+    device: Device, limits: Limits, progress: Callable[[float, str], None] | None
+) -> Iterator[KernelTest]:
+    """Run the trials of each kernel, in one thread per device, since software drivers compile in it.
+
+    One device on OpenGL: wgpu aborts the process if a thread waits some seconds for another thread's context,
+    and compilation can take as long.
+    """
     most = MAX_PIPELINES_IN_SOFTWARE if device.adapter.software else MAX_PIPELINES
     devices: SimpleQueue[Device] = SimpleQueue()
     devices.put(device)
-    # Software drivers compile in the calling thread. One device on OpenGL: wgpu aborts the process if a
-    # thread waits some seconds for another thread's context, and compilation can take as long.
     if device.adapter.software and device.adapter.backend == "Vulkan":
         devices.put(Device.request(device.adapter))
     with ThreadPoolExecutor(max_workers=devices.qsize()) as threads:
-        found = {
+        tests = {
             kernel: threads.submit(outcome, devices, with_few_pipelines(trials, most))
             for trials_of in (window_trials, copy_trials, index_trials)
             for kernel, trials in by_kernel(trials_of(limits), limits).items()
         }
-        names = {test: kernel.value for kernel, test in found.items()}
+        names = {test: kernel.value for kernel, test in tests.items()}
         for count, test in enumerate(as_completed(names), 1):
             if progress is not None:
                 progress(count / len(names), names[test])
-    tests = tuple(found[kernel].result() for kernel in Kernel if kernel in found)
-    failed = frozenset(Kernel(test.kernel) for test in tests if not test.passed)
-    device.update_limits(lambda current: replace(current, disabled=failed))
-    return SelfTest(device.adapter, tests, perf_counter() - start)
+    return (tests[kernel].result() for kernel in Kernel if kernel in tests)
 
 
 def by_kernel(all_trials: Iterable[Trial], limits: Limits) -> dict[Kernel, list[Trial]]:
