@@ -187,3 +187,4 @@ def test_a_fault_is_printed_with_the_kernels_that_depend_on_it(report: Report) -
 def test_every_quirk_has_a_source() -> None:
     for quirk in QUIRKS:
         assert "https://" in quirk.source or quirk.source.startswith("measured by wgslice: "), quirk.what
+        assert {*quirk.kernels} <= {kernel.value for kernel in Kernel}

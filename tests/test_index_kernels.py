@@ -32,7 +32,7 @@ def given(
         return None
     if isinstance(case, MaskCase):
         return trial.table.reshape(HEIGHT, BREADTH, -1)
-    return case.indices.astype(case.index_dtype)
+    return case.indices().astype(case.index_dtype)
 
 
 @PROFILES

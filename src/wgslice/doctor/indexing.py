@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -35,64 +34,61 @@ class IndexCase:
     writes: bool = False  # whether the picture is written
     disjoint: bool = False  # whether no two indices are equal
 
-    @cached_property
     def indices(self) -> NDArray[np.int64]:
-        """Indices in random order, some twice; device-resident ones also negative or out of range."""
+        """Return indices in random order, some twice; device-resident ones also negative or out of range."""
         generator = np.random.default_rng(self.run + self.width)
         size = HEIGHT if self.kind in ("rows", "grid") else BREADTH
         shape = (HEIGHT, COUNT) if self.kind == "pixels" else (COUNT,)
         if self.index_dtype is None:
             return generator.integers(0, size, shape)
         signed = self.index_dtype.startswith("i")
-        if self.disjoint:
-            order = np.argsort(generator.random((*shape[:-1], size)), axis=-1)[..., :COUNT]
-            order[..., ::3] -= size * signed
-            order[..., ::8] += 2 * size
-            return order
-        return generator.integers((-size - BEYOND) * signed, size + BEYOND, shape)
-
-    def key(self, indices: Any, column: Any) -> tuple[Any, ...]:
-        """Return NumPy's key, given the indices and the indices as a column."""
-        return {
-            "rows": (indices, slice(BREADTH)),
-            "columns": (slice(HEIGHT), indices),
-            "grid": (column, indices),
-            "pixels": (np.arange(HEIGHT)[:, None], indices),
-        }[self.kind]
-
-    def in_range(self, size: int) -> NDArray[np.int64]:
-        """Count the indices of a dimension from 0; those out of range are clamped, or `size` if written."""
-        wrapped = np.where(self.indices < 0, self.indices + size, self.indices)
-        clamped = np.clip(wrapped, 0, size - 1)
-        return np.asarray(np.where((wrapped != clamped) & self.writes, size, clamped))
+        if not self.disjoint:
+            return generator.integers((-size - BEYOND) * signed, size + BEYOND, shape)
+        order = np.argsort(generator.random((*shape[:-1], size)), axis=-1)[..., :COUNT]
+        order[..., ::3] -= size * signed
+        order[..., ::8] += 2 * size
+        return order
 
     def trial(self, limits: Limits) -> Trial:
         """Return the trial of the kernel that is planned."""
+        indices, dtype = self.indices(), np.dtype(self.index_dtype or "int32")
+        table = indices.astype(dtype) if self.index_dtype else None
         picture = Layout.packed((HEIGHT, BREADTH, self.run), self.skip)
-        shape, dtype = self.indices.shape, np.dtype(self.index_dtype or "int32")
-        column: tuple[Any, Any] = self.indices, self.indices[..., None]
-        table = None
-        if self.index_dtype:
-            column = DeviceIndices(shape, None), DeviceIndices((*shape, 1), None)
-            table = self.indices.astype(dtype)
-        selection = any_index(picture.sizes, self.key(*column))
-        assert isinstance(selection, AdvancedSelection)
-        elements = Layout.packed(selection.shape, self.skip)
-        reads = not self.writes
-        copy = indexed_copy(
-            selection, picture, elements, reads=reads, signed=dtype.kind == "i", disjoint=self.disjoint
-        )
-        assert copy is not None
-        sides = (picture, elements) if reads else (elements, picture)
-        context = PlanContext(limits, table=table_of(table))
+
+        def key(along: Any, column: Any) -> tuple[Any, ...]:
+            return {
+                "rows": (along, slice(BREADTH)),
+                "columns": (slice(HEIGHT), along),
+                "grid": (column, along),
+                "pixels": (np.arange(HEIGHT)[:, None], along),
+            }[self.kind]
+
+        def in_range(size: int) -> NDArray[np.int64]:
+            wrapped = np.where(indices < 0, indices + size, indices)
+            clamped = np.clip(wrapped, 0, size - 1)
+            return np.where((wrapped != clamped) & self.writes, size, clamped)  # `size` is not written
 
         def moved() -> tuple[Elements, Elements]:
             numbers = np.pad(elements_of(picture), ((0, 1), (0, 1), (0, 0)), constant_values=NONE)
-            columns = self.in_range(HEIGHT if self.kind == "rows" else BREADTH)
-            indexed = numbers[self.key(columns, self.in_range(HEIGHT)[..., None])]
-            return (elements_of(elements), indexed) if reads else (indexed, elements_of(elements))
+            indexed = numbers[
+                key(in_range(HEIGHT if self.kind == "rows" else BREADTH), in_range(HEIGHT)[..., None])
+            ]
+            return (indexed, elements_of(elements)) if self.writes else (elements_of(elements), indexed)
 
-        plan = plan_indexing(copy, lambda: None, *sides, self.width, context)
+        held = (
+            DeviceIndices(each.shape, None) if self.index_dtype else each
+            for each in (indices, indices[..., None])
+        )
+        selection = any_index(picture.sizes, key(*held))
+        assert isinstance(selection, AdvancedSelection)
+        elements = Layout.packed(selection.shape, self.skip)
+        signed, reads = dtype.kind == "i", not self.writes
+        copy = indexed_copy(selection, picture, elements, reads=reads, signed=signed, disjoint=self.disjoint)
+        assert copy is not None
+        sides = (elements, picture) if self.writes else (picture, elements)
+        plan = plan_indexing(
+            copy, lambda: None, *sides, self.width, PlanContext(limits, table=table_of(table))
+        )
         return trial_of(plan, self, sides, Moves(self.width, moved), table)
 
 
@@ -120,10 +116,9 @@ class MaskCase:
         def moved() -> tuple[Elements, Elements]:
             return np.where(mask, elements_of(picture), NONE), elements_of(elements)
 
-        plan = plan_indexing(
-            copy, None, elements, picture, self.width, PlanContext(limits, table=table_of(table))
-        )
-        return trial_of(plan, self, (elements, picture), Moves(self.width, moved), table)
+        sides, context = (elements, picture), PlanContext(limits, table=table_of(table))
+        plan = plan_indexing(copy, None, *sides, self.width, context)
+        return trial_of(plan, self, sides, Moves(self.width, moved), table)
 
 
 def table_of(indices: NDArray[Any] | None) -> Table | None:

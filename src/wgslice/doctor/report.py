@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from timeit import repeat
 from typing import Any, NamedTuple
 
@@ -19,106 +21,35 @@ from wgslice.gpu.adapter import Adapter
 from wgslice.gpu.device import Device, default_device
 from wgslice.gpu.native import native_version
 from wgslice.operators.explain import explain
-from wgslice.plans.kernels import Kernel
 from wgslice.tensors.creation import empty
 from wgslice.tensors.placed import copyto
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import permute
 from wgslice.version import VERSION
 
-MEASURED = "measured by wgslice"
-MESA = "llvmpipe of Mesa 22.3 and 25.0"
-WGPU = "https://github.com/gfx-rs/wgpu"
-TILES = Kernel.TILES, Kernel.WIDE_TILES  # with workgroup memory and a barrier
-
 
 class Quirk(NamedTuple):
-    """A known issue of adapters whose backend, name and driver contain these words."""
+    """A known issue of adapters whose backend, name and driver contain these words, ignoring case."""
 
-    words: tuple[str, str, str]  # case ignored
+    backend: str
+    adapter: str
+    driver: str
     what: str
     source: str
-    kernels: tuple[
-        Kernel, ...
-    ] = ()  # that depend on the faulty feature; the self-test shows whether they work
+    kernels: list[str]  # that use the faulty feature
 
 
-QUIRKS = (
-    Quirk(
-        ("Vulkan", "llvmpipe", "Mesa 22."),
-        "the compiler emits one scalar access per invocation, so that kernels take several times as long as "
-        "with Mesa 25 or newer; long buffer copies do not",
-        f"{MEASURED}: Mesa 22.3.6 and 25.0.7, 2 cores of an AMD EPYC",
-    ),
-    Quirk(
-        ("Vulkan", "llvmpipe", "Mesa 22."),
-        "Dawn, the WebGPU of Chromium and of the npm package webgpu, refuses this adapter; wgpu accepts it",
-        f"{MEASURED}: Mesa 22.3 and npm's webgpu",
-    ),
-    Quirk(
-        ("Vulkan", "llvmpipe", "Mesa 26."),
-        "on Windows an LLVM error during shader compilation aborted the process in wgpu's own tests",
-        f"{WGPU}/pull/9903",
-    ),
-    Quirk(
-        ("Vulkan", "SwiftShader", ""),
-        "allocates memory when a buffer is created, not at the first write, and refuses a buffer of its "
-        "stated maximum size",
-        f"{MEASURED}: SwiftShader of Debian's chromium",
-    ),
-    Quirk(
-        ("OpenGL", "", ""),
-        "adapters that a program enumerates in addition to wgslice share a context under two locks: using "
-        "their devices in two threads aborts the process",
-        f"{MEASURED}: wgpu-native 29.0.1.1; also {WGPU}/issues/5349",
-    ),
-    Quirk(
-        ("OpenGL", "", ""),
-        "a submission blocks until the GPU is done, so that host and GPU do not overlap",
-        f"{MEASURED}: {MESA}",
-    ),
-    Quirk(
-        ("OpenGL", "llvmpipe", ""),
-        "remainders of negative integers and divisions by zero differ from WGSL: kernels of wgslice use "
-        "neither, other shaders may",
-        f"{MEASURED}: {MESA}",
-    ),
-    Quirk(("OpenGL", "Adreno", ""), "some devices lose the upper 16 bits of a u32", f"{WGPU}/issues/5318"),
-    Quirk(
-        ("Metal", "", ""),
-        "workgroup barriers are reported to be compiled wrongly, so that invocations read stale values",
-        f"{WGPU}/issues/4500; also {WGPU}/issues/3181",
-        TILES,
-    ),
-    Quirk(
-        ("D3D12", "Microsoft Basic Render", ""),
-        "workgroup barriers are reported not to synchronize",
-        f"{WGPU}/issues/7904",
-        TILES,
-    ),
-    Quirk(
-        ("Vulkan", "", "AMD proprietary"),
-        "zeroing of workgroup memory is reported to run after the first writes of a kernel (RX 5700 XT)",
-        f"{WGPU}/issues/4591",
-        TILES,
-    ),
-    Quirk(
-        ("Vulkan", "Mali", ""),
-        "atomics in workgroup memory are reported to lose updates: kernels of wgslice use atomics in storage "
-        "buffers only, other shaders may not",
-        f"{WGPU}/issues/8643",
-    ),
-)
+QUIRKS = [Quirk(**row) for row in json.loads((files("wgslice.doctor") / "quirks.json").read_text("utf-8"))]
 
 
-def quirks_of(adapter: Adapter) -> tuple[Quirk, ...]:
+def quirks_of(adapter: Adapter) -> list[Quirk]:
     """Return the known issues of an adapter."""
     names = adapter.backend, adapter.name, adapter.driver
-    return tuple(
+    return [
         quirk
         for quirk in QUIRKS
-        if all(word.lower() in name.lower() for word, name in zip(quirk.words, names, strict=True))
-    )
+        if all(word.lower() in name.lower() for word, name in zip(quirk[:3], names, strict=True))
+    ]
 
 
 # Limits by which slices are split and devices are refused.
@@ -191,11 +122,7 @@ class Report:
             "seconds": self.tested.seconds,
             "kernels": [{**asdict(test), "passed": test.passed} for test in self.tested.kernels],
             "quirks": [
-                {
-                    "what": quirk.what,
-                    "source": quirk.source,
-                    "kernels": [each.value for each in quirk.kernels],
-                }
+                {name: getattr(quirk, name) for name in ("what", "source", "kernels")}
                 for quirk in quirks_of(adapter)
             ],
             "speeds": [
@@ -225,11 +152,11 @@ class Report:
                 "`wgslice.selftest` disables failed kernels on a device; please report them in an issue"
             )
         lines += ["", f"known driver issues:{'' if quirks else ' none'}"]
-        tests = {test.kernel: "correct" if test.passed else "WRONG" for test in self.tested.kernels}
+        outcomes = {test.kernel: "correct" if test.passed else "WRONG" for test in self.tested.kernels}
         for quirk in quirks:
-            found_here = [f"{each.value}: {tests.get(each.value, 'not tested')}" for each in quirk.kernels]
-            tested = f"; kernels that depend on it, here: {', '.join(found_here)}" if found_here else ""
-            lines.append(f"  {quirk.what}{tested} ({quirk.source})")
+            tested = ", ".join(f"{name}: {outcomes.get(name, 'not tested')}" for name in quirk.kernels)
+            depending = f"; kernels that depend on it, here: {tested}" if tested else ""
+            lines.append(f"  {quirk.what}{depending} ({quirk.source})")
         lines += ["", f"bandwidth, bytes written per second including the wait, best of {REPEATS} runs:"]
         lines += [
             f"  {speed.name:<20} {speed.gigabytes_per_s:6.2f} GB/s  {speed.plan}" for speed in self.speeds

@@ -49,14 +49,11 @@ class Moves(NamedTuple):
         after: Bytes = target.view(np.uint8)[: before.size]
         if self.whole is None:
             return after
-        in_vectors = np.zeros(before.size, np.bool_)
+        in_vectors = np.zeros((before.size // WIDEST_NBYTES, WIDEST_NBYTES), np.bool_)
         for row in written.reshape(-1, self.row):
             first = row[row != NONE].min(initial=before.size) * self.width
-            stop = (row.max() + 1) * self.width
-            in_vectors[-(-first // WIDEST_NBYTES) * WIDEST_NBYTES : stop // WIDEST_NBYTES * WIDEST_NBYTES] = (
-                True
-            )
-        return np.where(in_vectors == self.whole, after, before)
+            in_vectors[-(-first // WIDEST_NBYTES) : (row.max() + 1) * self.width // WIDEST_NBYTES] = True
+        return np.where(in_vectors.reshape(-1) == self.whole, after, before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +137,11 @@ def with_few_pipelines(trials: Iterable[Trial], most: int) -> list[Trial]:
 def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
     """Run trials in one submission; return a description of each failure, empty for a correct trial."""
     sizes = [(t.source_nbytes, t.target_nbytes, 0 if t.table is None else t.table.size) for t in trials]
-    places = [places_of(device, each) for each in zip(*sizes, strict=True)]
+    alignment = device.limits.binding_alignment_nbytes
+    places = [
+        [0, *accumulate(-(-nbytes // alignment) * alignment for nbytes in each)]
+        for each in zip(*sizes, strict=True)
+    ]
     generator = np.random.default_rng(SEED)
     contents = [generator.integers(0, 256, starts[-1], np.uint8) for starts in places]
     source, before, table = contents
@@ -163,12 +164,6 @@ def run_trials(device: Device, trials: Sequence[Trial]) -> list[str]:
         verdict(trial, after[start:stop], expected[start:stop])
         for trial, (start, stop) in zip(trials, pairwise(places[Memory.OUTPUT]), strict=True)
     ]
-
-
-def places_of(device: Device, sizes: Iterable[int]) -> list[int]:
-    """Return aligned byte offsets of parts of given sizes in one buffer, and the end of the last part."""
-    alignment = device.limits.binding_alignment_nbytes
-    return [0, *accumulate(-(-nbytes // alignment) * alignment for nbytes in sizes)]
 
 
 def verdict(trial: Trial, after: Bytes, expected: Bytes) -> str:

@@ -86,19 +86,16 @@ class WindowsCase:
     def strides(self) -> NDArray[np.int64]:
         """Strides of each window; bits 0 and 1 of its number reverse its dimensions."""
         number = np.arange(COUNT) * self.reversed
-        down, along = 1 - 2 * (number & 1), 1 - (number & 2)
-        return np.stack([down, along * self.step, np.ones(COUNT, np.int64)], axis=1)
-
-    def indices(self, axis: int, size: int) -> NDArray[np.int64]:
-        """Return the picture's indices along a dimension, for each window and each of its indices."""
-        stride = self.strides[:, axis, None]
-        ahead = np.abs(stride) * np.arange(size)
-        return self.offsets[:, axis, None] + np.where(stride > 0, ahead, ahead[:, ::-1])
+        return np.stack([1 - 2 * (number & 1), (1 - (number & 2)) * self.step, np.ones_like(number)], axis=1)
 
     def moved(self) -> tuple[Elements, Elements]:
         """Return the elements of the target and of the source; none of the picture for indices outside."""
-        y, x = self.indices(0, ROWS)[:, :, None], self.indices(1, self.size)[:, None]
-        height, breadth, _ = self.picture.sizes
+        (height, breadth, _), indices = self.picture.sizes, []
+        for axis, size in enumerate((ROWS, self.size)):
+            stride = self.strides[:, axis, None]
+            ahead = np.abs(stride) * np.arange(size)
+            indices.append(self.offsets[:, axis, None] + np.where(stride > 0, ahead, ahead[:, ::-1]))
+        y, x = indices[0][:, :, None], indices[1][:, None]
         inside = (y >= 0) & (y < height) & (x >= 0) & (x < breadth)
         numbers = np.pad(elements_of(self.picture), ((0, 1), (0, 0), (0, 0)), constant_values=NONE)
         picture, batch = numbers[np.where(inside, y, height), x % breadth], elements_of(self.batch)

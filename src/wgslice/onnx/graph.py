@@ -49,12 +49,8 @@ class Origin(Enum):
     SHAPES = auto()  # from shapes, or from parameters of a node
     CONSTANT = auto()  # from the graph alone
 
-    @property
-    def on_host(self) -> bool:
-        """Whether the value is always known on the host."""
-        return self in (Origin.SHAPES, Origin.CONSTANT)
 
-
+ON_HOST = {Origin.SHAPES, Origin.CONSTANT}  # origins of values that are always known on the host
 Origins: TypeAlias = Mapping[str, Origin]  # by name; missing names are tensors
 
 
@@ -156,8 +152,7 @@ class Node:
             for name, value in ((each.name, helper.get_attribute_value(each)) for each in proto.attribute)
         }
         self.inputs, self.outputs = tuple(proto.input), tuple(proto.output)
-        # Whether its outputs are always known on the host.
-        self.on_host = all(origins[name].on_host for name in self.outputs if name)
+        self.on_host = all(origins[name] in ON_HOST for name in self.outputs if name)
         data = self.rule.positions(len(self.inputs)) if self.rule else []
         self.data = [self.inputs[position] for position in data]  # inputs with elements to move
         others = enumerate(self.inputs)  # parameters, by their positions
