@@ -13,7 +13,7 @@ from helpers import Bytes, make_buffer, random_bytes, read_buffer
 
 import wgslice as wg
 from wgslice.gpu.pipelines import Pipelines, Place
-from wgslice.gpu.recording import Recorder
+from wgslice.gpu.recording import BoundPlan, Recorder
 from wgslice.plans.kernels import Kernel
 
 __all__ = ["compiling", "counted", "recorded_plans", "run_on_gpu", "run_side_by_side", "side_by_side"]
@@ -28,13 +28,13 @@ def compiling(monkeypatch: pytest.MonkeyPatch, device: wg.Device, module: Callab
 def recorded_plans(monkeypatch: pytest.MonkeyPatch) -> list[wg.Plan]:
     """The plans that are recorded from now on, in their order."""
     found: list[wg.Plan] = []
-    add = Recorder.add
+    play = Recorder.play
 
-    def remember(self: Recorder, plan: wg.Plan, *others: Any) -> None:
-        found.append(plan)
-        add(self, plan, *others)
+    def remember(self: Recorder, bound: BoundPlan) -> None:
+        found.append(bound.plan)
+        play(self, bound)
 
-    monkeypatch.setattr(Recorder, "add", remember)
+    monkeypatch.setattr(Recorder, "play", remember)
     return found
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from helpers import check_same
 from onnx import helper
+from running import recorded_plans
 
 import wgslice as wg
 import wgslice.array_api as xp
 import wgslice.onnx as backend
-from wgslice.gpu.recording import Recorder
 
 X = np.arange(24 * 40, dtype=np.uint8).reshape(24, 40)
 KEY = np.s_[1:, ::-3]
@@ -143,14 +143,9 @@ class Reached(NamedTuple):
 
 def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> Reached:
     """What reaches a device while something runs."""
-    plans: list[str] = []
     words: list[int] = []
     submitted: list[Any] = []
-    add, write, submit = Recorder.add, device.queue.write_buffer, device.queue.submit
-
-    def noting_add(self: Recorder, plan: wg.Plan, places: Any) -> None:
-        plans.append(str(plan))
-        add(self, plan, places)
+    write, submit = device.queue.write_buffer, device.queue.submit
 
     def noting_write(buffer: Any, offset: int, data: Any) -> None:
         words.append(-(-memoryview(data).nbytes // 4))
@@ -161,11 +156,11 @@ def reached(device: wg.Device, monkeypatch: pytest.MonkeyPatch, action: Callable
         submit(commands)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Recorder, "add", noting_add)
+        plans = recorded_plans(patch)
         patch.setattr(device.queue, "write_buffer", noting_write)
         patch.setattr(device.queue, "submit", noting_submit)
         action()
-    return Reached(plans, sum(words), len(submitted))
+    return Reached([*map(str, plans)], sum(words), len(submitted))
 
 
 WGPU = ("create_buffer", "create_buffer_with_data", "create_command_encoder", "create_compute_pipeline")
@@ -203,16 +198,9 @@ def test_plans_that_are_kept_are_the_objects_that_run(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = wg.asarray(X, device=device)
-    plans: list[wg.Plan] = []
-    add = Recorder.add
-
-    def noting(self: Recorder, plan: wg.Plan, places: Any) -> None:
-        plans.append(plan)
-        add(self, plan, places)
-
     operator_, asked = device.compile(CROP), call(wg.pad, x, 2, mode="wrap")
     explanations = wg.explain(operator_, x), asked.explained()
-    monkeypatch.setattr(Recorder, "add", noting)
+    plans = recorded_plans(monkeypatch)
     operator_(x)
     asked.run()
     assert [*explanations[0].plans, *explanations[1].plans] == plans

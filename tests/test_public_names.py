@@ -19,6 +19,7 @@ from wgslice import directml, onnx, zarr
 NAMES = [
     *(
         "Adapter",
+        "BoundOperator",
         "CompiledOperator",
         "CompiledTextureCopy",
         "Device",
@@ -162,6 +163,8 @@ SIGNATURES = {
     wg.CompiledTextureCopy.__call__: "(self, input, output=None)",
     wg.CompiledTextureCopy.record: "(self, encoder, *, input, output)",
     wg.CompiledOperator.record: "(self, encoder, *, input, output, offsets=None)",
+    wg.CompiledOperator.bind: "(self, *, input, output, offsets=None)",
+    wg.BoundOperator.record: "(self, encoder)",
 }
 PYGFX_SIGNATURES = {  # by name: their module imports pygfx
     "device": "()",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
@@ -22,6 +23,7 @@ from helpers import (
     whole_words,
 )
 from planning import preferring
+from running import counted
 
 import wgslice as wg
 from wgslice.plans.kernels import Kernel
@@ -383,6 +385,128 @@ def test_calls_without_a_tensor_are_refused(device: wg.Device, operator: wg.Comp
         TypeError, match=r"Device\.compile: descriptor is of type str: must be one such as Slice1"
     ):
         device.compile(cast("Any", "Slice1"))
+
+
+# bound once, recorded often
+
+
+def step(device: wg.Device, table: Any, rows: Any, bound: list[wg.BoundOperator]) -> None:
+    """Write offsets, and record all operators in one pass."""
+    device.wgpu_device.queue.write_buffer(table, 0, np.array(rows, np.int32))
+    encoder = device.wgpu_device.create_command_encoder()
+    compute_pass = encoder.begin_compute_pass()
+    for operator in bound:
+        operator.record(compute_pass)
+    compute_pass.end()
+    device.wgpu_device.queue.submit([encoder.finish()])
+
+
+def test_a_step_of_key_value_caches_makes_nothing_after_the_first(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, heads, length, width, latest = 3, 2, 9, 128, 4
+    alignment = device.limits.binding_alignment_nbytes
+    table = make_buffer(device, random_bytes(alignment + 16))
+    state = random_bytes(count * heads * length * width * 2).view("f2")
+    expected = state.reshape(count, 1, heads, length, width).copy()
+    tokens = np.arange(count * heads * width).astype("u2").view("f2").reshape(count, 1, 1, heads, 1, width)
+    place, cache = wg.TensorDesc("i4", (1, 4)), wg.TensorDesc("f2", (1, heads, length, width))
+    row, rows = (wg.TensorDesc("f2", (1, 1, heads, size, width)) for size in (1, latest))
+    append = device.compile(wg.InsertWindows(row, cache, place))
+    read = device.compile(wg.ExtractWindows(cache, rows, place, (1, heads, latest, width)))
+    bound, caches, outputs = [], [], []
+    for given, before in zip(tokens, expected, strict=True):
+        caches.append(wg.asarray(before, device=device))
+        outputs.append(wg.empty(rows.sizes, "f2", device=device))
+        token = wg.asarray(given, device=device)
+        bound.append(append.bind(input=token, output=caches[-1], offsets=table))
+        bound.append(read.bind(input=caches[-1], output=outputs[-1], offsets=(table, alignment)))
+    assert {each.plan for each in bound} == {append.plan, read.plan}
+    creating = [name for name in dir(device.wgpu_device) if name.startswith("create_")]
+    assert {"create_bind_group", "create_buffer", "create_compute_pipeline"} <= {*creating}
+    positions = (0, 5, 7, 8, 12, -3)  # the last two are clamped
+    with counted(monkeypatch, device.wgpu_device, creating) as made:
+        for position in positions:
+            words = np.zeros((2, alignment // 4), int)
+            words[:, 2] = position, position + 1 - latest
+            step(device, table, words.ravel()[: alignment // 4 + 4], bound)
+            expected[:, :, :, [min(max(position, 0), length - 1)]] = tokens[:, 0]
+    assert made == Counter({"create_command_encoder": len(positions)})
+    for cache_, output, known in zip(caches, outputs, expected, strict=True):
+        check_same(cache_.numpy().view("u2"), known.view("u2"))
+        check_same(output.numpy()[0].view("u2"), known[:, :, :latest].view("u2"))
+
+
+def test_the_last_rows_of_a_ring_are_two_windows_of_one_record(device: wg.Device) -> None:
+    heads, capacity, width, latest = 2, 5, 6, 4
+    ring = wg.zeros((heads, capacity, width), "u2", device=device)
+    kept = wg.empty((heads, latest, width), "u2", device=device)
+    token = wg.empty((1, heads, 1, width), "u2", device=device)
+    places = wg.zeros((3, 3), "i4", device=device)
+    repeated = wg.TensorDesc("u2", (2, *ring.shape), (0, *ring.strides))
+    described = wg.TensorDesc("u2", ring.shape), wg.TensorDesc("u2", kept.shape)
+    append = device.compile(
+        wg.InsertWindows(wg.TensorDesc("u2", token.shape), described[0], wg.TensorDesc("i4", (1, 3)))
+    )
+    read = device.compile(
+        wg.InsertWindows(
+            repeated, described[1], wg.TensorDesc("i4", (2, 3)), overlap="disjoint", outside="drop"
+        )
+    )
+    bound = [
+        append.bind(input=token, output=ring, offsets=places[:1]),
+        read.bind(input=ring.buffer, output=kept, offsets=places[1:]),
+    ]
+    written = np.zeros((heads, latest, width), "u2")
+    for position in range(13):
+        row = np.arange(heads * width, dtype="u2").reshape(1, heads, 1, width) + 100 * (position + 1)
+        token[...] = row
+        written = np.concatenate([written, row[0]], axis=1)
+        first = (position + 1 - latest) % capacity
+        places[:, 1] = [position % capacity, -first, capacity - first]
+        encoder = device.wgpu_device.create_command_encoder()
+        for each in bound:
+            each.record(encoder)
+        device.wgpu_device.queue.submit([encoder.finish()])
+        check_same(kept.numpy(), written[:, -latest:])
+
+
+def test_bound_operators_with_copies_need_an_encoder(device: wg.Device) -> None:
+    described = wg.TensorDesc("u4", (4,))
+    copy = device.compile(wg.Slice1(described, described, [0], [4]))
+    x, out = wg.asarray(np.arange(4, dtype="u4"), device=device), wg.zeros(4, "u4", device=device)
+    bound = copy.bind(input=x, output=out)
+    encoder = device.wgpu_device.create_command_encoder()
+    compute_pass = encoder.begin_compute_pass()
+    with pytest.raises(
+        ValueError, match=r"Slice1: encoder is a compute pass, but the plan copies buffers \("
+    ):
+        bound.record(compute_pass)
+    compute_pass.end()
+    bound.record(encoder)
+    device.wgpu_device.queue.submit([encoder.finish()])
+    check_same(out.numpy(), np.arange(4, dtype="u4"))
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_bound_buffers_destroyed_since_are_refused(
+    device: wg.Device, operator: wg.CompiledOperator, side: str
+) -> None:
+    buffers = {name: make_buffer(device, random_bytes(16)) for name in ("input", "output")}
+    bound = operator.bind(**buffers)
+    assert repr(bound) == f"BoundOperator(Slice1: {bound.plan.summary}; {device})"
+    encoder = device.wgpu_device.create_command_encoder()
+    bound.record(encoder)
+    with pytest.raises(
+        TypeError, match=r"Slice1: encoder is of type Tensor: must be a wgpu\.GPUCommandEncoder or"
+    ):
+        bound.record(cast("Any", wg.zeros(1, device=device)))
+    device.wgpu_device.queue.submit([encoder.finish()])
+    buffers[side].destroy()
+    encoder = device.wgpu_device.create_command_encoder()
+    with pytest.raises(ValueError, match=f"Slice1: {side}: the buffer has been destroyed"):
+        bound.record(encoder)
+    device.wgpu_device.queue.submit([encoder.finish()])
 
 
 @pytest.mark.parametrize("spare", [(0, 0), (0, 16), (16, 0)], ids=["both", "input", "output"])

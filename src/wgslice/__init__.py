@@ -20,7 +20,7 @@ from wgslice.numpy_protocol.moving import pad, repeat, roll, tile
 from wgslice.numpy_protocol.putting import put
 from wgslice.numpy_protocol.taking import take
 from wgslice.operators.binding import TensorDesc
-from wgslice.operators.compiled import CompiledOperator
+from wgslice.operators.compiled import BoundOperator, CompiledOperator
 from wgslice.operators.compiled_textures import CompiledTextureCopy, FromTexture, ToTexture
 from wgslice.operators.explain import Explanation, explain
 from wgslice.operators.extract_windows import ExtractWindows, extract_windows
@@ -77,6 +77,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Adapter",
+    "BoundOperator",
     "CaptureRefused",
     "CompiledOperator",
     "CompiledTextureCopy",

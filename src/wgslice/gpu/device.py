@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
-from weakref import WeakSet
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
 from wgslice.gpu.adapter import (
@@ -90,7 +89,6 @@ class Device:
         self.limits_lock = Lock()
         self.staging: list[Buffer] = []  # unmapped staging buffers for readback, reused
         self.pool = BufferPool(max_reused_nbytes())
-        self.alive: WeakSet[Buffer] = WeakSet()  # buffers found alive, and not destroyed since
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
         with capturing(None):  # a device made by a captured call is calibrated as any other

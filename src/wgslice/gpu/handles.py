@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import MutableSet
 from typing import Any
 
 from wgslice.dtypes import DType
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import WRAPPED, Device
 from wgslice.gpu.native import Placeholder, check_process, owner_of, translated_errors
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
+from wgslice.gpu.protocols import Buffer, BufferUsage
 from wgslice.layout import Layout, whole_words
+
+WATCHED = "_wgslice_watched"  # the attribute of a wgpu.GPUBuffer that `is_watched` reads
 
 
 def describe_buffer(buffer: Buffer) -> str:
@@ -34,12 +35,14 @@ def check_buffer_type(buffer: Buffer, remedy: str) -> None:
         raise TypeError(f"of type {type(buffer).__name__}: must be a wgpu.GPUBuffer; {remedy}")
 
 
-def check_encoder(device: Device, encoder: CommandEncoder) -> None:
-    """Raise unless the value is a command encoder of the device."""
+def check_encoder(device: Device, encoder: Any, *, or_pass: bool = False) -> None:
+    """Raise unless the value is a command encoder of the device, or a compute pass if that is accepted."""
     import wgpu
 
-    if not isinstance(encoder, wgpu.GPUCommandEncoder):
-        raise TypeError(f"encoder is of type {type(encoder).__name__}: must be a wgpu.GPUCommandEncoder")
+    is_pass = or_pass and isinstance(encoder, wgpu.GPUComputePassEncoder)
+    if not (is_pass or isinstance(encoder, wgpu.GPUCommandEncoder)):
+        kinds = "a wgpu.GPUCommandEncoder" + " or an open wgpu.GPUComputePassEncoder" * or_pass
+        raise TypeError(f"encoder is of type {type(encoder).__name__}: must be {kinds}")
     if owner_of(encoder) is not device.wgpu_device:
         raise ValueError(f"the command encoder is not on {device}: create it on that device")
 
@@ -71,28 +74,32 @@ def check_alive(device: Device, buffer: Buffer) -> None:
 
 def check_still_alive(device: Device, buffer: Buffer) -> None:
     """Raise if a buffer has been destroyed; checks it once, then watches its `destroy`."""
-    if buffer not in device.alive and active.capture is None:
+    if not is_watched(buffer) and active.capture is None:
         check_alive(device, buffer)
-        watch(buffer, device.alive)
+        watch(buffer)
 
 
-def watch(buffer: Buffer, alive: MutableSet[Buffer]) -> None:
-    """Add a buffer to `alive`, and remove it when it is destroyed."""
-    alive.add(buffer)
+def is_watched(buffer: Buffer) -> bool:
+    """Whether a buffer has been found alive, and has not been destroyed since."""
+    return getattr(buffer, WATCHED, False)
+
+
+def watch(buffer: Any) -> None:
+    """Mark a buffer as watched until it is destroyed."""
     reference = weakref.ref(buffer)
-    kind: Any = type(buffer)
     previous = vars(buffer).get("destroy")  # replaced by another package, or by this function
 
     def destroy() -> None:
         known = reference()
         if known is None:
             return
-        alive.discard(known)
+        setattr(known, WATCHED, False)
         if previous is None:
-            kind.destroy(known)
+            type(known).destroy(known)
         else:
             previous()
 
+    setattr(buffer, WATCHED, True)
     buffer.destroy = destroy  # of this object alone
 
 

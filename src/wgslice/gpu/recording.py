@@ -12,7 +12,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import Region, Rows, copy_texels, translated_errors
 from wgslice.gpu.pipelines import Bound, Place
-from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass
+from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline
 from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy, planned
 from wgslice.plans.plan import Plan, Planner
@@ -54,14 +54,36 @@ class Side(NamedTuple):
         return cls(bound.layout, bound.offset_nbytes, bound.buffer.size, bound.buffer.usage)
 
 
+class BoundDispatch(NamedTuple):
+    """A dispatch with its buffers."""
+
+    pipeline: Pipeline
+    bind_group: BindGroup
+    workgroups: tuple[int, int, int]
+
+
+class BoundPlan(NamedTuple):
+    """A plan with its buffers: recording it makes no GPU object."""
+
+    plan: Plan
+    commands: Sequence[BoundDispatch | Clear | BufferCopies | TextureCopy]
+    places: Sequence[Place]  # callers' first, in the order of `SIDES`
+
+
 class Recorder:
     """Records commands into an encoder; consecutive dispatches share a compute pass."""
 
-    def __init__(self, device: Device, encoder: CommandEncoder, region: Region | None = None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        encoder: CommandEncoder,
+        region: Region | None = None,
+        compute_pass: ComputePass | None = None,
+    ) -> None:
         self.device = device
         self.encoder = encoder
         self.region = region  # read or written by texture copies
-        self.compute_pass: ComputePass | None = None
+        self.compute_pass = compute_pass  # the open one
 
     def copy(
         self, planner: Planner, source: BoundLayout, target: BoundLayout, *, planning: Planning = planned
@@ -70,22 +92,22 @@ class Recorder:
         self.add(*place(self.device.limits, planner, source, target, planning=planning))
 
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
-        """Record a plan, or nothing if it raises; every plan that runs or is explained passes here."""
+        """Bind and record a plan, or nothing if it raises."""
+        self.play(bind(self.device, plan, places))
+
+    def play(self, bound: BoundPlan) -> None:
+        """Record a bound plan; every plan that runs or is explained passes here."""
         capture = active.capture
         if capture is not None:
-            capture.record(self.encoder, plan)
+            capture.record(self.encoder, bound.plan)
             return
-        commands = self.device.pipelines.prepare(plan)
         with translated_errors:
-            all_places = self._with_scratch(plan, places)
-            bind = self.device.pipelines.bind
-            bound = iter([bind(command, all_places) for command in commands if isinstance(command, Bound)])
-            for command in commands:
-                if isinstance(command, Bound):
-                    self._dispatch(command, next(bound))
+            for command in bound.commands:
+                if isinstance(command, BoundDispatch):
+                    self._dispatch(command)
                 else:
                     self.end()
-                    self._copy(command, all_places)
+                    self._copy(command, bound.places)
 
     def end(self) -> None:
         """End the open compute pass, if any."""
@@ -93,23 +115,11 @@ class Recorder:
             self.compute_pass.end()
             self.compute_pass = None
 
-    def _with_scratch(self, plan: Plan, places: Sequence[Place]) -> Sequence[Place]:
-        """Return a place for each memory: callers' buffers, zeros, and new buffers for scratch."""
-        if not (plan.scratch or plan.reads_zeros):
-            return places
-        by_memory = dict(enumerate(places))
-        if plan.reads_zeros:
-            by_memory[Memory.ZEROS] = Place(self.device.zeros)
-        for memory, nbytes in plan.scratch:
-            by_memory[memory] = Place(self.device.create_buffer(nbytes))
-        unused = places[Memory.OUTPUT]
-        return [by_memory.get(memory, unused) for memory in Memory]
-
-    def _dispatch(self, command: Bound, bind_group: BindGroup) -> None:
+    def _dispatch(self, command: BoundDispatch) -> None:
         if self.compute_pass is None:
             self.compute_pass = self.encoder.begin_compute_pass()
         self.compute_pass.set_pipeline(command.pipeline)
-        self.compute_pass.set_bind_group(0, bind_group)
+        self.compute_pass.set_bind_group(0, command.bind_group)
         self.compute_pass.dispatch_workgroups(*command.workgroups)
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
@@ -169,10 +179,30 @@ def record(
     offsets: BoundLayout | None = None,
     *,
     planning: Planning = planned,
+) -> None:
+    """Plan, and record into an encoder, or record nothing if an argument is invalid."""
+    play(device, encoder, plan_and_bind(device, planner, source, target, offsets, planning=planning))
+
+
+def play(device: Device, encoder: CommandEncoder, bound: BoundPlan) -> None:
+    """Record a bound plan into an encoder."""
+    recorder = Recorder(device, encoder)
+    recorder.play(bound)
+    recorder.end()
+
+
+def plan_and_bind(
+    device: Device,
+    planner: Planner,
+    source: BoundLayout,
+    target: BoundLayout,
+    offsets: BoundLayout | None = None,
+    *,
+    planning: Planning = planned,
     limits: Limits | None = None,
     check: Callable[[Device, Buffer], None] = check_alive,
-) -> None:
-    """Plan, and record into an encoder, or record nothing if an argument is invalid.
+) -> BoundPlan:
+    """Plan a copy and bind its buffers; raise if an argument is invalid.
 
     `limits` default to the device's; `check` checks the callers' buffers that no bind group of the plan has.
     """
@@ -184,15 +214,35 @@ def record(
         if side is not None and not side.fresh:
             with named(SIDES[memory]):
                 check(device, side.buffer)
-    recorder = Recorder(device, encoder)
     try:
-        recorder.add(plan, places)
+        return bind(device, plan, places)
     except ValueError:
         for name, (buffer, _) in zip(SIDES, places, strict=False):
             with named(name):
                 check_alive(device, buffer)
         raise
-    recorder.end()
+
+
+def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
+    """Make the bind groups and scratch buffers of a plan; in a captured call, neither."""
+    if active.capture is not None:
+        return BoundPlan(plan, (), places)
+    commands = device.pipelines.prepare(plan)
+    with translated_errors:
+        if plan.scratch or plan.reads_zeros:
+            by_memory = dict(enumerate(places))
+            if plan.reads_zeros:
+                by_memory[Memory.ZEROS] = Place(device.zeros)
+            for memory, nbytes in plan.scratch:
+                by_memory[memory] = Place(device.create_buffer(nbytes))
+            places = [by_memory.get(memory, places[Memory.OUTPUT]) for memory in Memory]
+        bound = [
+            BoundDispatch(command.pipeline, device.pipelines.bind(command, places), command.workgroups)
+            if isinstance(command, Bound)
+            else command
+            for command in commands
+        ]
+    return BoundPlan(plan, bound, places)
 
 
 def check_bindable(device: Device, *sides: BoundLayout | None) -> None:
