@@ -115,7 +115,7 @@ def numpy_index(input_sizes: Sequence[int], key: Any) -> Selection:
     Parameters
     ----------
     input_sizes : sequence of int
-        Sizes of the tensor, each a u32.
+        Of the tensor, each a u32.
     key : int, slice, Ellipsis, None, or a tuple of them
         An int drops its dimension, a slice keeps it, a None adds one.
 

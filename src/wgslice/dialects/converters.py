@@ -1,4 +1,7 @@
-"""Converters of the slice notations of DirectML, WebNN, ONNX and TensorFlow."""
+"""Converters of the slice notations of DirectML, WebNN, ONNX and TensorFlow.
+
+`input_sizes` are the tensor's; windows are in elements.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,15 @@ from wgslice.errors import WindowError, named
 def webnn_slice(
     input_sizes: Sequence[int], starts: Integers, sizes: Integers, strides: Integers | None = None
 ) -> Selection:
-    """Convert WebNN's `slice`: every `strides`-th element of the window of `sizes` at `starts`.
+    """Convert WebNN's `MLGraphBuilder.slice`: every `strides`-th element of a window.
 
     Parameters
     ----------
     input_sizes : sequence of int
         Of the tensor.
-    starts : sequence of int
-        First element of the window in each dimension, u32; `starts + sizes` is at most the dimension's size.
-    sizes : sequence of int
-        Extent of the window in elements, u32, at least 1.
+    starts, sizes : sequence of int
+        First element and extent of the window, u32, each size at least 1; `starts + sizes` is at most the
+        dimension's size.
     strides : sequence of int, optional
         Step within the window, u32, at least 1; 1 by default. `webnn_reverse` reverses.
 
@@ -45,14 +47,8 @@ def webnn_slice(
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError
-        A number is no integer.
-
-    Notes
-    -----
-    Semantics: `MLGraphBuilder.slice`.
+    WindowError, TypeError
+        The window breaks one of these rules, or a number is no integer.
     """
     with named("webnn_slice"):
         given = tensor_sizes(input_sizes)
@@ -76,7 +72,7 @@ def webnn_slice(
 
 
 def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> Selection:
-    """Convert WebNN's `reverse`: all elements, in reversed order along `axes`.
+    """Convert WebNN's `MLGraphBuilder.reverse`: all elements, in reversed order along `axes`.
 
     Parameters
     ----------
@@ -94,10 +90,6 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> S
     ------
     TypeError, ValueError
         An axis is no integer, negative, not less than the rank, or named twice.
-
-    Notes
-    -----
-    Semantics: `MLGraphBuilder.reverse`.
     """
     with named("webnn_reverse"):
         given = tensor_sizes(input_sizes)
@@ -107,10 +99,10 @@ def webnn_reverse(input_sizes: Sequence[int], axes: Integers | None = None) -> S
                 raise ValueError(
                     f"axes[{position}] = {axis}: must be at least 0, less than the rank {len(given)}"
                 )
-        if len(set(flipped)) < len(flipped):
-            raise ValueError(f"axes = {tuple(flipped)}: an axis is repeated")
-        steps = (-1 if axis in flipped else 1 for axis in range(len(given)))
-        return numpy_index(given, tuple(slice(None, None, step) for step in steps))
+        distinct_axes("axes", flipped, len(given))
+        return Selection(
+            given, tuple(range(size)[:: -1 if axis in flipped else 1] for axis, size in enumerate(given))
+        )
 
 
 def directml_slice1(
@@ -120,7 +112,7 @@ def directml_slice1(
     strides: Integers | None = None,
     output_sizes: Integers | None = None,
 ) -> Selection:
-    """Convert DirectML's Slice1: a window with signed strides; a negative one starts at the window's end.
+    """Convert DirectML's Slice1, as `slice1` has it: a window with signed strides.
 
     Parameters
     ----------
@@ -141,14 +133,8 @@ def directml_slice1(
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError
-        A number is no integer.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE1_OPERATOR_DESC`, as in `slice1`.
+    WindowError, TypeError
+        The window breaks one of these rules, or a number is no integer.
     """
     with named("directml_slice1"):
         given_sizes = tensor_sizes(input_sizes)
@@ -201,8 +187,7 @@ def onnx_slice(
     input_sizes : sequence of int
         Of the tensor.
     starts, ends : sequence of int
-        i64; negative ones count from the dimension's end. Values outside of the dimension are clamped to it,
-        so that INT_MAX and INT_MIN mean its ends.
+        i64; negative ones count from the dimension's end. Values outside of it are clamped, as INT_MAX is.
     axes : sequence of int, optional
         Dimensions, each once; negative ones count from the last. The first ones by default.
     steps : sequence of int, optional
@@ -220,8 +205,8 @@ def onnx_slice(
 
     Notes
     -----
-    As ONNX's reference implementation, and NumPy: `starts` before the first element selects nothing with a
-    negative step; the operator's text clamps it to the first element.
+    `starts` before the first element selects nothing with a negative step, as in ONNX's reference
+    implementation and NumPy; the operator's text clamps it.
     """
     with named("onnx_slice"):
         entries = strided_entries(starts=starts, ends=ends, steps=steps)
@@ -255,8 +240,8 @@ def tensorflow_strided_slice(
     input_sizes : sequence of int
         Of the tensor.
     begin, end : sequence of int
-        i64, an entry for each of the first dimensions, or as the masks define; negative ones count from the
-        dimension's end. Values outside of the dimension are clamped to it.
+        i64, for the first dimensions, or as the masks define; negative ones count from the dimension's end.
+        Values outside of it are clamped.
     strides : sequence of int, optional
         i64, not 0 where used; a negative one steps from `begin` down to `end`. 1 by default.
     begin_mask, end_mask : int
@@ -266,8 +251,8 @@ def tensorflow_strided_slice(
     new_axis_mask : int
         Where a bit is set, the entry adds a dimension of size 1.
     shrink_axis_mask : int
-        Where a bit is set, the entry selects the element at `begin`, which must exist, and drops the
-        dimension; its stride must be positive.
+        Where a bit is set, the entry selects the element at `begin` and drops the dimension; its stride must
+        be positive.
 
     Returns
     -------
@@ -276,15 +261,12 @@ def tensorflow_strided_slice(
 
     Raises
     ------
-    TypeError, ValueError
-        A rule above is violated.
-    IndexError
-        A shrunk axis has no element at `begin`, or there are more entries than dimensions.
+    TypeError, ValueError, IndexError
+        A rule above is violated, or a shrunk axis has no element at `begin`.
 
     Notes
     -----
-    If several bits are set for one entry, the ellipsis takes priority over the new axis, and that over the
-    shrunk one.
+    If bits of several masks are set for one entry, the first of ellipsis, new axis and shrunk axis applies.
     """
     with named("tensorflow_strided_slice"):
         entries = strided_entries(begin=begin, end=end, strides=strides)

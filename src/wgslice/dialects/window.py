@@ -11,10 +11,7 @@ from wgslice.errors import WindowError
 
 @dataclass(frozen=True)
 class Window:
-    """A box of elements with a signed step in each dimension.
-
-    A negative stride starts at the end of the box. `Window.of` checks the rules that need no tensor.
-    """
+    """A box of elements with a signed step in each dimension; a negative one starts at the end of the box."""
 
     offsets: tuple[int, ...]  # first element of the box, u32
     sizes: tuple[int, ...]  # extent of the box in elements, u32, at least 1
@@ -22,7 +19,7 @@ class Window:
 
     @classmethod
     def of(cls, offsets: Integers, sizes: Integers, strides: Integers | None = None) -> Window:
-        """Make a window; raise if it is valid for no tensor. Strides default to 1."""
+        """Make a window, with strides of 1 by default; raise if it is valid for no tensor."""
         starts, extents, steps = numbers(offsets, sizes, strides)
         check_u32(0, offsets=starts)
         check_u32(1, sizes=extents)
@@ -88,18 +85,13 @@ class Window:
 
     def ranges(self, output_sizes: Sequence[int]) -> tuple[range, ...]:
         """The input indices that each dimension of the output reads, in the output's order."""
-        return tuple(
-            range(start, start + size * stride, stride)
-            for start, stride, size in zip(self.starts, self.strides, output_sizes, strict=True)
-        )
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """The element that output index 0 reads: the first of the box, or its last for a negative stride."""
-        return tuple(
-            offset if stride > 0 else offset + size - 1
-            for offset, size, stride in zip(self.offsets, self.sizes, self.strides, strict=True)
-        )
+        found = []
+        for offset, size, stride, count in zip(
+            self.offsets, self.sizes, self.strides, output_sizes, strict=True
+        ):
+            start = offset if stride > 0 else offset + size - 1
+            found.append(range(start, start + count * stride, stride))
+        return tuple(found)
 
 
 def check_u32(least: int, **lists: Sequence[int]) -> None:
@@ -115,8 +107,8 @@ def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:
     """Raise if a tensor does not have the window's rank."""
     if len(sizes) != rank:
         raise WindowError(
-            f"a window of rank {rank} on an {tensor} of rank {len(sizes)}, "
-            f"sizes {tuple(sizes)}: the ranks must be equal"
+            f"a window of rank {rank} on an {tensor} of rank {len(sizes)}, sizes {tuple(sizes)}: the ranks "
+            "must be equal"
         )
 
 

@@ -8,7 +8,6 @@ values. This module also exports the structures and enumerators of `structs`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import wgslice.directml.structs as structs
@@ -28,9 +27,8 @@ from wgslice.directml.descriptors import (
 from wgslice.directml.structs import *  # noqa: F403 -- exported from here too
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import CommandEncoder, GPUDevice
-from wgslice.gpu.recording import BoundLayout, record
+from wgslice.gpu.recording import BoundLayout, plan_and_bind, play
 from wgslice.layout import Layout
 from wgslice.operators.slice1 import slice1
 from wgslice.plans.copy import plan_copy
@@ -118,17 +116,13 @@ class IDMLOperatorInitializer(IDMLDispatchable):
                     source = bound(array_item(at(table.inputs, number)), tensor)
                 with named(f"persistent resource of operator {number}"):
                     target = bound(at(table.outputs, number), tensor)
-                copies.append(
-                    [
-                        BoundLayout(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
-                        for buffer, start in (source, target)
-                    ]
+                sides = (
+                    BoundLayout(buffer, Layout.packed((tensor.nbytes,), start), itemsize=1)
+                    for buffer, start in (source, target)
                 )
-        for side in chain.from_iterable(copies):
-            check_usable(self.device, side.buffer)
-            check_alive(self.device, side.buffer)
-        for read, written in copies:
-            record(self.device, encoder, plan_copy, read, written)
+                copies.append(plan_and_bind(self.device, plan_copy, *sides))
+        for copy in copies:
+            play(self.device, encoder, copy)
 
 
 class IDMLBindingTable:
@@ -351,13 +345,7 @@ class IDMLDevice:
         return IDMLOperatorInitializer(self.device, compiled)
 
     def CreateBindingTable(self, desc: structs.DML_BINDING_TABLE_DESC) -> IDMLBindingTable:
-        """Make a binding table for a dispatchable.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `IDMLBindingTable.Reset`.
-        """
+        """Make a binding table for a dispatchable; raises as `IDMLBindingTable.Reset`."""
         return IDMLBindingTable(desc)
 
     def CreateCommandRecorder(self) -> IDMLCommandRecorder:

@@ -15,28 +15,13 @@ DML_TENSOR_DIMENSION_COUNT_MAX1 = 8
 DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16  # of D3D12; here a binding may start at any element
 
 
-class DML_TENSOR_DATA_TYPE(IntEnum):
-    """The data type of elements."""
-
-    UNKNOWN = 0
-    FLOAT32 = 1
-    FLOAT16 = 2
-    UINT32 = 3
-    UINT16 = 4
-    UINT8 = 5
-    INT32 = 6
-    INT16 = 7
-    INT8 = 8
-    FLOAT64 = 9
-    UINT64 = 10
-    INT64 = 11
-
-
-class DML_TENSOR_TYPE(IntEnum):
-    """The type of `DML_TENSOR_DESC.Desc`."""
-
-    INVALID = 0
-    BUFFER = 1
+DML_TENSOR_DATA_TYPE = IntEnum(
+    "DML_TENSOR_DATA_TYPE",
+    "UNKNOWN FLOAT32 FLOAT16 UINT32 UINT16 UINT8 INT32 INT16 INT8 FLOAT64 UINT64 INT64",
+    start=0,
+)
+DML_TENSOR_TYPE = IntEnum("DML_TENSOR_TYPE", "INVALID BUFFER", start=0)
+DML_BINDING_TYPE = IntEnum("DML_BINDING_TYPE", "NONE BUFFER BUFFER_ARRAY", start=0)
 
 
 class DML_TENSOR_FLAGS(IntFlag, boundary=STRICT):
@@ -69,14 +54,6 @@ class DML_CREATE_DEVICE_FLAGS(IntFlag, boundary=STRICT):
 
     NONE = 0
     DEBUG = 1
-
-
-class DML_BINDING_TYPE(IntEnum):
-    """The type of `DML_BINDING_DESC.Desc`."""
-
-    NONE = 0
-    BUFFER = 1
-    BUFFER_ARRAY = 2
 
 
 @dataclass(slots=True)

@@ -14,12 +14,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
 from wgslice.operators.binding import TensorDesc, check_descs, output_for
 from wgslice.operators.compiled import CompiledOperator, Descriptor
-from wgslice.operators.windows_arguments import (
-    OnGpu,
-    cached_by_value,
-    extracted_windows,
-    repeated_bytes,
-)
+from wgslice.operators.windows_arguments import OnGpu, cached_by_value, extracted_windows, repeated_bytes
 from wgslice.plans.plan import Planner
 from wgslice.plans.window_strategies import extract_windows_planner
 from wgslice.plans.windows import Windows
@@ -29,9 +24,7 @@ from wgslice.tensors.tensor import Tensor
 
 @dataclass(frozen=True, init=False, eq=False)
 class ExtractWindows(Descriptor):
-    """Descriptor: copy many windows of `input`, each at offsets and in directions of its own, to `output`.
-
-    `output[b]` is what Slice1 gives for `offsets[b]`, `sizes`, `strides[b]`.
+    """Descriptor of `extract_windows`, to compile: copy many windows of `input` to `output`.
 
     Parameters
     ----------
@@ -105,7 +98,7 @@ def extract_windows(
     outside: Literal["refuse", "clamp"] | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Copy many windows of one tensor at once, each at offsets and in directions of its own.
+    """Copy many windows of one tensor: `result[b]` is `slice1(x, offsets[b], sizes, strides[b])`.
 
     Parameters
     ----------
@@ -135,8 +128,7 @@ def extract_windows(
     Returns
     -------
     Tensor
-        Of the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`: `out`, or packed in a buffer of its own. The
-        work is submitted, not waited for.
+        Of the sizes `(B, 1 + (sizes - 1) // abs(strides), ...)`, as `slice1` returns it.
 
     Raises
     ------
@@ -147,10 +139,6 @@ def extract_windows(
     TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
         As `slice1`, of `x`, `out` and tensors of offsets; `offsets` or `strides` have another shape; or
         `fill` and `outside` are both given.
-
-    Notes
-    -----
-    Semantics: `result[b]` is `slice1(x, offsets[b], sizes, strides[b])`.
 
     Examples
     --------

@@ -30,9 +30,7 @@ ORDER = "the order is insert_windows(x, offsets, windows)"
 
 @dataclass(frozen=True, init=False, eq=False)
 class InsertWindows(Descriptor):
-    """Descriptor: write the windows of `input` into `output`, each at offsets and in directions of its own.
-
-    The inverse of `ExtractWindows`: its output is the input here, and its input the output.
+    """Descriptor of `insert_windows`, to compile: write the windows of `input` into `output`.
 
     Parameters
     ----------
@@ -44,16 +42,12 @@ class InsertWindows(Descriptor):
     offsets, strides : array_like of int or TensorDesc, array_like of int
         As of `ExtractWindows`; strides are 1 by default.
     overlap, outside : str, optional
-        Rules for overlapping and out-of-bounds windows, as in `insert_windows`.
+        As of `insert_windows`.
 
     Raises
     ------
-    WindowError
-        Windows overlap, or offsets are bound when it runs, and `overlap` is "refuse"; or a window breaks one
-        of these rules.
-    TypeError, ValueError
-        The dtypes differ, or sizes do not match, or the output's layout places two elements on the same
-        bytes.
+    WindowError, TypeError, ValueError
+        As `insert_windows`; or the output's layout places two elements on the same bytes.
 
     Examples
     --------
@@ -119,9 +113,7 @@ def insert_windows(
     overlap: Overlap = "refuse",
     outside: Outside | None = None,
 ) -> None:
-    """Write many windows into one tensor at once, each at offsets and in directions of its own.
-
-    The inverse of `extract_windows`; the target comes first, as in `numpy.put` and `numpy.copyto`.
+    """Write many windows into one tensor, the target, which comes first as in `numpy.put`.
 
     Parameters
     ----------
@@ -129,25 +121,20 @@ def insert_windows(
         Target: of rank 0 to 8, each size at most 2^31 - 1, any dtype, and any view in which no element
         repeats. Elements that no window writes keep their value.
     offsets : array_like of int, shape (B, rank), or Tensor of integers
-        Position of each window's first element in `x`; a negative one is before the start, and never
-        counts from the end.
+        As of `extract_windows`.
     windows : Tensor or array_like
         Windows of the sizes `(B, *sizes)`. A tensor has `x`'s dtype and device, and may share its buffer;
         it is read before anything is written. An array is cast where NumPy's rule `same_kind` allows it.
     strides : array_like of int, shape (rank,) or (B, rank), optional
-        Step within the windows in elements, not 0, so that a window of `size` reaches over
-        `(size - 1) * abs(stride) + 1`. A negative one begins at the window's end (reversed). Windows may
-        differ in its sign, not in its magnitude. 1 by default.
+        As of `extract_windows`, so that a window of `size` reaches over `(size - 1) * abs(stride) + 1`.
     overlap : {"refuse", "last", "disjoint"}, optional
         Rule for windows that overlap in `x`: "refuse" raises WindowError, and with "last" the window with
         the greater index wins. "disjoint" promises that no windows overlap, which saves the last-writer
         pass; if some do, elements that they share have bits of any of them, and all others are right.
-        Offsets in a tensor are not read back, so that they need "last" or "disjoint".
+        Several windows at offsets in a tensor, which are not read back, need "last" or "disjoint".
     outside : {"refuse", "clamp", "drop"}, optional
-        Rule for windows that are not inside of `x`: "refuse" raises WindowError, "clamp" moves it inside by
-        the least amount, dimension by dimension, as StableHLO's dynamic_update_slice does, and "drop" writes
-        its elements inside of `x` alone. "refuse" by default for offsets in an array; "clamp" for offsets in
-        a tensor, so that a read and a write by the same offsets meet the same elements.
+        As of `extract_windows`, so that a read and a write by the same offsets meet the same elements; "drop"
+        writes the elements inside of `x` alone.
 
     Returns
     -------
@@ -157,9 +144,8 @@ def insert_windows(
     Raises
     ------
     WindowError
-        Two windows overlap inside of `x`, or a window leaves it, and that is refused; a window is larger than
-        `x`, unless elements outside are dropped; or a stride is 0, no i32, or of another magnitude than the
-        first window's. Nothing is written then.
+        Windows overlap or leave `x`, and that is refused; a window is larger than `x`, unless elements
+        outside are dropped; or a stride is 0, no i32, or of another magnitude. Nothing is written then.
     OverflowError
         `windows` has a Python integer that `x`'s dtype does not hold.
     TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
@@ -167,9 +153,8 @@ def insert_windows(
 
     Notes
     -----
-    If windows overlap, or may overlap, a last-writer pass first writes the winner index of each index of `x`
-    to a buffer, 4 bytes each; all dimensions that every window covers count as one index. For rows that are
-    long enough, it writes one winner index for each 16 bytes that a row covers completely.
+    If windows may overlap, a last-writer pass first writes winner indices to a buffer, 4 bytes for each index
+    of `x`, or for 16 bytes of long rows; all dimensions that every window covers count as one index.
 
     After `windows = extract_windows(x, offsets, sizes, strides)`, `insert_windows(x, offsets, windows,
     strides)` leaves `x` as it is, also where both clamp, if the magnitude of each stride divides `size - 1`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from wgslice.arguments import Integers, OneOrMore, checked_shape, integers
 from wgslice.dialects.window import Window
@@ -17,6 +18,8 @@ from wgslice.plans.copy import SliceGradPlanner, plan_copy
 from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
+
+Box: TypeAlias = tuple[Integers, Integers, Integers | None]  # offsets, sizes, strides
 
 
 @dataclass(frozen=True, init=False)
@@ -37,14 +40,12 @@ class WindowDescriptor(Descriptor):
     ) -> None:
         with named(type(self).__name__):
             check_descs(input=input, output=output)
-            self._hold(input, output, window=self._window(input, output, offsets, sizes, strides))
+            self._hold(input, output, window=self._window(input, output, (offsets, sizes, strides)))
 
     @staticmethod
-    def _window(
-        input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
-    ) -> Window:
-        """Return the window of the input, checked against the sizes of the output."""
-        window = Window.of(offsets, sizes, strides)
+    def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
+        """Return the window of offsets, sizes and strides, checked against the tensors."""
+        window = Window.of(*box)
         window.check_inside(input.sizes)
         window.check_filled(output.sizes)
         return window
@@ -71,10 +72,7 @@ class WindowDescriptor(Descriptor):
 
 
 class Slice1(WindowDescriptor):
-    """Descriptor of DirectML's Slice1, to compile: copy a strided window of `input` to `output`.
-
-    In every dimension `output[c] = input[start + strides * c]`, where `start` is `offsets` for a positive
-    stride and `offsets + sizes - 1`, the end of the window, for a negative one.
+    """Descriptor of `slice1`, to compile: copy a strided window of `input` to `output`.
 
     Parameters
     ----------
@@ -103,9 +101,7 @@ class Slice1(WindowDescriptor):
 
 
 class Slice(WindowDescriptor):
-    """Descriptor of DirectML's Slice, to compile: copy `sizes` elements of `input`, `strides` apart.
-
-    In every dimension `output[c] = input[offsets + strides * c]`.
+    """Descriptor of `slice`, to compile: copy `sizes` elements of `input`, `strides` apart.
 
     Parameters
     ----------
@@ -129,10 +125,8 @@ class Slice(WindowDescriptor):
     """
 
     @staticmethod
-    def _window(
-        input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
-    ) -> Window:
-        window = Window.spanning(offsets, sizes, strides, input.sizes)
+    def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
+        window = Window.spanning(*box, input.sizes)
         if output.sizes != window.max_output_sizes:
             raise WindowError(
                 f"output sizes {output.sizes}: must be the window's sizes, {window.max_output_sizes}"
@@ -154,7 +148,10 @@ def slice1(
     output_sizes: Integers | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Copy a strided window out of a tensor: DirectML's Slice1.
+    """Copy a strided window out of a tensor: DirectML's Slice1, `DML_SLICE1_OPERATOR_DESC`.
+
+    In every dimension `output[c] = x[start + strides * c]`, where `start` is `offsets` for a positive stride
+    and `offsets + sizes - 1`, the end of the window, for a negative one.
 
     Parameters
     ----------
@@ -165,8 +162,7 @@ def slice1(
     sizes : sequence of int
         Extent of the window in elements, u32, at least 1.
     strides : sequence of int, optional
-        Step within the window in elements, i32, not 0. A negative one begins at the end of the window. 1 by
-        default.
+        Step within the window in elements, i32, not 0. 1 by default.
     output_sizes : sequence of int, optional
         Elements to copy in each dimension, the first ones, 1 to `1 + (sizes - 1) // abs(strides)`, which is
         the default.
@@ -190,10 +186,6 @@ def slice1(
         is destroyed or mapped; the output has more than 2^32 - 1 elements.
     OutOfDeviceMemory, DeviceLostError
         The device has no memory left for the output, or is gone.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE1_OPERATOR_DESC`; its formula for the most elements uses the stride's magnitude.
 
     Examples
     --------
@@ -219,7 +211,7 @@ def slice(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Copy every `strides`-th element, `sizes` of them, out of a tensor: DirectML's Slice.
+    """Copy `sizes` elements, `strides` apart, out of a tensor: DirectML's `DML_SLICE_OPERATOR_DESC`.
 
     Parameters
     ----------
@@ -237,18 +229,12 @@ def slice(
     Returns
     -------
     Tensor
-        Of the sizes `sizes`: `out`, or packed in a buffer of its own. The work is submitted, not waited for.
+        Of the sizes `sizes`, as `slice1` returns it.
 
     Raises
     ------
-    WindowError
-        The window breaks one of these rules.
-    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `slice1`, of `x` and `out`; `out` has other sizes than `sizes`.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE_OPERATOR_DESC`; in `slice1` the sizes are the extent of the window instead.
+    WindowError, TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`; the last element is outside of `x`.
 
     Examples
     --------
@@ -288,7 +274,7 @@ def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor
 
 
 class SliceGrad(WindowDescriptor):
-    """Descriptor of DirectML's SliceGrad, to compile: `input` in a window of `output`, else zeros.
+    """Descriptor of `slice_grad`, to compile: `input` in a window of `output`, else zeros.
 
     Parameters
     ----------
@@ -312,10 +298,8 @@ class SliceGrad(WindowDescriptor):
     """
 
     @staticmethod
-    def _window(
-        input: TensorDesc, output: TensorDesc, offsets: Integers, sizes: Integers, strides: Integers | None
-    ) -> Window:
-        window = Window.of(offsets, sizes, strides)
+    def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
+        window = Window.of(*box)
         window.check_inside(output.sizes, "output")
         window.check_filled(input.sizes, "input")
         return window
@@ -338,18 +322,15 @@ def slice_grad(
     output_sizes: OneOrMore,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Write a tensor into a window of zeros: DirectML's SliceGrad, the gradient of `slice1`.
+    """Write a tensor into a window of zeros, the gradient of `slice1`: `DML_SLICE_GRAD_OPERATOR_DESC`.
 
     Parameters
     ----------
     g : Tensor
         Gradient of `slice1`'s output, of its sizes: rank 1 to 8, any dtype, views welcome. Where it is
         smaller than the window allows, it fills the window's first elements.
-    offsets, sizes : sequence of int
-        The window in the result, in elements, u32, each size at least 1, as in `slice1`; `offsets + sizes` is
-        at most `output_sizes`.
-    strides : sequence of int, optional
-        Step within it in elements, i32, not 0, as in `slice1`; 1 by default.
+    offsets, sizes, strides : sequence of int
+        The window in the result, as in `slice1`; strides are 1 by default.
     output_sizes : sequence of int
         Sizes of the result: those of `slice1`'s input.
     out : Tensor, optional
@@ -358,18 +339,12 @@ def slice_grad(
     Returns
     -------
     Tensor
-        `out`, or a packed tensor in a buffer of its own; submitted and not waited for, as in `slice1`.
+        As `slice1` returns it.
 
     Raises
     ------
-    WindowError
-        The window exceeds `output_sizes`, breaks one of `slice1`'s rules, or does not hold `g`.
-    TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
-        As `slice1`, of `g` and `out`; `out` has other sizes than `output_sizes`.
-
-    Notes
-    -----
-    Semantics: `DML_SLICE_GRAD_OPERATOR_DESC`. `sum(slice1(x) * g) == sum(x * slice_grad(g))` for every x.
+    WindowError, TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+        As `slice1`, of `g`; the window exceeds `output_sizes`, or does not hold `g`.
 
     Examples
     --------

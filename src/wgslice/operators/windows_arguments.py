@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -52,10 +53,7 @@ MAX_PREPARED, MAX_PREPARED_PLANS = 16, 4
 
 
 def cached_by_value(prepare: Callable[..., tuple[Windows, Planner]]) -> Callable[..., Prepared]:
-    """Cache a function by the content of its arguments, with a cache of plans for each result.
-
-    A training loop calls with equal windows of tensors with equal layouts.
-    """
+    """Cache a function by the content of its arguments, with a cache of plans for each result."""
 
     def anew(*arguments: Any) -> Prepared:
         return Prepared(*prepare(*arguments), lru_cache(maxsize=MAX_PREPARED_PLANS)(plan_anew))
@@ -168,15 +166,12 @@ def placed_windows(
     fill: bytes | None,
     name: str,
 ) -> Windows:
-    """Return windows with the rule for out-of-bounds ones applied to offsets on the host.
-
-    Without a fill the kernels clamp device-resident offsets. Windows without elements may be anywhere.
-    """
+    """Return windows with the rule for out-of-bounds ones applied to offsets on the host."""
     if not sizes:  # rank 0: as one dimension of one element
         table, extents, steps, sizes = np.zeros((len(flips), 1), np.int64), (1,), (1,), (1,)
-    if isinstance(table, OnGpu):
+    if isinstance(table, OnGpu):  # without a fill the kernels clamp them
         return Windows(extents, steps, flips, None, table.dtype.itemsize, table.dtype.kind == "i", fill)
-    if 0 in extents:
+    if 0 in extents:  # windows without elements may be anywhere
         table, rule = np.zeros_like(table), "clamp"
     highest = np.subtract(sizes, extents, dtype=np.int64)
     leaving = (table < 0) | (table > highest)
@@ -265,10 +260,9 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
     Returns
     -------
     numpy.ndarray
-        int64, (tiles, rank): the first element of each tile, row-major. If sizes do not divide evenly, the
-        last tile along a dimension exceeds the tensor: `extract_windows` accepts that with `fill`, and
-        `insert_windows` with `outside="drop"`. There are no more tiles than cover the tensor; a tensor
-        without elements has none.
+        int64, (tiles, rank): the first element of each tile, row-major. The last tile along a dimension may
+        exceed the tensor: `extract_windows` accepts that with `fill`, `insert_windows` with `outside="drop"`.
+        There are no more tiles than cover the tensor; a tensor without elements has none.
 
     Raises
     ------
@@ -293,13 +287,12 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
                 raise ValueError(
                     f"overlap[{axis}] = {common}: must be 0 to {size - 1}, less than tile[{axis}]"
                 )
-    starts = []
-    for size, length, common in zip(sizes, tiles, shared, strict=True):
-        step = length - common
-        count = -(-max(size - common, 1) // step) if size else 0
-        starts.append(np.arange(count, dtype=np.int64) * step)
-    grid = np.meshgrid(*starts, indexing="ij")
-    return np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
+    steps = np.subtract(tiles, shared, dtype=np.int64)
+    counts = [
+        -(-max(size - common, 1) // int(step)) if size else 0
+        for size, common, step in zip(sizes, shared, steps, strict=True)
+    ]
+    return np.indices(counts, np.int64).reshape(len(counts), prod(counts)).T * steps
 
 
 def each(name: str, value: OneOrMore, rank: int) -> tuple[int, ...]:
