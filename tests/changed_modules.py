@@ -76,9 +76,8 @@ def numbered_module(kernel: Kernel) -> str:
     text, stores = STORE.subn(lambda found: f"{found[1]} = {TYPES[found[2]]}(numbered);", text)
     text, atomics = ATOMIC.subn(r"\1, numbered);", text)
     assert stores + atomics, f"{kernel.value} stores nothing"
-    number = "(group.y * groups.x + group.x) * workgroup_size + index"
-    if "own: Invocation" in text:
-        number = "invocation_number(own.group, own.groups, own.index)"
+    own = "own." if "own: Invocation" in text else ""
+    number = f"({own}group.y * {own}groups.x + {own}group.x) * workgroup_size + {own}index"
     text, entries = ENTRY.subn(rf"\1    numbered = {number};\n", text)
     assert entries == 1, f"{kernel.value} has {entries} entry points"
     return f"var<private> numbered: u32;\n{text}"

@@ -287,7 +287,7 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
                 raise ValueError(
                     f"overlap[{axis}] = {common}: must be 0 to {size - 1}, less than tile[{axis}]"
                 )
-    steps = np.subtract(tiles, shared, dtype=np.int64)
+    steps = np.array(tiles, np.int64) - np.array(shared, np.int64)
     counts = [
         -(-max(size - common, 1) // int(step)) if size else 0
         for size, common, step in zip(sizes, shared, steps, strict=True)
