@@ -49,7 +49,7 @@ def prepared(case: Case) -> Prepared:
     read = rebase(view.layout, view.dtype.itemsize, device.limits)
 
     def plan(costs: Costs) -> Plan:
-        context = terms_of(costs)._replace(source_room_nbytes=read.capacity_nbytes(x.buffer.size))
+        context = terms_of(costs)._replace(source_capacity_nbytes=read.capacity_nbytes(x.buffer.size))
         return plan_copy(read.layout, target.layout, view.dtype.itemsize, context)
 
     return Prepared([Place(x.buffer, read.base), Place(target.buffer)], target, expected, plan)

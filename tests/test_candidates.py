@@ -18,7 +18,7 @@ PARTS = {"bulk and end", "split by binding size"}
 def applicable(source: Layout, target: Layout | None, width: int, *, whole_vectors: bool = True) -> set[str]:
     """The names of all kernels that apply."""
     room_nbytes = inf if whole_vectors else 0
-    made = planned_copy(KNOWN, source, target, width, copy_from=False, target_room_nbytes=room_nbytes)
+    made = planned_copy(KNOWN, source, target, width, copy_from=False, target_capacity_nbytes=room_nbytes)
     assert made.width_nbytes == width
     names = [choice.name for choice in made.choices]
     assert len(set(names)) == len(names)

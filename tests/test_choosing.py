@@ -210,7 +210,7 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     profile = pricing(slim, *((kernel, blocks) for kernel in of_bulk), (of_words, words))
     source, target = Layout.of((rows, 33), (38, 1), 2), Layout.packed((rows, 33))
     room: dict[str, Any] = {
-        f"{side}_room_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
+        f"{side}_capacity_nbytes": {"source": source, "target": target}[side].stop * width // 16 * 16
     }
     made = planned_copy(profile, source, target, width, **room)
     if not cut:
@@ -220,8 +220,8 @@ def test_an_unpadded_buffer_is_split_where_that_is_faster(
     bulk, _, end = dispatches_of(made)
     assert kernels_of(made) == [*of_bulk, of_words]
     assert bulk.target.sizes == (rows - 1, 33)
-    assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
-    assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
+    assert bulk.target_binding.nbytes <= room.get("target_capacity_nbytes", 2**31)
+    assert bulk.source_binding.nbytes <= room.get("source_capacity_nbytes", 2**31)
     assert end.reason.endswith("the end of an unpadded buffer")
 
 
@@ -232,7 +232,7 @@ def test_the_end_of_an_unpadded_buffer_may_be_a_buffer_copy() -> None:
     room_nbytes = source.stop * 4 // 16 * 16
     for copy_s, copies in ((1e-6, 1), (1e-5, 0)):
         profile = pricing(CPU, *known, copy_s=copy_s, copy_bytes_per_s=1e9)
-        made = planned_copy(profile, source, source_room_nbytes=room_nbytes)
+        made = planned_copy(profile, source, source_capacity_nbytes=room_nbytes)
         assert len(buffer_copies_of(made)) == copies
         assert str(made.steps[-1]).endswith("the end of an unpadded buffer")
 
@@ -244,14 +244,14 @@ def test_pixels_in_an_unpadded_buffer_stay_pixels(side: str) -> None:
         source = Layout.of(sizes, (*([1317] if len(sizes) == 3 else []), 3, -1), 2)
         target = Layout.packed(sizes)
         whole = {"source": source, "target": target}[side]
-        room: dict[str, Any] = {f"{side}_room_nbytes": whole.stop // 16 * 16}
+        room: dict[str, Any] = {f"{side}_capacity_nbytes": whole.stop // 16 * 16}
         assert whole.stop % 16
         made = planned_copy(preferring(GPU, Kernel.PIXELS), source, target, 1, **room)
         bulk, _, end = dispatches_of(made)
         assert kernels_of(made)[:2] == [Kernel.PIXELS, Kernel.SUBWORD_ENDS]
         assert bulk.target.sizes == rows
-        assert bulk.target_binding.nbytes <= room.get("target_room_nbytes", 2**31)
-        assert bulk.source_binding.nbytes <= room.get("source_room_nbytes", 2**31)
+        assert bulk.target_binding.nbytes <= room.get("target_capacity_nbytes", 2**31)
+        assert bulk.source_binding.nbytes <= room.get("source_capacity_nbytes", 2**31)
         assert end.reason.endswith("the end of an unpadded buffer")
 
 
@@ -261,7 +261,7 @@ def test_wide_tiles_in_an_unpadded_buffer_need_an_end_of_rows(columns: int, kept
     source = Layout.of((66, columns), (1, 76))
     profile = preferring(GPU, Kernel.WIDE_TILES)
     assert kernels_of(planned_copy(profile, source)) == [Kernel.WIDE_TILES]
-    made = planned_copy(profile, source, source_room_nbytes=source.stop * 4 // 16 * 16)
+    made = planned_copy(profile, source, source_capacity_nbytes=source.stop * 4 // 16 * 16)
     assert source.stop % 4
     assert (kernels_of(made)[0] is Kernel.WIDE_TILES) is kept
     assert kernels_of(made)[-1] is not Kernel.WIDE_TILES
@@ -279,7 +279,7 @@ def test_the_end_of_an_unpadded_buffer_is_as_small_as_possible() -> None:
         (Layout.of((20_003,), (1,)), (20_000,)),
         (Layout.of((20_003,), (-1,), 20_002), (20_000,)),
     ):
-        made = planned_copy(profile, source, copy_to=False, source_room_nbytes=source.stop * 4 // 16 * 16)
+        made = planned_copy(profile, source, copy_to=False, source_capacity_nbytes=source.stop * 4 // 16 * 16)
         steps = dispatches_of(made)
         assert len(steps) == len(made.steps)
         if bulk is not None:
@@ -379,7 +379,9 @@ def test_every_applicable_strategy_is_right_and_the_first_chosen(
         limits = Limits(4 * binding_nbytes, binding_nbytes, workgroups=2, profile=profile)
     rooms = [layout.stop * case.width // 16 * 16 if tight else inf for layout in sides]
     assume(0 not in rooms)  # a vector at least
-    made = planned_copy(limits, *sides, case.width, source_room_nbytes=rooms[0], target_room_nbytes=rooms[1])
+    made = planned_copy(
+        limits, *sides, case.width, source_capacity_nbytes=rooms[0], target_capacity_nbytes=rooms[1]
+    )
     check_choices(made)
     source = random_bytes(whole_words(case.source.stop * case.width) + GUARD, case.seed)
     before = random_bytes(whole_words(case.output.stop * case.width) + GUARD, case.seed + 1)

@@ -164,25 +164,25 @@ PROBLEMS: dict[str, wg.Plan] = {
     "permuted": planned(Layout.of((72, 80, 96), (1, 72, 5760)), profile=GPU),
     "permuted, at odd places": planned(Layout.of((70, 80, 90), (1, 70, 5600), 1), profile=GPU),
     "permuted and flipped": planned(Layout.of((72, 96), (-1, 72), 72), profile=GPU),
-    "permuted, no room": planned(
-        Layout.of((71, 96), (1, 72)), source_room_nbytes=(95 * 72 + 71) * 4 // 16 * 16, profile=GPU
+    "permuted, unpadded": planned(
+        Layout.of((71, 96), (1, 72)), source_capacity_nbytes=(95 * 72 + 71) * 4 // 16 * 16, profile=GPU
     ),
     "permuted, by rows": planned(Layout.of((70, 80, 90), (1, 70, 5600))),
     "permuted, every second neighbour": planned(Layout.of((70, 80, 90), (2, 140, 11200))),
     "permuted bytes": planned(Layout.of((70, 90), (1, 70)), 1, profile=GPU),
     "permuted, two columns": planned(Layout.of((2, 92), (1, 8)), profile=GPU),
     "rows that interleave": planned(Layout.packed((2, 3, 64)), 1, target=Layout.of((2, 3, 64), (100, 70, 1))),
-    "no room": planned(Layout.of((300,), (-1,), 300), source_room_nbytes=301 * 4 // 16 * 16),
-    "no room in the output": planned(Layout.of((301,), (-1,), 300), target_room_nbytes=301 * 4 // 16 * 16),
+    "an unpadded input": planned(Layout.of((300,), (-1,), 300), source_capacity_nbytes=301 * 4 // 16 * 16),
+    "an unpadded output": planned(Layout.of((301,), (-1,), 300), target_capacity_nbytes=301 * 4 // 16 * 16),
 }
 
 
-SMALL, LARGE = planned(Layout.packed((64, 64))), planned(Layout.of((17, 16), (32, 1)))
+SMALL, ROWS = planned(Layout.packed((64, 64))), planned(Layout.of((17, 16), (32, 1)))
 CALLS: dict[str, wg.Explanation] = {
     "a call that submits nothing": wg.Explanation("getitem -> uint8 (3, 4)", ()),
     "a call that uploads": wg.Explanation("setitem", (Upload(2048),)),
     "a call of two submissions": wg.Explanation(
-        "setitem", (Upload(1), Submission([SMALL]), Upload(16), Submission([SMALL, LARGE]))
+        "setitem", (Upload(1), Submission([SMALL]), Upload(16), Submission([SMALL, ROWS]))
     ),
     "a call of nothing to do": wg.Explanation("copy", (Submission([planned(Layout.packed((0,)))]),)),
     "a call of many plans": wg.Explanation(
@@ -229,6 +229,51 @@ def test_each_reason_is_in_a_snapshot(reason: str) -> None:
     assert reason in SNAPSHOTS.read_text("utf-8")
 
 
+def test_every_printed_plan_names_its_strategy_and_the_buffer_copy() -> None:
+    for plan in PROBLEMS.values():
+        lines = dict(line.strip().split(maxsplit=1) for line in str(plan).splitlines()[1:])
+        assert plan.choice is None or lines["strategy"] == plan.choice.name
+        assert plan.choice is None or "buffer copy" in str(plan)
+
+
+LARGE = Layout.packed((512, 512))
+PERMUTED = Layout.of((512, 512), (1, 512))
+REMEDIES = {
+    "rows, strides and offsets are multiples of 16 bytes: ": (
+        planned(Layout.of((9000, 30), (40, 1)), 1),
+        planned(Layout.of((9000, 32), (48, 1)), 1),
+    ),
+    "elements of an input row are contiguous: ": (
+        planned(Layout.of((512, 512), (1536, 3)), 1),
+        planned(Layout.of((512, 512), (1536, 1)), 1),
+    ),
+    "the output has the input's order of dimensions: ": (
+        planned(PERMUTED),
+        planned(PERMUTED, target=PERMUTED),
+    ),
+    "the input buffer has usage COPY_SRC: ": (planned(LARGE, copy_from=False), planned(LARGE)),
+}
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_a_printed_remedy_makes_the_copy_faster(remedy: str) -> None:
+    slow, fast = REMEDIES[remedy]
+    assert f"\n  faster if   {remedy}" in str(slow)
+    assert (fast.seconds or 0) < (slow.seconds or 0)
+    assert remedy not in str(fast)
+
+
+def test_operators_print_their_dtype_and_shapes(device: wg.Device) -> None:
+    plan = wg.explain(DESCRIPTORS["Slice1"](), device)
+    assert str(plan).startswith("Slice1: 135 B, uint8 (9, 80) -> (5, 27)\n")
+    compiled = device.compile(DESCRIPTORS["Slice1"]())
+    x = wg.zeros((9, 80), np.uint8, device=device)
+    other = compiled.plan_for(input=x, output=(wg.zeros(150, np.uint8, device=device).buffer, 1))
+    assert other is not compiled.plan
+    assert str(other).startswith("Slice1: 135 B, uint8 (9, 80) -> (5, 27)\n")
+    assert str(wg.explain(x[:, 1:])).startswith("copy: 711 B, 1-byte elements (9, 79)\n")
+
+
 PLACES = ("bytes long", "the input begins", "input rows are")
 
 
@@ -242,7 +287,7 @@ def test_what_is_named_is_what_has_to_be_mended(places: tuple[int, int, int], pr
     def against(row: int, begin: int, distance: int) -> str:
         choice = planned(Layout.of((99, row), (distance, 1), begin), 1, profile).choice
         assert choice is not None
-        return next((each.text for each in choice.rejected if each.name == "wide_rows"), "")
+        return next((each.because.reason for each in choice.rejected if each.name == "wide_rows"), "")
 
     named = [place in against(*places) for place in PLACES]
     assert any(named) == bool(against(*places))
@@ -319,8 +364,8 @@ def test_windows_say_why_they_go_by_elements(name: str) -> None:
 
 def test_windows_in_unpadded_buffers_say_so() -> None:
     for room in (
-        {"source_room_nbytes": 64 * 256 - 16},
-        {"target_room_nbytes": prod((2, 8, 65)) // 16 * 16 - 16},
+        {"source_capacity_nbytes": 64 * 256 - 16},
+        {"target_capacity_nbytes": prod((2, 8, 65)) // 16 * 16 - 16},
     ):
         plan = extracted(CPU, (8, 65), **room)
         assert "an unpadded buffer ends inside a vector of 16 bytes" in str(plan)

@@ -152,8 +152,8 @@ class Case:
             self.strides,
             self.fill,
             on_gpu=on_gpu,
-            source_room_nbytes=source_room,
-            target_room_nbytes=target_room,
+            source_capacity_nbytes=source_room,
+            target_capacity_nbytes=target_room,
         )
 
     def room_nbytes(self, side: str) -> int:
@@ -948,7 +948,7 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
         itemsize = np.dtype(dtype).itemsize
         kilobytes, plan = prod(out) * itemsize / 1000, planned_windows(CPU, windows)
         first, *_, step, estimate, considered = str(plan).splitlines()
-        assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte elements"
+        assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte elements {out}"
         assert "window_rows" in step
         assert "vectors of 16 bytes" in step
         second = "window_words" if itemsize == 1 else "extract_windows"

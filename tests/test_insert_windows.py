@@ -131,8 +131,8 @@ class Case:
             self.strides,
             on_gpu=on_gpu,
             outside=outside,
-            source_room_nbytes=source_room,
-            target_room_nbytes=target_room,
+            source_capacity_nbytes=source_room,
+            target_capacity_nbytes=target_room,
         )
 
     def room_nbytes(self, side: str) -> int:

@@ -43,7 +43,7 @@ def inserted(profile: Profile, row: int, *, width: int = 1, source_room: float =
     dtype = f"u{width}"
     sides = wg.TensorDesc(dtype, (COUNT, ROWS, row)), wg.TensorDesc(dtype, (COUNT * ROWS, row + 1))
     asked = wg.InsertWindows(*sides, OFFSETS, overlap="last")
-    return planned_windows(profile, asked, source_room_nbytes=source_room)
+    return planned_windows(profile, asked, source_capacity_nbytes=source_room)
 
 
 def steps_seconds(plan: wg.Plan, profile: Profile) -> float:

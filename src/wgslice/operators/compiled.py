@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from wgslice.dtypes import check_same_dtype
@@ -33,6 +33,11 @@ from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
 Problem: TypeAlias = tuple[Planner, Layout, Layout, int, PlanContext]  # arguments of `plan_anew`
+
+
+def named_plan(name: str, tensors: str, *problem: Any) -> Plan:
+    """Return the plan of a problem, which prints its operator, dtype and shapes."""
+    return replace(plan_anew(*problem), name=name, tensors=tensors)
 
 
 class CompiledOperator:
@@ -74,7 +79,8 @@ class CompiledOperator:
         self.offsets = offsets
         self._planner = planner
         self._planner_on_zeros = planner_on_zeros  # where that differs
-        self._other_plans = lru_cache(maxsize=MAX_PLACES)(plan_anew)
+        self._planned = partial(named_plan, name, f"{input.dtype} {input.sizes} -> {output.sizes}")
+        self._other_plans = lru_cache(maxsize=MAX_PLACES)(self._planned)
         with named(name):
             self._source = BindingSlot(device, "input", input, source)
             self._target = BindingSlot(device, "output", output, output.layout)
@@ -221,8 +227,8 @@ class CompiledOperator:
             return BoundOperator(self.device, self.name, self._bound_by_caller(input, output, offsets))
 
     def __repr__(self) -> str:
-        sides = f"{self.input.dtype} {self.input.sizes} -> {self.output.sizes}"
-        return f"CompiledOperator({self.name}: {sides}; {self._aligned[1].summary}; {self.device})"
+        plan = self._aligned[1]
+        return f"CompiledOperator({self.name}: {plan.tensors}; {plan.summary}; {self.device})"
 
     def _check_unpadded(self) -> None:
         """Refuse to allocate an output that is mostly padding."""
@@ -277,7 +283,7 @@ class CompiledOperator:
             width = self.offsets.dtype.itemsize
             table = Table(rebase(self.offsets.layout, width, limits).layout, width)
         problem = self._planner, source, target, itemsize, PlanContext(limits, table=table)
-        return problem, plan_anew(*problem)
+        return problem, self._planned(*problem)
 
     def _current(self) -> tuple[Problem, Plan]:
         """Return the aligned problem and its plan, renewed if kernels were disabled or enabled."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import Kernel
+from wgslice.plans.problem import Because
 from wgslice.plans.profiles import UNKNOWN, Costs, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, TextureCopy
 from wgslice.plans.windows import WindowDispatch
@@ -47,9 +48,9 @@ COMMON = {
 RUNS_OF_A_PIPELINE = 1000
 
 OTHER = "it is for other copies"  # not printed: no change of layouts or buffers that is small would help
-TOO_LARGE = "it exceeds the workgroups of one dispatch"
 
-Reason: TypeAlias = str | Callable[[], str]  # a function where the text takes long to make
+
+Reason: TypeAlias = str | Callable[[], Because]  # a function where the text takes long to make
 
 
 class Problem(Protocol):
@@ -89,19 +90,12 @@ class Estimate(NamedTuple):
     name: str
     seconds: float
     is_bound: bool = False  # whether it is a lower bound, since the strategy's steps were not built
-
-
-class Rejected(NamedTuple):
-    """A strategy that is not applicable to a problem."""
-
-    name: str
-    reason: Reason
-    seconds: float  # its lower bound
+    reason: Reason = ""  # why the strategy is not applicable, if it is not
 
     @property
-    def text(self) -> str:
-        """The reason as it is printed."""
-        return self.reason if isinstance(self.reason, str) else self.reason()
+    def because(self) -> Because:
+        """The reason as it is printed, and the remedy."""
+        return Because(self.reason) if isinstance(self.reason, str) else self.reason()
 
 
 class Choice(NamedTuple):
@@ -111,7 +105,7 @@ class Choice(NamedTuple):
     steps: tuple[Step, ...]
     seconds: float  # estimated, without the submission
     others: tuple[Estimate, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[Estimate, ...]
     problem: Any
     strategies: Sequence[Strategy[Any]]
 
@@ -129,53 +123,40 @@ def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
     Builds strategies in the order of their lower bounds, and only those whose bound is below WORTHWHILE.
     """
     limits = problem.limits
-    bounds, rejected = bounded(problem, strategies)
-    others: list[Estimate] = []
-    best: tuple[Estimate, tuple[Step, ...], float] | None = None
-    for least_s, _, strategy in bounds:
-        if best is not None and least_s >= WORTHWHILE * best[0].seconds:
-            others.append(Estimate(strategy.name, least_s, is_bound=True))
-            continue
-        steps = tuple(strategy.build(problem))
-        if not steps or not all(holds(step, limits) for step in steps):
-            rejected.append(Rejected(strategy.name, TOO_LARGE, least_s))
-            continue
-        first, seconds = steps[0], seconds_of(steps, limits.profile.costs)
-        total_s = seconds
-        if isinstance(first, Dispatch):
-            total_s += compiling_seconds(first.kernel, limits.profile)
-        slower = Estimate(strategy.name, total_s), steps, seconds
-        if best is None or total_s < best[0].seconds:
-            best, slower = slower, best
-        if slower is not None:
-            others.append(slower[0])
-    if best is None:
-        return None
-    estimate, steps, seconds = best
-    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies)
-
-
-def bounded(
-    problem: P, strategies: Sequence[Strategy[P]]
-) -> tuple[list[tuple[float, int, Strategy[P]]], list[Rejected]]:
-    """The applicable strategies in the order of their lower bounds, and the others."""
-    rejected: list[Rejected] = []
     bounds: list[tuple[float, int, Strategy[P]]] = []
-    for strategy in strategies:
+    others: list[Estimate] = []
+    rejected: list[Estimate] = []
+    for number, strategy in enumerate(strategies):
         reason = strategy.applies(problem)
         if reason is OTHER:
             continue
         least_s = strategy.lower_bound(problem)
         if reason is None and least_s < inf:
-            bounds.append((least_s, len(bounds), strategy))
+            bounds.append((least_s, number, strategy))
         else:
-            rejected.append(Rejected(strategy.name, reason or UNKNOWN, least_s))
-    return sorted(bounds), rejected
-
-
-def holds(step: Step, limits: Limits) -> bool:
-    """Whether a step fits the device's workgroups per dimension."""
-    return not isinstance(step, Dispatch) or max(step.share.workgroups) <= limits.workgroups
+            rejected.append(Estimate(strategy.name, least_s, True, reason or UNKNOWN))
+    best: tuple[Estimate, tuple[Step, ...], float] | None = None
+    for least_s, _, strategy in sorted(bounds):
+        if best is not None and least_s >= WORTHWHILE * best[0].seconds:
+            others.append(Estimate(strategy.name, least_s, is_bound=True))
+            continue
+        steps = tuple(strategy.build(problem))
+        grids = [max(step.share.workgroups) for step in steps if isinstance(step, Dispatch)]
+        if not steps or max(grids, default=0) > limits.workgroups:
+            reason = "it exceeds the workgroups of one dispatch"
+            rejected.append(Estimate(strategy.name, least_s, True, reason))
+            continue
+        first, seconds = steps[0], seconds_of(steps, limits.profile.costs)
+        compiling_s = compiling_seconds(first.kernel, limits.profile) if isinstance(first, Dispatch) else 0
+        found = Estimate(strategy.name, seconds + compiling_s), steps, seconds
+        if best is None or found[0].seconds < best[0].seconds:
+            best, found = found, best
+        if found is not None:
+            others.append(found[0])
+    if best is None:
+        return None
+    estimate, steps, seconds = best
+    return Choice(estimate.name, steps, seconds, tuple(others), tuple(rejected), problem, strategies)
 
 
 def compiling_seconds(kernel: Kernel, profile: Profile) -> float:

@@ -29,13 +29,14 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
     nbytes = target.size * itemsize
     if target.size == 0:
         return Plan(nbytes, itemsize, itemsize, source, target, ())
+    shape = target.sizes
     source, target, width_nbytes = widen(*coalesce(source, target), itemsize)
     choice = choose(Problem(source, target, width_nbytes, context), COPIES[width_nbytes])
     if choice is None:
         raise NoKernelError(untrusted(f"a copy of sizes {target.sizes}", context.limits))
-    costs = context.limits.profile.costs
+    costs, steps = context.limits.profile.costs, in_order(choice.steps)
     return Plan(
-        nbytes, itemsize, width_nbytes, source, target, in_order(choice.steps), costs=costs, choice=choice
+        nbytes, itemsize, width_nbytes, source, target, steps, costs=costs, choice=choice, shape=shape
     )
 
 
@@ -79,7 +80,8 @@ class SliceGradPlanner(NamedTuple):
         choice = choose(Gradient(inside, self.taken, target, itemsize, context), GRADIENTS)
         assert choice is not None  # zeros can be written anywhere
         choice = choice._replace(rejected=inside.choice.rejected if inside.choice else ())
-        return replace(inside, nbytes=target.size * itemsize, steps=choice.steps, choice=choice)
+        nbytes, shape = target.size * itemsize, target.sizes
+        return replace(inside, nbytes=nbytes, steps=choice.steps, choice=choice, shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
     """Returns the copy and fills of all other elements; no steps if a clear takes less time."""
     costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
     most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
-    of_pattern = gradient.context._replace(copy_from=True, source_room_nbytes=inf)
+    of_pattern = gradient.context._replace(copy_from=True, source_capacity_nbytes=inf)
     steps = list(gradient.inside.steps)
     seconds = 0.0
     for outside in complement(gradient.target, gradient.taken):
@@ -169,10 +171,10 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, c
     firsts = zip(source.sizes, source.strides, strict=True)
     once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
     reason = "input and output share one buffer"
-    room = context._replace(copy_to=True, target_room_nbytes=inf, table=None)
-    reading = staging_copy(once, itemsize, room, Memory.INPUT, Memory.STAGING, reason)
+    packing = context._replace(copy_to=True, target_capacity_nbytes=inf, table=None)
+    reading = staging_copy(once, itemsize, packing, Memory.INPUT, Memory.STAGING, reason)
     repeated = Layout.of(source.sizes, Layout.packed(once.sizes).strides)
-    context = context._replace(copy_from=True, source_room_nbytes=inf, shared=False)
+    context = context._replace(copy_from=True, source_capacity_nbytes=inf, shared=False)
     moved = plan_packed(planner, repeated, target, itemsize, context)
     return replace(
         moved,
@@ -191,9 +193,9 @@ def plan_packed(
     if table is None or table.is_bindable or target.size == 0:
         return planner(source, target, itemsize, context)
     packed = Table(Layout.packed(table.layout.sizes), table.itemsize, memory=Memory.PACKED_OFFSETS)
-    room = PlanContext(context.limits, table.copy_from, True, table.room_nbytes)
+    of_table = PlanContext(context.limits, table.copy_from, True, table.capacity_nbytes)
     reason = "kernels bind packed offsets"
-    packing = staging_copy(table.layout, table.itemsize, room, Memory.OFFSETS, packed.memory, reason)
+    packing = staging_copy(table.layout, table.itemsize, of_table, Memory.OFFSETS, packed.memory, reason)
     plan = planner(source, target, itemsize, context._replace(table=packed))
     scratch = *plan.scratch, (packed.memory, packed.layout.size * packed.itemsize)
     return replace(plan, steps=(*packing, *plan.steps), scratch=scratch, before=packing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf, prod
+from math import prod
 from typing import TypeAlias
 
 from wgslice.arguments import MAX_RANK
@@ -25,7 +25,7 @@ from wgslice.plans.kernels import WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS, are_wide_tiles
 from wgslice.plans.pixels import are_pixels, are_steps, as_pixels, is_unaligned, pixels_of, stepped_parts
 from wgslice.plans.plan import COPY_PER_ROW
-from wgslice.plans.problem import MIN_SHIFTED_NBYTES, NO_ROOM, SHIFTED_STEPS, Problem, cut_end
+from wgslice.plans.problem import MIN_SHIFTED_NBYTES, SHIFTED_STEPS, UNPADDED, Problem, cut_end
 from wgslice.plans.profiles import FAILED, CostClass, copy_class
 from wgslice.plans.steps import BufferCopies, Dispatch, dispatch_of, row_copies, row_sizes
 
@@ -35,8 +35,8 @@ Copying: TypeAlias = Strategy[Problem]
 MIN_SUBWORD_NBYTES = 7  # a row that holds a word wherever it begins
 VECTORS = (Kernel.WIDE_ROWS, Kernel.WIDE_GRID)
 
-# Kernels that leave the heads and tails of rows to another dispatch, and the least share of a row's bytes
-# that they take: of 31 bytes, a block of 16.
+# Kernels that leave heads and tails of rows to another dispatch, and the share of a row that they copy at
+# least: of 31 bytes, a vector of 16.
 LEAVING_ENDS = (Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.PIXELS)
 MIN_OF_BLOCKS = 0.5
 INTERLEAVING = "output rows interleave"
@@ -176,14 +176,10 @@ def against_kernel(kernel: Kernel, applies: Applies[Problem], problem: Problem) 
 
 
 def least_seconds(kernel: Kernel, paired: bool, problem: Problem) -> float:
-    """Estimated seconds that a kernel takes at least for its bytes."""
-    profile = problem.limits.profile
-    work = profile.costs.classes.get(class_of(kernel, paired, problem))
-    if work is None:
-        return inf
-    share = MIN_OF_BLOCKS if kernel in LEAVING_ENDS else 1
-    least_s = profile.costs.dispatch_s + share * problem.nbytes / work.bytes_per_s
-    return least_s + compiling_seconds(kernel, profile)
+    """Lower bound of the seconds of a kernel, with its share of compilation."""
+    nbytes = problem.nbytes * (MIN_OF_BLOCKS if kernel in LEAVING_ENDS else 1)
+    least_s = problem.costs.least_seconds(class_of(kernel, paired, problem), nbytes)
+    return least_s + compiling_seconds(kernel, problem.limits.profile)
 
 
 def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> Sequence[Dispatch]:
@@ -235,21 +231,21 @@ def in_parts(problem: Problem) -> Sequence[Step]:
     return chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
 
 
-def without_room(problem: Problem) -> list[Copying]:
-    """The kernels that would take a copy if both buffers had room for whole vectors."""
+def padding_needed(problem: Problem) -> list[Copying]:
+    """The kernels that would be applicable if both buffers were padded to whole vectors."""
     if problem.unpadded is None or not problem.is_held:
         return []
-    return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is NO_ROOM]
+    return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is UNPADDED]
 
 
 def cut_seconds(problem: Problem) -> float:
-    """Estimated seconds that a part and its end take at least."""
-    least_s = min(row.lower_bound(problem) for row in without_room(problem))
+    """Lower bound of the seconds of the bulk and its end."""
+    least_s = min(row.lower_bound(problem) for row in padding_needed(problem))
     return problem.costs.dispatch_s + least_s
 
 
 def cut(problem: Problem) -> Sequence[Step]:
-    """What its buffer has room for in whole vectors, and the end that was cut off."""
+    """The bulk, which ends before the last whole vector of its buffer, and the end."""
     found = cut_end(problem.source, problem.target, problem.width_nbytes, problem.context)
     if found is None:
         return []
@@ -306,7 +302,7 @@ BY_KERNEL = (
     by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, RUNS),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),
 )
-PART_AND_END: Copying = Strategy("bulk and end", where(without_room), cut_seconds, cut)
+PART_AND_END: Copying = Strategy("bulk and end", where(padding_needed), cut_seconds, cut)
 PARTS: Copying = Strategy(
     "split by binding size",
     where(lambda problem: not problem.is_held),

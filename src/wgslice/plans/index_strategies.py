@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import inf, prod
+from math import prod
 from typing import cast
 
 from wgslice.arguments import U32_MAX
@@ -192,11 +192,10 @@ def against_kernel(kernel: Kernel, problem: Indexing) -> Reason | None:
 
 
 def kernel_seconds(kernel: Kernel, problem: Indexing) -> float:
-    """Estimated seconds that a dispatch takes at least for its bytes."""
+    """Lower bound of the seconds of a kernel."""
     costs = problem.limits.profile.costs
-    work = costs.classes.get(CostClass(kernel, problem.wide[1]))
     nbytes = prod(problem.copy.sizes) * problem.itemsize
-    return costs.dispatch_s + nbytes / work.bytes_per_s if work else inf
+    return costs.least_seconds(CostClass(kernel, problem.wide[1]), nbytes)
 
 
 def dispatches(kernel: Kernel, problem: Indexing) -> Iterator[Step]:

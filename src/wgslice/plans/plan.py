@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Protocol
 
 from wgslice.layout import Layout
-from wgslice.plans.choose import Choice, Estimate, Step, seconds_of
-from wgslice.plans.problem import PlanContext
+from wgslice.plans.choose import WORTHWHILE, Choice, Estimate, Step, seconds_of
+from wgslice.plans.problem import PlanContext, counted
 from wgslice.plans.profiles import UNKNOWN, Costs
 from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy
 
-COPY_PER_ROW, COPY_PER_WINDOW = "buffer copy per row", "buffer copy per window"
+COPY = "buffer copy"
+COPY_PER_ROW, COPY_PER_WINDOW = f"{COPY} per row", f"{COPY} per window"
 STEPS_PRINTED, OTHERS_PRINTED = 8, 3
 
 
@@ -50,6 +51,9 @@ class Plan:
     choice: Choice | None = None  # of its strategy; None where there is nothing to do, or to choose
     before: tuple[Step, ...] = ()  # steps that come before those of every strategy
     staged: bool = False  # whether they make a staging copy of the input, which strategies' steps read
+    shape: tuple[int, ...] | None = None  # of the copied elements; None if that is the target's sizes
+    name: str = "copy"  # of the operator
+    tensors: str = ""  # dtype and shapes, where these are known
     note: str = ""  # on what is planned, where something is to be said of it
 
     @cached_property
@@ -112,45 +116,63 @@ class Plan:
     @cached_property
     def rejected(self) -> tuple[str, ...]:
         """Strategies that might be faster but are not applicable, and why, a line for each reason."""
-        found: dict[str, list[str]] = {}
+        return reasons_of(self._rejected())
+
+    def _rejected(self, *always: str) -> list[Estimate]:
+        """Strategies that are not applicable and might be faster, and those whose names begin as given."""
         if self.choice is None:
-            return ()
-        for each in self.choice.rejected:
-            if each.reason is UNKNOWN or each.seconds < self.choice.seconds:
-                found.setdefault(each.text, []).append(each.name)
-        return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
+            return []
+        most_s = self.choice.seconds
+        return [
+            each
+            for each in self.choice.rejected
+            if each.reason is UNKNOWN or each.seconds < most_s or each.name.startswith(always)
+        ]
 
     def estimates(self) -> Iterator[tuple[str, str]]:
-        """Labelled lines: the estimated time, that of other strategies, and why strategies are rejected."""
+        """Labelled lines: the estimate, other strategies and their times, why some are rejected, a remedy."""
         if self.costs is None or self.seconds is None:
             return
         yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin})"
+        fixed_s = self.costs.submission_s + seconds_of(self.before, self.costs)
+        considered = [each for each in self.others[OTHERS_PRINTED:] if each.name.startswith(COPY)]
         if self.others:
-            submission_s = self.costs.submission_s
             others = [
-                f"{each.name} {'at least ' * each.is_bound}{duration(submission_s + each.seconds)}"
-                for each in self.others[:OTHERS_PRINTED]
+                f"{each.name} {'at least ' * each.is_bound}{duration(self.costs.submission_s + each.seconds)}"
+                for each in (*self.others[:OTHERS_PRINTED], *considered)
             ]
             yield "considered", "; ".join(others)
-        yield from (("rejected", line) for line in self.rejected)
+        rejected = sorted(self.choice.rejected if self.choice else (), key=lambda each: each.seconds)
+        nearest = [each.name for each in rejected[:1]]
+        yield from (("rejected", line) for line in reasons_of(self._rejected(COPY, *nearest)))
+        for each in rejected:
+            seconds, remedy = fixed_s + each.seconds, each.because.remedy
+            if remedy and seconds < WORTHWHILE * self.seconds:
+                yield "faster if", f"{remedy}: {each.name} at least {duration(seconds)}"
+                return
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        coalesced = (
-            f"sizes {self.target.sizes}",
-            f"input {strides(self.source)}",
-            f"output {strides(self.target)}",
-            f"element width {self.width_nbytes} B",
-        )
-        lines = [("coalesced", "  ".join(coalesced))]
+        sides = {"input": self.source, "output": self.target}
+        strides = "  ".join(f"{name} strides {side.strides}" for name, side in sides.items())
+        width = f"element width {self.width_nbytes} B (the unit of sizes and strides)"
+        lines = [("coalesced", f"sizes {self.target.sizes}  {strides}  {width}")]
+        begins = [
+            f"the {name}'s first element is {counted(side.offset * self.width_nbytes)} into its binding"
+            for name, side in sides.items()
+            if side.offset
+        ]
+        lines += [("offset", "; ".join(begins))] * bool(begins)
         lines += [("note", self.note)] * bool(self.note)
+        lines += [("strategy", self.choice.name)] if self.choice else []
         lines += [(f"step {number}", f"{step}") for number, step in enumerate(self.steps[:STEPS_PRINTED], 1)]
         if len(self.steps) > STEPS_PRINTED:
             lines.append(("...", f"{len(self.steps) - STEPS_PRINTED} more steps"))
         lines += self.estimates()
-        header = f"copy: {in_bytes(self.nbytes)}, {self.itemsize}-byte elements"
+        tensors = self.tensors or f"{self.itemsize}-byte elements {self.shape or self.target.sizes}"
+        header = f"{self.name}: {in_bytes(self.nbytes)}, {tensors}"
         return "\n".join([header, *(f"  {label:<10}  {text}" for label, text in lines)])
 
 
@@ -176,9 +198,12 @@ def reading_from(memory: Memory, steps: Iterable[Step]) -> tuple[Step, ...]:
     )
 
 
-def strides(layout: Layout) -> str:
-    """Strides, and the offset unless it is 0, in elements."""
-    return f"strides {layout.strides}" + f" offset {layout.offset}" * bool(layout.offset)
+def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:
+    """A line for each reason, with the strategies that it rejects."""
+    found: dict[str, list[str]] = {}
+    for each in rejected:
+        found.setdefault(each.because.reason, []).append(each.name)
+    return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
 
 
 def in_bytes(nbytes: int) -> str:

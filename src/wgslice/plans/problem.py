@@ -24,7 +24,7 @@ class Table(NamedTuple):
     layout: Layout  # of integers, from the base of their memory
     itemsize: int  # bytes an offset
     copy_from: bool = True  # whether its buffer's usages allow to copy from it
-    room_nbytes: float = inf  # as `PlanContext` says of input and output
+    capacity_nbytes: float = inf  # as `PlanContext` says of input and output
     in_output: bool = False  # whether it lies in the output's buffer
     memory: Memory = Memory.OFFSETS
 
@@ -39,14 +39,23 @@ class Table(NamedTuple):
         return Span(0, whole_words(self.layout.size * self.itemsize))
 
 
+class Because(NamedTuple):
+    """Why a strategy is not applicable, and the condition under which it would be, if that is known."""
+
+    reason: str
+    remedy: str = ""
+
+
 class PlanContext(NamedTuple):
     """A plan context: limits, cost model and facts about the bound buffers."""
 
     limits: Limits
     copy_from: bool = True  # whether the input's buffer has the usage for copies from it
     copy_to: bool = True  # whether the output's buffer has the usage for copies into it
-    source_room_nbytes: float = inf  # from the base, whole vectors of 16 bytes; inf where all that are used
-    target_room_nbytes: float = inf  # of the output's buffer
+    source_capacity_nbytes: float = (
+        inf  # from the base, whole vectors of 16 bytes; inf where all that are used
+    )
+    target_capacity_nbytes: float = inf  # of the output's buffer
     shared: bool = False  # whether input and output lie in one buffer
     table: Table | None = None
 
@@ -65,9 +74,9 @@ class Rebased(NamedTuple):
 
     def capacity_nbytes(self, buffer_nbytes: int) -> float:
         """Bytes from the base on in a buffer, as `PlanContext` says them."""
-        room_nbytes = buffer_nbytes - self.base
+        capacity_nbytes = buffer_nbytes - self.base
         whole_nbytes = -(-self.stop_nbytes // WIDEST_NBYTES) * WIDEST_NBYTES
-        return inf if whole_nbytes <= room_nbytes else room_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
+        return inf if whole_nbytes <= capacity_nbytes else capacity_nbytes // WIDEST_NBYTES * WIDEST_NBYTES
 
 
 @lru_cache(maxsize=MAX_PLANS)
@@ -151,17 +160,15 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 def cut_end(
     source: Layout, target: Layout, width_nbytes: int, context: PlanContext
 ) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
-    """What has room for whole vectors on a side that lacks it for all, and the rest; None if that is all.
+    """The part before the last whole vector of an unpadded buffer, and the rest; None if that is all.
 
-    The cut takes indices off the dimension of which it takes the smallest share: mostly the last row.
+    Cuts the dimension that loses the smallest share of its indices: mostly the last row.
     """
-    rooms = context.source_room_nbytes, context.target_room_nbytes
-    side, room_nbytes = next(
-        (layout, int(room))
-        for layout, room in zip((source, target), rooms, strict=True)
-        if layout.stop * width_nbytes > room
+    sides = (source, context.source_capacity_nbytes), (target, context.target_capacity_nbytes)
+    side, capacity_nbytes = next(
+        (layout, int(capacity)) for layout, capacity in sides if layout.stop * width_nbytes > capacity
     )
-    missing_nbytes = side.stop * width_nbytes - room_nbytes
+    missing_nbytes = side.stop * width_nbytes - capacity_nbytes
     choices = []
     for axis, (size, stride) in enumerate(zip(side.sizes, side.strides, strict=True)):
         count = -(-missing_nbytes // (abs(stride) * width_nbytes)) if stride else size
@@ -177,13 +184,8 @@ def cut_end(
     return (source.select(bulk), target.select(bulk)), (source.select(end), target.select(end))
 
 
-# Bytes of a row of a strip, and what elements of a row lie a multiple of apart where their cache lines
-# compete for few places of a cache. Transposed on lavapipe, Mesa 22.3 and 25.0, two cores of an AMD EPYC, ms,
-# whole and in strips: 2048 x 2048 uint8 6.0 and 3.9, 5.2 and 3.9; float16 10.3 and 5.3, 11.6 and 5.2; float32
-# 13.4 and 7.7, 15.4 and 8.6; int64 26 and 13, 26 and 14. Strips of 128 bytes took 13 and 12 of float16, of
-# 512 bytes 5.8 and 5.9, of 1024 8.1 and 9.2. By the bytes from one row of float16 to the next, 8 MiB, Mesa
-# 25.0: 512 8.1 and 4.7, 768 6.0 and 4.8, 1280 6.8 and 5.3, 3072 6.4 and 4.8, 8192 10.1 and 5.5; 4160 5.1 and
-# 5.1, 4224 5.8 and 5.8.
+# Bytes of a row of a strip; rows in the source that are a multiple of COMPETING_NBYTES apart compete for few
+# cache lines. Measured: `bench/results/constants.md`.
 STRIP_NBYTES = 256
 MIN_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
 COMPETING_NBYTES = 256
@@ -207,7 +209,7 @@ def strip_by_strip(source: Layout, target: Layout, each: int) -> tuple[Layout, L
 
 SHIFTED_STEPS = tuple(STEPS)  # between source elements that wide loads bring
 MIN_SHIFTED_NBYTES = 31  # a row that holds a block of 16 bytes wherever it begins
-NO_ROOM = "an unpadded buffer ends inside a vector of 16 bytes"
+UNPADDED = "an unpadded buffer ends inside a vector of 16 bytes"
 
 
 class Problem:
@@ -227,9 +229,9 @@ class Problem:
         self.pattern = pattern(source, width_nbytes)  # how elements of a row lie in the source
         self.tile_axis = tile_axis(source, target)  # dimension of the source's neighbours, unless rows are
         self.is_held = axis_to_halve(source, target, width_nbytes, context.limits) is None
-        sides = (source, context.source_room_nbytes), (target, context.target_room_nbytes)
-        has_room = all(room == inf or side.stop * width_nbytes <= room for side, room in sides)
-        self.unpadded = None if has_room else NO_ROOM  # what keeps bindings from holding whole vectors
+        sides = (source, context.source_capacity_nbytes), (target, context.target_capacity_nbytes)
+        padded = all(nbytes == inf or side.stop * width_nbytes <= nbytes for side, nbytes in sides)
+        self.unpadded = None if padded else UNPADDED  # what keeps bindings from holding whole vectors
 
     def of(self, source: Layout, target: Layout) -> Problem:
         """The same of other layouts in the same buffers."""
@@ -283,21 +285,28 @@ class Problem:
 
     # reasons
 
-    def against_buffer_copies(self) -> str:
+    def against_buffer_copies(self) -> Because:
         """Returns why buffer copies are not applicable."""
-        reasons = ["the input buffer lacks usage COPY_SRC"] * (not self.context.copy_from)
-        reasons += ["the output buffer lacks usage COPY_DST"] * (not self.context.copy_to)
+        usages = [
+            (self.context.copy_from, "the input buffer", "COPY_SRC"),
+            (self.context.copy_to, "the output buffer", "COPY_DST"),
+        ]
+        found = [
+            Because(f"{buffer} lacks usage {usage}", f"{buffer} has usage {usage}")
+            for has_usage, buffer, usage in usages
+            if not has_usage
+        ]
         if not self.in_runs:
-            reasons.append(self.apart())
+            found.append(self.apart())
         elif self.width_nbytes < WORD_NBYTES:
-            reasons.append(self.uneven(WORD_NBYTES))
-        return "; ".join(reasons)
+            found.append(self.uneven(WORD_NBYTES))
+        return joined("; ", found)
 
-    def short(self) -> str:
+    def short(self) -> Because:
         """Returns that rows are too short to hold an aligned vector of 16 bytes wherever they begin."""
-        return f"rows are {counted(self.row_nbytes)} long; at least {MIN_SHIFTED_NBYTES} are needed"
+        return Because(f"rows are {counted(self.row_nbytes)} long; at least {MIN_SHIFTED_NBYTES} are needed")
 
-    def against_tiles(self) -> str:
+    def against_tiles(self) -> Because:
         """Why permuted elements are no whole vectors of 16 bytes."""
         axis = self.tile_axis
         assert axis is not None
@@ -307,28 +316,29 @@ class Problem:
         strides = [stride for other, stride in enumerate(self.source.strides) if other != axis]
         return self.of(self.source.select(forwards), self.target).uneven(WIDEST_NBYTES, strides)
 
-    def apart(self) -> str:
+    def apart(self) -> Because:
         """Returns the strides that keep rows from being contiguous."""
-        read, written = self.read_step, self.write_step
-        reasons = []
-        axis = self.tile_axis if read else None
+        read, written, axis = self.read_step, self.write_step, self.tile_axis
+        found = []
         if read == 0:
-            reasons.append("the input broadcasts one element along each row")
+            found.append(Because("the input broadcasts one element along each row"))
         elif axis is not None:
             step = abs(self.source.strides[axis])
             step_text = f"{counted(step * self.width_nbytes)} apart" if step > 1 else "contiguous"
-            reasons.append(f"input elements are {step_text} along coalesced dimension {axis}, not along rows")
-        elif abs(read) != 1:
-            nbytes = counted(abs(read) * self.width_nbytes)
-            reasons.append(f"elements of an input row are {nbytes} apart")
-        if read < 0 and axis is None:
-            reasons.append("the input is reversed along rows")
+            reason = f"input elements are {step_text} along coalesced dimension {axis}, not along rows"
+            found.append(Because(reason, "the output has the input's order of dimensions"))
+        else:
+            if abs(read) != 1:
+                reason = f"elements of an input row are {counted(abs(read) * self.width_nbytes)} apart"
+                found.append(Because(reason, "elements of an input row are contiguous"))
+            if read < 0:
+                found.append(Because("the input is reversed along rows", "rows are not reversed"))
         if written != 1:
-            nbytes = counted(written * self.width_nbytes)
-            reasons.append(f"elements of an output row are {nbytes} apart")
-        return ", and ".join(reasons)
+            reason = f"elements of an output row are {counted(written * self.width_nbytes)} apart"
+            found.append(Because(reason, "elements of an output row are contiguous"))
+        return joined(", and ", found)
 
-    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> str:
+    def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> Because:
         """Returns which row lengths, offsets and strides are unaligned to a unit.
 
         `strides` are those of the source that matter, where these are not those of its rows.
@@ -346,7 +356,14 @@ class Problem:
                 distances = [abs(stride) * self.width_nbytes for stride in outer]
                 odd = [distance for distance in distances if distance % unit_nbytes]
                 found += [f"{side} rows are {counted(distance)} apart" for distance in dict.fromkeys(odd)]
-        return f"unaligned to {unit_nbytes} bytes: {'; '.join(found)}"
+        unaligned = f"unaligned to {unit_nbytes} bytes: {'; '.join(found)}"
+        return Because(unaligned, f"rows, strides and offsets are multiples of {unit_nbytes} bytes")
+
+
+def joined(separator: str, found: Sequence[Because]) -> Because:
+    """Several reasons as one, whose remedy is all of theirs."""
+    reasons, remedies = zip(*found, strict=True)
+    return Because(separator.join(reasons), " and ".join(remedies) if all(remedies) else "")
 
 
 def counted(nbytes: int) -> str:

@@ -1,4 +1,7 @@
-"""Profiles and limits of devices, cost models, and every tuned number with its measurement."""
+"""Profiles and limits of devices, cost models, and tuned constants.
+
+`bench/results/constants.md` has the measurements that set the constants.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
+from math import inf
 from typing import NamedTuple
 
 from wgslice.layout import Layout
@@ -47,6 +51,11 @@ class Costs:
     clear_bytes_per_s: float  # of a clear
     pipeline_s: float  # to compile a kernel with its constants, once
     classes: Mapping[CostClass, ClassCost] = field(repr=False)  # a kernel without it is not applicable
+
+    def least_seconds(self, kind: CostClass, nbytes: float) -> float:
+        """Lower bound of the seconds of a dispatch that writes `nbytes`; inf if its class is unknown."""
+        work = self.classes.get(kind)
+        return self.dispatch_s + nbytes / work.bytes_per_s if work else inf
 
 
 class CostClass(NamedTuple):
@@ -160,39 +169,6 @@ class Profile:
     costs: Costs
 
 
-# A CPU runs an invocation a lane of its vector unit; a piece of 64 bytes is a cache line.
-#
-# Pieces of rows, ms of two cores of an AMD EPYC, Mesa 22.3 and 25.0. Every third of 6 million float32 by 12
-# words an invocation 7.1 and 4.8, 16 words 6.8 and 4.6, 20 words 6.7 and 4.5, 24 words 7.7 and 5.8, 32 words
-# 9.2 and 6.4, backwards 16 words 27 and 24, 20 words 31 and 25; int64 by 8 elements 13 and 9.9, 16 16.5 and
-# 14. BGR of 18 MB by 16 words 37 and 24, 20 words 36 and 23, 32 words 33 and 23. 36 MB of neighbours from an
-# odd offset by 3 blocks 23 and 17, 6 blocks 19 and 14, 8 blocks 18 and 15, 12 blocks 18 and 12; rows of 256
-# bytes backwards by 6 blocks 14, 8 blocks 13 (Mesa 22.3); every second of them by 3 blocks 17 and 12, 8
-# blocks 17 and 11.
-#
-# Two dimensions as one row against one, the same cores: rows of 13 float32 8.5 and 5.8 against 10.1 and 7.1,
-# of 100 7.1 and 5.7 against 7.7 and 5.0, of 3000 7.2 and 5.4 against 9.0 and 6.1; rows of 24 bytes 7.3 and
-# 5.2 against 20 and 9.8, of 400 bytes 7.3 and 5.2 against 9.3 and 6.1. As short runs, bytes take 28 and 8.2.
-#
-# Buffer copies against a dispatch, ms with the wait, Mesa 25.0 and 22.3: 16 rows of 1 KiB 0.15 to 0.22 and
-# 0.14 to 0.23, 64 of 4 KiB 0.35 to 0.32 and 0.35 to 0.37, 256 of 16 KiB 0.86 to 0.85 and 0.93 to 1.17, 512 of
-# 64 KiB 3.3 to 4.1 and 3.5 to 6.9.
-#
-# Windows of 64 x 64 RGB, 10,000 of them, rows of 12 blocks, ms, Mesa 22.3: 2 blocks an invocation 40,
-# 4 blocks 28, 6 blocks 26, 12 blocks 24; a buffer copy of as many bytes 18.
-#
-# 10,000 windows of short rows, ms of process time, Mesa 22.3, in blocks, by words of at most 64, and one
-# element an invocation: 16 x 16 RGB 10, 28 and 316; 32 x 32 u8 14, 32 and 346; 8 x 8 x 8 float16 23, 23 and
-# 210; 14 x 14 float32 22, none and 72; 4 x 4 float32 2.4, none and 8.2.
-#
-# Those that only go by words, of at most 16, 32, 64 and 128, and one element an invocation: 32 x 32 u8 two
-# apart 38, 34, 30, 33 and 361; 14 x 14 u8 18, 19, 8.5, 8.3 and 77, whose windows are 49 words; 16 x 16 RGB
-# two apart 30, 29, 29, 30 and 313; 20 x 20 u8 20, 15, 15, 15 and 140.
-#
-# A gradient that clears first against one that writes each byte once, ms with the wait, Mesa 22.3: into
-# 4096 x 4096 float32 90 % 12.5 and 10.3, 64 % 9.9 and 10.0, 25 % 5.8 and 7.3, every second row and column 7.8
-# and 11.4; into 1024 x 1024 90 % 1.41 and 1.28, 64 % 1.23 and 1.31; into 512 x 512 90 % 0.61 and 0.75; u8 RGB
-# into 36 MB 87 % 7.3 and 6.3, into 12.5 MB 81 % 2.4 and 2.5.
 CPU = Profile(
     "cpu",
     workgroup_size=64,
@@ -207,8 +183,7 @@ CPU = Profile(
     costs=shipped("lavapipe-25-0"),
 )
 
-# A GPU merges the accesses of neighbouring invocations. Judged by GPU compilers, whose output is beside
-# the numbers below; not measured yet.
+# Judged by the output of GPU compilers; not measured yet.
 GPU = Profile(
     "gpu",
     workgroup_size=64,
@@ -251,65 +226,27 @@ def untrusted(what: str, limits: Limits) -> str:
     )
 
 
-# Blocks that an invocation may take of a row of windows: few choices, since each is a pipeline to compile,
-# 0.1 to 0.4 s on lavapipe.
+# Choices of vectors of 16 bytes per invocation of a row of windows; each is a pipeline of 0.1 to 0.4 s.
 BLOCKS_EACH = (1, 2, 3, 4, 6, 8, 12, 16)
 
-# Bytes that lanes beside each other take along a row where it has them: half a cache line. With 128, rows of
-# 16 blocks leave half of the lanes idle: RADV's inverse throughput for 16 bytes (NAVI21, robust access) 103
-# instead of 52.
-LINE_NBYTES = 64
+LINE_NBYTES = 64  # along a row, that neighbouring invocations copy together: half a cache line
+SECTOR_NBYTES = 32  # the least that a GPU moves
+WAVE_LANES = 32  # invocations that run together on the GPUs that have the fewest of them
+TILE_NBYTES = 128  # a side of a tile: 8 x 8 elements of 16 bytes, 32 x 32 of 4 bytes
+PATTERN_NBYTES = 2**16  # of one element repeated, or of zeros, from which runs are filled
+WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}  # elements of a side of a tile, by their bytes
+PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}  # vectors of 16 bytes per invocation of `pixels`, by channels
 
-# What GPUs move at least, bytes: a row that begins inside of a sector costs one more. And the invocations
-# that run together on the GPUs that have the fewest of them: of a row they take as much as they can in one
-# piece.
-SECTOR_NBYTES = 32
-WAVE_LANES = 32
+STAGING_NBYTES = 2**23  # of a staging buffer that readback goes through
+MAX_STAGING = 2  # of these buffers
+UPLOAD_CHUNK_NBYTES = 2**22  # written to the queue at a time: staging memory besides source and target
 
-# Bytes of a tile's side; of 16-byte elements a tile is 8 x 8, of 4-byte ones 32 x 32, in 4 KiB. Not
-# measured yet: a GPU's cache lines are 64 to 128 bytes long.
-TILE_NBYTES = 128
-
-# Bytes of one element repeated, or of zeros, from which runs are filled. 64 MiB filled on lavapipe, Mesa
-# 22.3, two cores of an AMD EPYC, with the wait: from 4 and 16 KiB, which shaders copy, 28 ms, from 64 KiB
-# 8.6 ms, from 256 KiB and 1 MiB, which a small fill would upload as well, 6.8.
-PATTERN_NBYTES = 2**16
-
-# Elements of a side of a tile of `wide_tiles`, by their bytes: vectors for each lane of a workgroup of 64, 64
-# bytes and more along both sides. RADV's inverse throughput for 16 bytes (NAVI21, robust access): 1 byte
-# 184, 2 bytes 200 (64 a side 253), 4 bytes 178 (64 a side 382), 8 bytes 200 (32 a side 243), 16 bytes 168.
-WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}
-
-# Blocks of 16 bytes that an invocation of `pixels` puts together, by channels: whole pixels, several where
-# the fewest would be small. RADV's inverse throughput for 16 bytes (NAVI21, robust access): every third byte
-# 195 by 4 blocks, 268 by 2, 412 by 1; three channels 159 by 3, 213 by 6; four 201 by 2, 343 by 1.
-PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}
-
-# Staging buffers that readback goes through. 64 MiB on lavapipe took, in multiples of a warm memcpy, 2.7
-# through 2 buffers of 2 MiB, 2.0 of 4 MiB, 1.8 of 8 and 1.8 of 16; a new array's page faults are 0.5 of
-# that.
-STAGING_NBYTES = 2**23
-MAX_STAGING = 2
-
-# Bytes written to the queue at a time, which is what an upload takes of memory beside its source and its
-# target. 64 MiB on lavapipe took, in multiples of a warm memcpy, 1.0 in chunks of 2 MiB, 0.9 of 4, 0.8 of
-# 8, 2.7 of 16 (fresh memory each time).
-UPLOAD_CHUNK_NBYTES = 2**22
-
-# Entries of caches; a full one gives up the entry that was used longest ago. A plan takes 3 KB of memory
-# and 0.5 ms to make, a pipeline 70 to 120 ms (lavapipe), a uniform buffer 5 us and the least that a driver
-# allocates.
+# Entries of caches; a full one gives up the least recently used entry.
 MAX_PLANS = 4096  # of each planner, in 12 MB
 MAX_PLACES = 64  # of a compiled operator: binding alignments and unpadded buffers
-MAX_PIPELINES = 512  # of a device, beside those that plans hold
-MAX_UNIFORM_BUFFERS = 1024  # of a device, as above
+MAX_PIPELINES = 512  # of a device, besides those that plans hold
+MAX_UNIFORM_BUFFERS = 1024  # of a device, besides those that plans hold
 
-# A graph keeps a buffer for the next run unless it is larger than this and more than twice as large as
-# needed: to make one takes 5 to 9 us, to touch fresh memory 1.1 us a KiB (77 ms for 64 MiB on lavapipe).
-SMALL_NBYTES = 2**16  # and padding of a new output, added without asking
-
-# A graph moves at most this number of bytes that the host knows there. On lavapipe, Mesa 22.3, two cores of
-# an AMD EPYC, ConstantOfShape, Expand, Unsqueeze and Concat of two such before a copy, us on the host and on
-# the adapter: of 1 KiB 536 and 704, of 64 KiB 572 and 825, of 256 KiB 677 and 1190, of 1 MiB 3938 and 2997.
-# What more would take to upload to another GPU is not measured.
-MAX_HOST_NBYTES = 2**16
+# A graph keeps a buffer for later runs unless it is larger than this and more than twice as large as needed.
+SMALL_NBYTES = 2**16  # and the most padding that a new output may have
+MAX_HOST_NBYTES = 2**16  # of known elements that a graph's node moves on the host

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.layout import Layout
-from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, Kernel
+from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, arranged, deal
 from wgslice.plans.profiles import CostClass, Limits, copy_class, pattern, step_of
 
@@ -152,10 +152,13 @@ class OnGrid:
     def launch(self) -> str:
         """The launch configuration as it is printed."""
         groups, each = " x ".join(map(str, self.share.workgroups)), self.share.each
-        items = f"{each} item{'s' * (each != 1)} per invocation"
+        unit_nbytes = WIDEST_NBYTES if self.kernel is Kernel.PIXELS else UNITS_NBYTES.get(self.kernel)
+        unit = {WORD_NBYTES: "word", WIDEST_NBYTES: "vector"}.get(unit_nbytes or 0, "element")
+        unit += "s" * (each != 1) + " of 16 bytes" * (unit_nbytes == WIDEST_NBYTES)
+        items = f"{each} {unit} per invocation"
         if self.kernel in (Kernel.TILES, Kernel.WIDE_TILES):
             items = f"a tile of {each} x {each} elements per workgroup"
-        return f"{groups} workgroups of {self.share.workgroup_size}, {items}"
+        return f"{groups} workgroups of {self.share.workgroup_size} invocations, {items}"
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ class WindowProblem:
     def stop(self) -> int:
         """The first window that ends after the last whole block of the batch's buffer."""
         context, batch, count = self.context, self.batch, self.windows.count
-        room_nbytes = context.source_room_nbytes if self.inserts else context.target_room_nbytes
+        room_nbytes = context.source_capacity_nbytes if self.inserts else context.target_capacity_nbytes
         missing_nbytes = batch.stop * self.itemsize - room_nbytes
         if missing_nbytes <= 0:
             return count

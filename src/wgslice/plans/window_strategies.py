@@ -17,7 +17,7 @@ from wgslice.plans.indexed import IndexedDispatch
 from wgslice.plans.kernels import EXTRACTING, WIDEST_NBYTES, WORD_NBYTES, Kernel
 from wgslice.plans.overlaps import Insertion
 from wgslice.plans.plan import COPY_PER_WINDOW, Plan, Planner, in_order
-from wgslice.plans.problem import NO_ROOM, PlanContext
+from wgslice.plans.problem import UNPADDED, PlanContext
 from wgslice.plans.profiles import FAILED, UNKNOWN, untrusted, windows_class
 from wgslice.plans.steps import Memory
 from wgslice.plans.window_problem import WindowProblem
@@ -119,14 +119,14 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
     if row.channels > MAX_CHANNELS:
         return f"reversed rows keep {row.channels} elements in order; at most {MAX_CHANNELS} are supported"
     if problem.stop == 0 or (problem.contested and problem.stop < problem.windows.count):
-        return NO_ROOM
+        return UNPADDED
     if problem.in_parts and (against := against_winner_blocks(problem)):
         return against
     if problem.inserts:
         ends = windows_class(Kernel.INSERT_WORDS, row.element_nbytes, ends=True, mirrored=row.mirrored)
         return None if ends in problem.costs.classes else UNKNOWN
-    if problem.tensor.stop * problem.itemsize > problem.context.source_room_nbytes:
-        return NO_ROOM
+    if problem.tensor.stop * problem.itemsize > problem.context.source_capacity_nbytes:
+        return UNPADDED
     return against_groups(problem)
 
 
@@ -163,7 +163,7 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     if rest is None:
         return []
     found = (step for step in rest.steps if isinstance(step, WindowDispatch))
-    return [*steps, *(replace(step, reason=f"{step.reason}; {NO_ROOM}") for step in found)]
+    return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED}") for step in found)]
 
 
 def extracted_seconds(problem: WindowProblem) -> float:
@@ -216,10 +216,8 @@ def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: Win
 
 
 def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
-    """Estimated seconds that a kernel takes at least for its bytes; inf where nothing is known of it."""
-    costs = problem.costs
-    work = costs.classes.get(class_of(kernel, problem))
-    return costs.dispatch_s + share * problem.nbytes / work.bytes_per_s if work else inf
+    """Lower bound of the seconds of a kernel for a share of the bytes."""
+    return problem.costs.least_seconds(class_of(kernel, problem), share * problem.nbytes)
 
 
 # windows one by one
