@@ -119,16 +119,11 @@ class Layout:
     def is_nested(self) -> bool:
         """Whether every stride exceeds the extent of all dimensions with smaller ones."""
         extent = 1
-        for stride, reach in sorted(zip(map(abs, self.strides), map(abs, self.reaches), strict=True)):
-            if reach > 0 and stride < extent:
+        for stride, size in sorted(zip(map(abs, self.strides), self.sizes, strict=True)):
+            if size > 1 and stride < extent:
                 return False
-            extent += reach
-        return not self.repeats
-
-    @property
-    def repeats(self) -> bool:
-        """Whether some dimension has stride 0: a broadcast."""
-        return any(size > 1 and stride == 0 for size, stride in zip(self.sizes, self.strides, strict=True))
+            extent += (size - 1) * stride
+        return True
 
     @property
     def overlaps(self) -> bool:

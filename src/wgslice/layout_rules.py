@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, cycle, product
 from math import prod
@@ -64,11 +64,7 @@ def parts(layout: Layout, axis: int, sizes: tuple[int, ...]) -> tuple[Layout, ..
 
 def repeated_to(layout: Layout, shape: OneOrMore) -> Layout:
     """`layout` repeated to a tensor's `shape`, to which it must broadcast."""
-    return repeated(layout, checked_shape(shape))
-
-
-def repeated(layout: Layout, sizes: tuple[int, ...]) -> Layout:
-    """`layout` repeated to sizes, of any number, to which it must broadcast."""
+    sizes = checked_shape(shape)
     found = broadcast(layout, sizes)
     if found is None:
         raise ValueError(
@@ -122,11 +118,8 @@ def reshaped(layout: Layout, sizes: Sequence[int]) -> Layout | None:
     return Layout.of(sizes, strides[::-1], layout.offset)
 
 
-# Maximum number of copies in one stage (3 per axis of a padded result); above it, one axis after the other
-# needs fewer. On lavapipe, Mesa 22.3, two cores of an AMD EPYC, ms at once and axis by axis: 81 of 64 KiB 5.3
-# and 1.4, of 4 MiB 12.3 and 10.2; 27 of 0.5 MiB 2.2 and 1.6, of 8 MiB 9.7 and 9.8; 9 of 48 KiB 0.90 and
-# 0.69, of 48 MiB 32 and 36.
-MAX_PIECES = 27
+# Copies in one stage (3 per axis of a padded result); beyond them, one axis after the other needs fewer.
+MAX_PIECES = 27  # measured: `bench/results/constants.md`
 
 
 class Segment(NamedTuple):
@@ -141,12 +134,8 @@ class Segment(NamedTuple):
 def rolled(size: int, shift: int) -> list[Segment]:
     """Return the segments of a dimension shifted cyclically."""
     moved = shift % size if size else 0
-    if moved == 0:
-        return whole(size)
-    return [
-        Segment(range(moved), range(size - moved, size)),
-        Segment(range(moved, size), range(size - moved)),
-    ]
+    behind, before = range(size - moved, size), range(size - moved)
+    return [Segment(range(moved), behind), Segment(range(moved, size), before)] if moved else whole(size)
 
 
 def tiled(size: int, count: int) -> list[Segment]:
@@ -221,11 +210,7 @@ class Stage(NamedTuple):
 
 
 def stages(source: Layout, segmented: Sequence[Sequence[Segment]]) -> list[Stage]:
-    """Return stages that copy each combination of segments; `segmented` has a list for each dimension.
-
-    One stage if possible. One for each dimension, reading the result of the one before, if there would be too
-    many copies, some segments repeat, or copies have more dimensions than kernels support.
-    """
+    """Return stages that copy each combination of segments: one, or one per dimension if these are fewer."""
     changed = [
         axis
         for axis, (segments, size) in enumerate(zip(segmented, source.sizes, strict=True))
@@ -265,24 +250,15 @@ def stage_of(source: Layout, segmented: Sequence[Sequence[Segment]]) -> Stage:
     copies = []
     for piece in product(*segmented):
         written = result.select([segment.target for segment in piece])
-        read = source.select([segment.indices for segment in piece])
-        read = repeated_to(read, written.sizes)
-        added = 0
-        for axis, (segment, stride) in enumerate(zip(piece, result.strides, strict=True)):
+        read = repeated_to(source.select([segment.indices for segment in piece]), written.sizes)
+        for segment, stride in zip(piece, result.strides, strict=True):
             if segment.repeats > 1:
-                read = with_dimension(read, axis + added, segment.repeats, 0)
-                written = with_dimension(written, axis + added, segment.repeats, segment.period * stride)
-                added += 1
+                read, written = (
+                    Layout.of((segment.repeats, *side.sizes), (apart, *side.strides), side.offset)
+                    for side, apart in ((read, 0), (written, segment.period * stride))
+                )
         copies.append((read, written))
     return Stage(sizes, copies)
-
-
-def with_dimension(layout: Layout, axis: int, size: int, stride: int) -> Layout:
-    """Return a layout with a dimension inserted before `axis`."""
-    sizes, strides = list(layout.sizes), list(layout.strides)
-    sizes.insert(axis, size)
-    strides.insert(axis, stride)
-    return Layout.of(sizes, strides, layout.offset)
 
 
 class Block(NamedTuple):
@@ -303,38 +279,20 @@ class Block(NamedTuple):
 
 
 def lower_triangle(rows: int, columns: int, k: int) -> list[Block]:
-    """Return disjoint blocks that cover all elements with `column <= row + k` of a matrix.
-
-    About 2 * log2 of its size: rectangles left of and below a triangle, and for each power of two the squares
-    of the triangle at equal distances along the diagonal.
-    """
+    """Return about 2 log2(n) disjoint blocks that cover `column <= row + k` of a matrix."""
     top = min(max(-k, 0), rows)  # the first row of which something is left
     left = min(max(k, 0), columns)  # columns that are left whole
     height, width = rows - top, columns - left
     side = min(height, width)
-    left_of = Block(range(top, rows), range(left))
-    below = Block(range(top + side, rows), range(left, columns))
-    blocks = [left_of, below, *(shifted(block, top, left) for block in squares(side))]
-    return [block for block in blocks if block.rows and block.columns]
-
-
-def shifted(block: Block, rows: int, columns: int) -> Block:
-    """Return a block moved down and to the right."""
-    return block._replace(
-        rows=range(block.rows.start + rows, block.rows.stop + rows),
-        columns=range(block.columns.start + columns, block.columns.stop + columns),
-    )
-
-
-def squares(side: int) -> Iterator[Block]:
-    """Yield the blocks of the lower triangle of a square matrix, with its diagonal."""
-    yield Block(range(min(side, 1)), range(min(side, 1)), side, 1)
+    blocks = [Block(range(top, rows), range(left)), Block(range(top + side, rows), range(left, columns))]
+    blocks.append(Block(range(top, top + min(side, 1)), range(left, left + min(side, 1)), side, 1))
     size = 1
-    while size < side:
+    while size < side:  # squares at equal distances along the diagonal, the last of them cut off
         count = side // (2 * size)
         if count:
-            yield Block(range(size, 2 * size), range(size), count, 2 * size)
+            blocks.append(Block(range(top + size, top + 2 * size), range(left, left + size), count, 2 * size))
         start = 2 * size * count
-        if start + size < side:  # the last one is cut off
-            yield Block(range(start + size, side), range(start, start + size))
+        cut = range(top + start + size, top + side)
+        blocks.append(Block(cut, range(left + start, left + start + size)))
         size *= 2
+    return [block for block in blocks if block.rows and block.columns]

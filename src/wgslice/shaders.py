@@ -129,10 +129,7 @@ def fill_copy(block: Block, step: Dispatch) -> Sequence[int]:
     """Fill the struct `Copy`, and return the divisor of each dimension."""
     rank = step.target.rank
     block["sizes"][:rank] = step.target.sizes
-    block["source_strides"][:rank] = wrapped_strides(step.source)
-    block["target_strides"][:rank] = wrapped_strides(step.target)
-    block["source_offset"] = step.source.offset
-    block["target_offset"] = step.target.offset
+    fill_sides(block, step.source, step.target)
     block["element_bytes"] = step.width_nbytes
     block["paired"] = step.share.paired
     block["row_tiles"] = step.share.row_tiles
@@ -177,8 +174,7 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     """Fill the struct `Indexed`, and return the divisor of each dimension."""
     copy, rank = step.copy, len(step.copy.sizes)
     block["sizes"][:rank] = copy.sizes
-    block["source_strides"][:rank] = wrapped_strides(copy.source)
-    block["target_strides"][:rank] = wrapped_strides(copy.target)
+    fill_sides(block, copy.source, copy.target)
     strides = block["table_strides"].reshape(MAX_TABLES, MAX_RANK)
     for number, table in enumerate(copy.tables):
         strides[number, :rank] = table.strides
@@ -188,7 +184,6 @@ def fill_indexed(block: Block, step: IndexedDispatch) -> Sequence[int]:
     if copy.winners is not None:
         block["winner_strides"][:rank] = copy.winners.strides
         block["number_strides"][:rank] = copy.winners.numbers
-    block["source_offset"], block["target_offset"] = copy.source.offset % 2**32, copy.target.offset % 2**32
     block["elements"], block["each"] = prod(copy.sizes), step.share.each
     block["rows_multiplier"], block["rows_shift"] = divider(step.share.count)
     return copy.sizes
@@ -210,11 +205,8 @@ def override_constants(step: OnGrid) -> dict[str, int]:
     return {name: int(values[name]) for name in constants_of(step.kernel)}
 
 
-# Few things are constants: each value makes another pipeline, which takes 70 to 120 ms to compile (lavapipe),
-# and uniforms cost GPUs nothing. They cost CPUs where they decide how often a loop runs, since accesses in
-# loops that are not unrolled are masked, and whether bytes are shifted inside of words or rows turned: on two
-# cores of an AMD EPYC rows of words take 5 to 9 % longer by Mesa 22.3, second columns 2.5 times as long by
-# SwiftShader, which executes both sides of what a uniform decides.
+# Constants are few, since each value makes another pipeline, and uniforms cost GPUs nothing. On CPUs the
+# bounds of loops are constants, since accesses in loops that are not unrolled are masked.
 def copy_constants(step: Dispatch) -> dict[str, int]:
     """The constants of kernels that copy one layout into another, by their names."""
     kernel, share = step.kernel, step.share
@@ -250,7 +242,7 @@ def window_constants(step: WindowDispatch) -> dict[str, int]:
         "distance": step.dimensions[-1].step,
     }
     of_rows = ("channels", "mirrored", "unaligned", "clipped", "ends")
-    return values | {name: getattr(step, name) for name in of_rows if hasattr(step, name)}
+    return values | {name: getattr(step, name) for name in of_rows}
 
 
 def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
@@ -275,9 +267,11 @@ STRUCTS: dict[type, tuple[np.dtype[np.void], Callable[..., Sequence[int]], Calla
 }
 
 
-def wrapped_strides(layout: Layout) -> list[int]:
-    """Strides modulo 2^32: sums of their multiples are right wherever the address itself fits 32 bits."""
-    return [stride % 2**32 for stride in layout.strides]
+def fill_sides(block: Block, source: Layout, target: Layout) -> None:
+    """Fill in strides and offsets modulo 2^32: sums of multiples are right where the address fits 32 bits."""
+    for name, side in (("source", source), ("target", target)):
+        block[f"{name}_strides"][: side.rank] = [stride % 2**32 for stride in side.strides]
+        block[f"{name}_offset"] = side.offset % 2**32
 
 
 def divider(divisor: int) -> tuple[int, int]:

@@ -48,10 +48,7 @@ TUNED_NBYTES = {True: 2**23, False: 2**27}  # on software adapters, whose caches
 
 
 def with_constants(profile: Profile, measured: Mapping[str, float], date: str) -> Profile:
-    """Return the profile with all constants, or with those of a comparison outside a factor of FACTOR.
-
-    The shader bandwidth scales every cost class alike.
-    """
+    """Return the profile with all constants, or with those of a comparison that differ beyond FACTOR."""
     costs, known = profile.costs, constants_of(profile)
     ratios = {name: value / known[name] for name, value in measured.items()}
     change = f"scaled to what `wgslice tune` measured on {date}"
@@ -74,7 +71,7 @@ def with_constants(profile: Profile, measured: Mapping[str, float], date: str) -
 
 def constants_of(profile: Profile) -> dict[str, float]:
     """Return all constants of the profile's cost model."""
-    limits = Limits(2**27, 256, 2**16 - 1, profile)  # so that every device plans the same dispatch
+    limits = Limits(profile=profile)
     small, large = (seconds_of([rows_dispatch(n, limits)], profile.costs) for n in (0, TYPICAL_NBYTES))
     shader_bytes_per_s = (TYPICAL_NBYTES - ROW_NBYTES) / (large - small)
     return {name: getattr(profile.costs, name, shader_bytes_per_s) for name in CONSTANTS}
@@ -94,11 +91,7 @@ def buffer_copies(nbytes: int, count: int) -> BufferCopies:
 
 
 def compare_constants(device: Device) -> dict[str, float]:
-    """Measure the constants that are compared when a device is made.
-
-    Returns an empty mapping if the device's limits are too small for the copies, if MIN_ROUNDS do not fit
-    into MAX_S, or if a difference of two timings vanishes.
-    """
+    """Measure two constants of a new device; empty if limits are small or timings say nothing."""
     limits = device.limits
     workgroups = rows_dispatch(COMPARED_NBYTES, limits).share.workgroups
     if limits.binding_nbytes < COMPARED_NBYTES or max(workgroups) > limits.workgroups:
@@ -125,10 +118,7 @@ def measure(
     max_s: float = inf,
     report: Callable[[float, str], None] = lambda _, __: None,
 ) -> dict[str, float]:
-    """Time copies of up to `nbytes` in rounds, and return the best seconds of each.
-
-    Stops before a round that would exceed `max_s`; returns an empty mapping after fewer than MIN_ROUNDS.
-    """
+    """Return the best seconds of copies, in rounds of at most `max_s`; empty after fewer than MIN_ROUNDS."""
     refuse_in_capture("copies are timed")
     steps: dict[str, Step] = {
         "large dispatch": rows_dispatch(nbytes, device.limits),
@@ -158,22 +148,16 @@ def measure(
 
 def constants(best: Mapping[str, float], nbytes: int) -> dict[str, float]:
     """Compute all constants from the best seconds of copies of up to `nbytes`."""
-    copy_s = difference(best["many copies"], best["one copy"]) / (MANY_COPIES - 1)
-    submission_s = difference(best["one copy"], copy_s)
-    large_copy_s = difference(best["large copy"], best["one copy"])
-    large_dispatch_s = difference(best["large dispatch"], best["small dispatch"])
+    one_copy_s, small_s = best["one copy"], best["small dispatch"]
+    copy_s = max(best["many copies"] - one_copy_s, MIN_S) / (MANY_COPIES - 1)
+    submission_s = max(one_copy_s - copy_s, MIN_S)
     return {
         "submission_s": submission_s,
-        "dispatch_s": difference(best["small dispatch"], submission_s),
+        "dispatch_s": max(small_s - submission_s, MIN_S),
         "copy_s": copy_s,
-        "copy_bytes_per_s": (nbytes - SMALL_NBYTES) / large_copy_s,
-        "shader_bytes_per_s": (nbytes - ROW_NBYTES) / large_dispatch_s,
+        "copy_bytes_per_s": (nbytes - SMALL_NBYTES) / max(best["large copy"] - one_copy_s, MIN_S),
+        "shader_bytes_per_s": (nbytes - ROW_NBYTES) / max(best["large dispatch"] - small_s, MIN_S),
     }
-
-
-def difference(longer_s: float, shorter_s: float) -> float:
-    """Subtract two timings; at least MIN_S."""
-    return max(longer_s - shorter_s, MIN_S)
 
 
 def seconds(device: Device, plan: Plan, places: list[Place]) -> float:

@@ -33,10 +33,7 @@ said: set[Path] = set()  # files whose defect was printed in this process
 
 @dataclass(frozen=True)
 class Machine:
-    """An adapter, its driver and the processor: constants differ with each of these.
-
-    A software adapter is as fast as the processor, and a GPU's commands are recorded by it.
-    """
+    """An adapter, its driver and the processor that records its commands: constants differ with each."""
 
     adapter: str
     backend: str
@@ -149,10 +146,7 @@ def folder() -> Path:
 
 
 def find(machine: Machine, *, compared: bool = False) -> Record | None:
-    """Return what `tune` measured on this machine, or else a comparison.
-
-    Prints once per process why a file of `tune` is not used; a comparison is made anew without a message.
-    """
+    """Return what `tune` measured on this machine, or a comparison; prints once why a file is not used."""
     named = os.environ.get(VARIABLE)
     if named == SHIPPED:
         return None

@@ -29,10 +29,7 @@ compared: dict[Machine, Record] = {}  # comparisons of this process
 
 
 def calibrate(device: Device) -> None:
-    """Set the cost model of a new device; compares two constants once per machine on a software adapter.
-
-    If WGSLICE_PROFILE is set, measures nothing and uses the shipped cost model or the named file.
-    """
+    """Set the cost model of a new device; compares constants once per machine on a software adapter."""
     record = kept_record(device.adapter)
     if record is None and is_compared(device.adapter):
         with suppress(OutOfDeviceMemory):

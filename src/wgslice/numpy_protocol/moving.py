@@ -20,7 +20,7 @@ from wgslice.layout_rules import (
     Segment,
     Stage,
     padded,
-    repeated,
+    repeated_to,
     reshaped,
     rolled,
     stages,
@@ -370,6 +370,6 @@ def triangle(x: Tensor, k: SupportsIndex, *, upper: bool) -> Tensor:
     diagonal = integer("k", k)
     if x.ndim == 0:
         raise ValueError("x has no dimensions: a matrix has two")
-    layout = repeated(x.layout, x.shape * 2) if x.ndim == 1 else x.layout
+    layout = repeated_to(x.layout, x.shape * 2) if x.ndim == 1 else x.layout
     with Copies([x]) as copies:
         return rules.triangle(copies, x, layout, diagonal, upper=upper)

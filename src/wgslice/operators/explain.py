@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from textwrap import indent
 from typing import Any, overload
 
@@ -72,23 +71,24 @@ class Explanation:
             parts.append(f"{counted(plans, 'plan')} in {counted(submissions, 'submission')}")
             parts.append(f"{counted(self.nbytes, 'byte')} copied, estimated time {duration(self.seconds)}")
         first_line = f"{self.call}: {'; '.join(parts) or 'nothing is submitted'}"
-        return "\n".join([first_line, *shortened(map(printed, self.steps), len(self.steps), "step")])
+        return listed(first_line, self.steps, printed, "step")
 
 
 def printed(step: Step) -> str:
     """A step as it is printed, in one or more lines."""
     if isinstance(step, Upload):
         return f"upload of {counted(step.nbytes, 'byte')}"
-    count = len(step.plans)
-    first_line = f"submission of {counted(count, 'plan')}, estimated time {duration(seconds_of(step))}"
-    return "\n".join([first_line, *shortened(map(str, step.plans), count, "plan")])
+    plans = counted(len(step.plans), "plan")
+    first_line = f"submission of {plans}, estimated time {duration(seconds_of(step))}"
+    return listed(first_line, step.plans, str, "plan")
 
 
-def shortened(items: Iterable[str], count: int, noun: str) -> Iterator[str]:
-    """The first of some printed items, indented, and how many more there are."""
-    yield from (indent(item, "  ") for item in islice(items, MAX_PRINTED))
-    if count > MAX_PRINTED:
-        yield f"  and {counted(count - MAX_PRINTED, f'more {noun}')}"
+def listed(first_line: str, items: Sequence[Any], text: Callable[[Any], str], noun: str) -> str:
+    """A line, the first of some items, indented, and how many more there are."""
+    lines = [first_line, *(indent(text(item), "  ") for item in items[:MAX_PRINTED])]
+    if len(items) > MAX_PRINTED:
+        lines.append(f"  and {counted(len(items) - MAX_PRINTED, f'more {noun}')}")
+    return "\n".join(lines)
 
 
 def counted(count: int, noun: str) -> str:
@@ -176,10 +176,8 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     """
     if isinstance(what, Tensor):
         return explained_view(what, *args, **kwargs)
-    if isinstance(what, Descriptor):
+    if isinstance(what, Descriptor | TextureDescriptor):
         return explained_descriptor(what, *args, **kwargs)
-    if isinstance(what, TextureDescriptor):
-        return explained_texture_copy(what, *args, **kwargs)
     is_call = callable(what) and not isinstance(what, type)
     if not is_call or (isinstance(what, CompiledOperator) and not (args or kwargs)):
         given = f"the class {what.__name__}" if isinstance(what, type) else type(what).__name__
@@ -216,17 +214,14 @@ def explained_view(x: Tensor, device: AnyDevice = None) -> Plan:
     return replace(plan, note=NOT_A_VIEW) if is_whole else plan
 
 
-def explained_descriptor(descriptor: Descriptor, device: AnyDevice = None) -> Plan:
-    """The plan of what a descriptor would compile to."""
+def explained_descriptor(
+    descriptor: Descriptor | TextureDescriptor, device: AnyDevice = None
+) -> Plan | Explanation:
+    """The plan of a compiled descriptor, or what a copy between a tensor and a texture would submit."""
     with named("explain"):
         chosen = checked_device(device)
-    return descriptor.planned(chosen).plan
-
-
-def explained_texture_copy(descriptor: TextureDescriptor, device: AnyDevice = None) -> Explanation:
-    """What a copy between a tensor and a texture would submit."""
-    with named("explain"):
-        chosen = checked_device(device)
+    if isinstance(descriptor, Descriptor):
+        return descriptor.planned(chosen).plan
     with named(descriptor.name):
         plans = descriptor.plans(chosen, chosen.placeholder)
     return Explanation(descriptor.name, (Submission([*plans]),))

@@ -118,10 +118,7 @@ class Choice(NamedTuple):
 
 
 def choose(problem: P, strategies: Sequence[Strategy[P]]) -> Choice | None:
-    """Choose the applicable strategy of the least estimated time; None where none applies.
-
-    Builds strategies in the order of their lower bounds, and only those whose bound is below WORTHWHILE.
-    """
+    """Choose the strategy of the least estimate, building only those whose lower bound may win; or None."""
     limits = problem.limits
     bounds: list[tuple[float, int, Strategy[P]]] = []
     others: list[Estimate] = []

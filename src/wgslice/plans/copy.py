@@ -20,10 +20,7 @@ from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 
 
 def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
-    """The plan that copies `source` into `target`, two layouts of equal sizes, index by index.
-
-    `target` must not overlap itself.
-    """
+    """The plan that copies `source` into `target`, of equal sizes, which must not overlap itself."""
     if target.size > U32_MAX:
         raise ValueError(f"{target.size} elements of sizes {target.sizes}: one call copies at most {U32_MAX}")
     nbytes = target.size * itemsize
@@ -41,11 +38,7 @@ def plan_copy(source: Layout, target: Layout, itemsize: int, context: PlanContex
 
 
 def fills(target: Layout, itemsize: int) -> list[tuple[Layout, Layout]]:
-    """Returns the copies that fill a target from a buffer that repeats one element.
-
-    The runs of neighbours read as many neighbours, so that they are copied as quickly as any; those longer
-    than the buffer are cut.
-    """
+    """Returns copies that fill a target from a buffer of one repeated element, by contiguous runs."""
     _, target = coalesce(target, target)
     if target.rank == 0 or target.strides[-1] != 1:
         return [(Layout.of(target.sizes, [0] * target.rank), target)]
@@ -143,11 +136,7 @@ GRADIENTS: tuple[Strategy[Gradient], ...] = (
 
 
 def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
-    """Everything of a target but the indices that are taken of it, each element in exactly one layout.
-
-    Dimension by dimension: what lies before the indices, behind them, and between two of their steps,
-    over all of the dimensions after it, and of those before it what is taken.
-    """
+    """All elements of a target without those of a selection, each in exactly one layout."""
     for axis, indices in enumerate(taken):
         (low, high), step = sorted((indices[0], indices[-1])), abs(indices.step)
         after = [range(size) for size in target.sizes[axis + 1 :]]
@@ -161,11 +150,7 @@ def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
 
 
 def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, context: PlanContext) -> Plan:
-    """A planner's plan, after the copies that it needs beforehand.
-
-    No command may read a buffer that it writes, so input in the output's buffer takes a staging copy.
-    Kernels read offsets of windows in one piece, from where a binding can begin.
-    """
+    """A planner's plan, after staging copies: no command may read a buffer that it writes."""
     if not (context.shared and target.size):
         return plan_packed(planner, source, target, itemsize, context)
     firsts = zip(source.sizes, source.strides, strict=True)

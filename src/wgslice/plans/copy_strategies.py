@@ -238,12 +238,6 @@ def padding_needed(problem: Problem) -> list[Copying]:
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is UNPADDED]
 
 
-def cut_seconds(problem: Problem) -> float:
-    """Lower bound of the seconds of the bulk and its end."""
-    least_s = min(row.lower_bound(problem) for row in padding_needed(problem))
-    return problem.costs.dispatch_s + least_s
-
-
 def cut(problem: Problem) -> Sequence[Step]:
     """The bulk, which ends before the last whole vector of its buffer, and the end."""
     found = cut_end(problem.source, problem.target, problem.width_nbytes, problem.context)
@@ -262,19 +256,13 @@ def chosen_steps(
     problems: Sequence[Problem], tables: Mapping[int, Sequence[Copying]]
 ) -> list[BufferCopies | Dispatch]:
     """The steps of what is chosen for each of some problems; none where one has no strategy."""
-    found: list[BufferCopies | Dispatch] = []
-    for problem in problems:
-        choice = choose(problem, tables[problem.width_nbytes])
-        if choice is None:
-            return []
-        found += [step for step in choice.steps if isinstance(step, BufferCopies | Dispatch)]
-    return found
+    choices = [choose(problem, tables[problem.width_nbytes]) for problem in problems]
+    steps = [step for choice in choices if choice for step in choice.steps]
+    return [step for step in steps if isinstance(step, BufferCopies | Dispatch)] if all(choices) else []
 
 
 TOGETHER = "sub-word elements packed into words"
 PERMUTED = "a permuted input, through workgroup memory"
-RUNS = "sub-word elements in short runs, packed into words"
-STEPPED = "sub-word elements written at a step, packed into words"
 BLOCKS = "vectors of 16 bytes from any byte offset, input step {step}"
 WIDTHS = (1, 2, 4, 8, 16)
 BY_BUFFER_COPIES: tuple[Copying, ...] = (
@@ -298,11 +286,18 @@ BY_KERNEL = (
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_pairs, f"{TOGETHER}, two dimensions per row", paired=True),
     by_kernel((1, 2), Kernel.SUBWORD_ROWS, subword_rows, f"{TOGETHER}, row by row"),
     in_strips((1, 2), Kernel.SUBWORD_ROWS, subword_rows, TOGETHER),
-    by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, STEPPED),
-    by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, RUNS),
+    by_kernel((1, 2), Kernel.SUBWORD_STEPS, subword_steps, f"{TOGETHER}, written at a step"),
+    by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, f"{TOGETHER}, in short runs"),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),
 )
-PART_AND_END: Copying = Strategy("bulk and end", where(padding_needed), cut_seconds, cut)
+PART_AND_END: Copying = Strategy(
+    "bulk and end",
+    where(padding_needed),
+    lambda problem: (
+        problem.costs.dispatch_s + min(row.lower_bound(problem) for row in padding_needed(problem))
+    ),
+    cut,
+)
 PARTS: Copying = Strategy(
     "split by binding size",
     where(lambda problem: not problem.is_held),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from math import prod
 
 from wgslice.layout import Layout
@@ -37,10 +37,7 @@ TILE_STEPS = (1, 2, 4)  # between source elements down the columns of tiles
 
 
 def tile_axis(source: Layout, target: Layout) -> int | None:
-    """The dimension of the source's neighbours, or of every second or fourth of them.
-
-    None where it is the target's. The nearest neighbours are taken, of equally near ones the longest.
-    """
+    """The dimension of the source's neighbours, or of every second or fourth; None if it is the target's."""
     if target.rank < 2 or target.strides[-1] != 1:
         return None
     found = [
@@ -99,38 +96,24 @@ def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile)
 def find_grid(
     outer: tuple[int, ...], columns: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
 ) -> Grid:
-    """The grid that takes the fewest workgroups, and whose waves touch the fewest sectors of others.
-
-    Lanes next to each other touch half a cache line where they can. `along` says that a lane's units must lie
-    along the columns. The later of equally good dimensions is taken, since it is the nearest in memory.
-    """
+    """The grid of the fewest workgroups, and then sectors; `along`: an invocation's units are in one row."""
+    most = workgroup_size.bit_length() - 1
+    enough = max(columns - 1, 0).bit_length()  # invocations for all columns
+    line = (LINE_NBYTES // unit_nbytes).bit_length() - 1
     grids = []
     for axis in range(len(outer) - 1, -1, -1) if outer else [-1]:
         rows = outer[axis] if outer else 1
         planes = prod(outer) // rows
-        for run, tiling, across, down in tilings(
-            columns, rows, unit_nbytes, each, workgroup_size, along=along
-        ):
+        for shift, ahead in product(range(min(most, enough, line), most + 1), (True, *[False] * (not along))):
+            lanes, below = 1 << shift, workgroup_size >> shift
+            tiling = Tiling(shift, lanes, 0) if ahead else Tiling(shift, 0, below)
+            width, height = max(lanes, each * tiling.ahead_columns), max(below, each * tiling.ahead_rows)
+            run = lanes * each if ahead and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
+            across, down = -(-max(columns, 1) // width), -(-max(rows, 1) // height)
             count = planes * across * down
-            grid = Grid(axis, tiling, across, down, count)
-            grids.append((count * (1 + SECTOR_NBYTES / (run * unit_nbytes)), grid))
+            sectors = count * (1 + SECTOR_NBYTES / (max(min(run, columns), 1) * unit_nbytes))
+            grids.append((sectors, Grid(axis, tiling, across, down, count)))
     return min(grids, key=lambda grid: grid[0])[1]
-
-
-def tilings(
-    columns: int, rows: int, unit_nbytes: int, each: int, workgroup_size: int, *, along: bool
-) -> Iterator[tuple[int, Tiling, int, int]]:
-    """Units of a row that a wave takes at once, how lanes lie, and tiles across and down a plane."""
-    most = workgroup_size.bit_length() - 1
-    enough = max(columns - 1, 0).bit_length()  # lanes for all columns
-    for shift in range(min(most, enough, (LINE_NBYTES // unit_nbytes).bit_length() - 1), most + 1):
-        lanes, below = 1 << shift, workgroup_size >> shift
-        for ahead_columns, ahead_rows in ((lanes, 0), *([] if along else [(0, below)])):
-            width, height = max(lanes, each * ahead_columns), max(below, each * ahead_rows)
-            run = lanes * each if ahead_columns and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
-            tiling = Tiling(shift, ahead_columns, ahead_rows)
-            across, down = (-(-max(size, 1) // side) for size, side in ((columns, width), (rows, height)))
-            yield max(min(run, columns), 1), tiling, across, down
 
 
 def arranged(
@@ -227,8 +210,8 @@ def launch_tiles(kernel: Kernel, source: Layout, target: Layout, width_nbytes: i
             rows, each = abs(source.reaches[-2]) + 1, WIDE_TILE_SIDES[width_nbytes]
         across, down = -(-columns // each), -(-rows // each)
         count = prod(outer) * across * down
-    size, workgroups = limits.profile.workgroup_size, (*fold(count, limits), 1)
-    return Share(count, False, across, each, False, size, workgroups, down, tiling)
+    share = share_of(limits, count, across, each, count * limits.profile.workgroup_size)
+    return replace(share, contiguous=False, row_tiles=down, tiling=tiling)
 
 
 def share_of(

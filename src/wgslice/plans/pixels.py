@@ -38,11 +38,7 @@ class Pixels:
 
 
 def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
-    """Two layouts whose last two dimensions are pixels and their channels, of which there may be one.
-
-    Channels that have planes of their own in the target are a dimension whose elements lie nearer to each
-    other in the source than pixels do.
-    """
+    """Two layouts whose last two dimensions are pixels and their channels, of which there may be one."""
     if target.rank == 0 or target.sizes[-1] <= MAX_CHANNELS:
         return source, target
     inside = [
@@ -92,11 +88,7 @@ def has_planes(target: Layout) -> bool:
 
 
 def are_pixels(source: Layout, target: Layout, width_nbytes: int) -> bool:
-    """Whether rows are pixels of 1 to 4 channels, near each other in the source.
-
-    Of one channel, every third element, since other steps are for other kernels. Repeated pixels are whole
-    in each group of blocks.
-    """
+    """Whether rows are pixels of 2 to 4 channels, or every third element, near each other in the source."""
     nested = target.is_nested
     source, target = as_pixels(source, target)
     if not 2 <= target.rank <= MAX_RANK or target.sizes[-1] > MAX_CHANNELS:
@@ -185,11 +177,7 @@ def rows_share_words(target: Layout, width_nbytes: int) -> bool:
 
 
 def stepped_parts(source: Layout, target: Layout, width_nbytes: int) -> list[tuple[Layout, Layout]]:
-    """A copy at a step in parts of which no two rows share a word: all of it, or every second row each.
-
-    Channels that are no neighbours in the source are parts, and so are few runs within a larger step that is
-    near as well. Dispatches follow each other, so that parts may share words. None where rows of each would.
-    """
+    """A copy at a step in parts of which no two rows share a word; none if there are no such parts."""
     whole = [range(size) for size in target.sizes]
     outer = target.rank - row_dimensions(target, width_nbytes)
     apart = target.rank - 1 if target.strides[-1] == 1 != source.strides[-1] else outer

@@ -81,11 +81,7 @@ class Rebased(NamedTuple):
 
 @lru_cache(maxsize=MAX_PLANS)
 def rebase(layout: Layout, itemsize: int, limits: Limits) -> Rebased:
-    """Split a layout into an aligned base in bytes and the layout from there.
-
-    The base is the last possible binding offset at or before the layout's lowest element, so that equal
-    slices at different places of a buffer share a plan.
-    """
+    """Splits a layout into the last possible binding offset before it and the layout from there."""
     base = base_of(layout, itemsize, limits)
     rest = layout.shifted(-(base // itemsize))
     return Rebased(base, rest, rest.stop * itemsize)
@@ -140,10 +136,7 @@ def split(
 
 
 def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Limits) -> int | None:
-    """The dimension that reaches furthest on a side too long for a binding, or the longest for a grid.
-
-    Where more dimensions are left than a kernel takes, the shortest.
-    """
+    """The dimension to halve: the shortest beyond a kernel's rank, the furthest-reaching, or the longest."""
     longer = [size for size in target.sizes if size > 1]
     if len(longer) > MAX_RANK:
         return target.sizes.index(min(longer))
@@ -160,10 +153,7 @@ def axis_to_halve(source: Layout, target: Layout, width_nbytes: int, limits: Lim
 def cut_end(
     source: Layout, target: Layout, width_nbytes: int, context: PlanContext
 ) -> tuple[tuple[Layout, Layout], tuple[Layout, Layout]] | None:
-    """The part before the last whole vector of an unpadded buffer, and the rest; None if that is all.
-
-    Cuts the dimension that loses the smallest share of its indices: mostly the last row.
-    """
+    """The part before the last whole vector of an unpadded buffer, and the rest; None if that is all."""
     sides = (source, context.source_capacity_nbytes), (target, context.target_capacity_nbytes)
     side, capacity_nbytes = next(
         (layout, int(capacity)) for layout, capacity in sides if layout.stop * width_nbytes > capacity
@@ -185,7 +175,7 @@ def cut_end(
 
 
 # Bytes of a row of a strip; rows in the source that are a multiple of COMPETING_NBYTES apart compete for few
-# cache lines. Measured: `bench/results/constants.md`.
+# cache lines.
 STRIP_NBYTES = 256
 MIN_STRIP_NBYTES = 32  # two elements of any width, and a row that any kernel takes
 COMPETING_NBYTES = 256
@@ -258,11 +248,7 @@ class Problem:
 
     @cached_property
     def strips(self) -> list[Problem]:
-        """The same in strips of few elements of each row, so that a line is read again while it is cached.
-
-        What does not divide is one more, which may write elements again. None where lines are cached anyway,
-        on a GPU, whose neighbouring invocations write neighbours, and where rows share words.
-        """
+        """Strips of few elements per row, so that a CPU reads a line again while it is cached; or none."""
         competing = (
             self.pattern == "long-stride" and self.read_step * self.width_nbytes % COMPETING_NBYTES == 0
         )
@@ -332,17 +318,14 @@ class Problem:
                 reason = f"elements of an input row are {counted(abs(read) * self.width_nbytes)} apart"
                 found.append(Because(reason, "elements of an input row are contiguous"))
             if read < 0:
-                found.append(Because("the input is reversed along rows", "rows are not reversed"))
+                found.append(Because("the input is reversed along rows"))
         if written != 1:
             reason = f"elements of an output row are {counted(written * self.width_nbytes)} apart"
             found.append(Because(reason, "elements of an output row are contiguous"))
         return joined(", and ", found)
 
     def uneven(self, unit_nbytes: int = WIDEST_NBYTES, strides: Sequence[int] | None = None) -> Because:
-        """Returns which row lengths, offsets and strides are unaligned to a unit.
-
-        `strides` are those of the source that matter, where these are not those of its rows.
-        """
+        """Returns which row lengths, offsets and strides, by default of rows, are unaligned to a unit."""
         found = []
         if self.row_nbytes % unit_nbytes:
             found.append(f"rows are {counted(self.row_nbytes)} long")

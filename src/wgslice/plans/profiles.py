@@ -94,10 +94,7 @@ def windows_class(
     ends: bool = False,
     mirrored: bool = False,
 ) -> CostClass:
-    """The cost class of a kernel on windows of elements of a width, in these, in words or blocks.
-
-    Rows may begin or end inside of what it takes at a time, be taken at their ends alone, and go backwards.
-    """
+    """The cost class of a kernel on windows, whose rows may be unaligned, reversed, or copied at ends."""
     by_words = kernel is Kernel.WINDOW_WORDS  # of which the width of an element decides how they are made
     width_nbytes = element_nbytes if by_words else UNITS_NBYTES.get(kernel, element_nbytes)
     traits = ("unaligned",) * unaligned + ("ends",) * ends + ("reversed",) * mirrored
@@ -110,10 +107,7 @@ def step_of(source: Layout) -> int:
 
 
 def pattern(source: Layout, width_nbytes: int) -> str:
-    """Classifies the source stride of elements of a target row: contiguous, short or long.
-
-    A stride is short if a cache line is read again while it is still in the cache.
-    """
+    """Classifies the stride of a row in the source; short if a line is read again while it is cached."""
     if source.rank == 0 or abs(source.strides[-1]) <= 1:
         return "contiguous"
     inside = 1
@@ -136,11 +130,7 @@ def shipped(name: str) -> Costs:
 
 
 def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Costs:
-    """Returns the shipped cost model that is nearest to an adapter.
-
-    lavapipe's memory accesses changed in a release between Mesa 22.3 and 25.0, which were measured; releases
-    between them take the older model.
-    """
+    """Returns the shipped cost model that is nearest to an adapter; Mesa before 25 takes that of 22.3."""
     if not software:
         return shipped("gpus")
     if "swiftshader" in name.lower():
@@ -201,11 +191,11 @@ GPU = Profile(
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a device that plans depend on."""
+    """Limits of a device that plans depend on; by default those that every WebGPU device has."""
 
-    binding_nbytes: int  # largest storage binding, bytes
-    binding_alignment_nbytes: int  # what a binding's offset is a multiple of; itself a multiple of 16
-    workgroups: int  # most workgroups in one dimension of a dispatch
+    binding_nbytes: int = 2**27  # largest storage binding, bytes
+    binding_alignment_nbytes: int = 256  # what a binding's offset is a multiple of; itself a multiple of 16
+    workgroups: int = 2**16 - 1  # most workgroups in one dimension of a dispatch
     profile: Profile = GPU
     disabled: frozenset[Kernel] = frozenset()  # kernels that failed their tests on the device
 
@@ -220,10 +210,8 @@ UNKNOWN = "the cost model lacks its cost class"
 def untrusted(what: str, limits: Limits) -> str:
     """Returns the error text if all kernels for a copy are disabled."""
     failed = ", ".join(sorted(kernel.value for kernel in limits.disabled))
-    return (
-        f"no kernel is left for {what}: {failed} failed the self-test of this device; use another adapter, "
-        "and report what `wgslice doctor` prints"
-    )
+    remedy = "use another adapter, and report what `wgslice doctor` prints"
+    return f"no kernel is left for {what}: {failed} failed the self-test of this device; {remedy}"
 
 
 # Choices of vectors of 16 bytes per invocation of a row of windows; each is a pipeline of 0.1 to 0.4 s.

@@ -69,10 +69,7 @@ class Places:
 
 @dataclass(frozen=True)
 class BufferCopies:
-    """One `copy_buffer_to_buffer` for each of some rows, contiguous whole words on both sides.
-
-    The layouts, or places, are of the rows' first bytes, counted from the bases of the memories.
-    """
+    """One buffer copy of contiguous whole words for each row; layouts are of the rows' first bytes."""
 
     source: Layout | Places
     target: Layout | Places
@@ -201,10 +198,7 @@ def dispatch_of(
     paired: bool = False,
     work: CostClass | None = None,
 ) -> Dispatch:
-    """A dispatch of a given kernel; layouts count from the start of their bindings.
-
-    `work` is its cost class if the caller knows it.
-    """
+    """A dispatch of a kernel, of a known cost class if given; layouts count from their bindings."""
     if work is None:
         work = copy_class(kernel, width_nbytes, paired, pattern(source, width_nbytes), step_of(source))
     source, target = arranged(kernel, source, target, width_nbytes, limits.profile)
