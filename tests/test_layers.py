@@ -279,7 +279,7 @@ def test_private_interfaces_are_of_the_version_they_were_read_in(package: str) -
 
 
 def test_private_attributes_of_wgpu_are_used_in_one_file() -> None:
-    names = {"_internal", "_poll_wait", "_thread_event", "_device"}  # of wgpu's objects
+    names = {"_internal", "_thread_event", "_device"}  # of wgpu's objects
     users = set()
     for name, path in modules().items():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

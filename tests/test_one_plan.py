@@ -24,9 +24,8 @@ from planning import buffer_copies_of, favouring, preferring
 from running import counted, recorded_plans
 
 import wgslice as wg
-from wgslice.gpu.transfer import keep_staging, take_staging
 from wgslice.plans.kernels import Kernel
-from wgslice.plans.profiles import CPU, GPU, MAX_PLANS, MAX_STAGING, Profile
+from wgslice.plans.profiles import CPU, GPU, MAX_PLANS, MAX_STAGING_NBYTES, Profile
 
 MADE_ONCE = [
     "create_bind_group_layout",
@@ -435,11 +434,12 @@ def test_pipelines_of_living_plans_are_not_compiled_again(
 
 def test_few_staging_buffers_are_kept(device: wg.Device) -> None:
     fresh = wg.Device.request(device.adapter)
-    taken = [take_staging(fresh) for _ in range(MAX_STAGING + 1)]
-    for buffer in taken:
-        keep_staging(fresh, buffer)
-    assert fresh.staging == taken[:MAX_STAGING]
-    assert take_staging(fresh) is taken[MAX_STAGING - 1]
+    x = wg.asarray(np.arange(9 * 2**20, dtype=np.uint8), device=fresh)
+    pending = [x[number:].numpy_async() for number in range(20)]
+    for promise in pending:
+        promise.sync_wait()
+    assert MAX_STAGING_NBYTES * 0.9 < fresh.staging.nbytes <= MAX_STAGING_NBYTES
+    assert fresh.staging.nbytes == sum(buffer.size for buffer in fresh.staging.buffers)
 
 
 def test_threads_compile_and_slice_together(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def test_eight_threads_on_one_device_stay_right(device: wg.Device) -> None:
 
     in_threads(work, 8)
     assert sorted(finished) == list(range(8))
-    assert all(buffer.map_state == "unmapped" for buffer in shared.staging)
+    assert all(buffer.map_state == "unmapped" for buffer in shared.staging.buffers)
 
 
 @pytest.mark.parametrize("wait", WAITS)

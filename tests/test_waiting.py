@@ -1,8 +1,6 @@
-"""Waits for the GPU: by polls, by a thread, and what they leave in place."""
+"""Waits for the GPU, and what they leave in place."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
@@ -12,41 +10,15 @@ import wgslice as wg
 from wgslice.gpu import native
 
 
-class Polls:
-    """Answers to `queue_is_empty` that a test chooses, and what waits for the GPU."""
-
-    def __init__(self, device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.answers: list[bool] = []
-        self.waited_in: list[str] = []
-        monkeypatch.setattr(native, "queue_is_empty", lambda _: self.answers.pop(0))
-        monkeypatch.setattr(
-            device.wgpu_device,
-            "_poll_wait",
-            lambda: self.waited_in.append(threading.current_thread().name),
-            raising=False,
-        )
-
-
-@pytest.mark.parametrize("polls", [1, 4])
-def test_a_short_wait_ends_by_polls_without_a_thread(
-    device: wg.Device, monkeypatch: pytest.MonkeyPatch, polls: int
+@pytest.mark.parametrize("yielding_seconds", [60.0, -1.0], ids=["yields", "sleeps"])
+def test_a_wait_polls_until_the_work_is_done(
+    device: wg.Device, monkeypatch: pytest.MonkeyPatch, yielding_seconds: float
 ) -> None:
-    """One poll ends the wait for an idle device."""
-    made = Polls(device, monkeypatch)
-    monkeypatch.setattr(native, "POLL_SECONDS", 60.0)
-    made.answers += [False] * (polls - 1) + [True]
+    answers = [False, False, False, True]
+    monkeypatch.setattr(native, "queue_is_empty", lambda _: answers.pop(0))
+    monkeypatch.setattr(native, "YIELDING_SECONDS", yielding_seconds)
     device.synchronize()
-    assert not made.answers
-    assert not made.waited_in
-
-
-def test_a_long_wait_goes_on_in_a_thread(device: wg.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Polls(device, monkeypatch)
-    monkeypatch.setattr(native, "POLL_SECONDS", -1.0)
-    made.answers += [False, True]
-    device.synchronize()
-    assert made.waited_in == ["wgslice-wait"]
-    assert made.answers == [True]
+    assert not answers
 
 
 def test_a_poll_distinguishes_pending_work_from_none(device: wg.Device) -> None:

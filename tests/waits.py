@@ -52,7 +52,6 @@ def paused() -> Iterator[Stall]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "finishes_before_loss", held)
-        patch.setattr(native, "is_soon_done", lambda _: False)
         try:
             yield stall
         finally:
@@ -67,11 +66,7 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
     """
     stall, finishes_before_loss = Stall(), native.finishes_before_loss
     wgpu_device, poller = device.wgpu_device, device.wgpu_device._poller
-    poll, poll_wait = poller._poll_func, wgpu_device._poll_wait
-
-    def held_wait() -> None:
-        stall.hold()
-        poll_wait()
+    poll = poller._poll_func
 
     def watched(finished: Callable[[float], bool], is_lost: Callable[[], bool]) -> bool:
         stall.begun.set()
@@ -87,12 +82,11 @@ def unanswered(device: wg.Device) -> Iterator[Stall]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "finishes_before_loss", watched)
         patch.setattr(native, "queue_is_empty", held_answer)
-        poller._poll_func, wgpu_device._poll_wait = held_poll, held_wait
+        poller._poll_func = held_poll
         try:
             yield stall
         finally:
             stall.over.set()
-            del wgpu_device._poll_wait
             if wgpu_device._poller is not None:  # None is what `destroy` leaves
                 poller._poll_func = poll
 

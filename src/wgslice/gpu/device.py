@@ -32,10 +32,9 @@ from wgslice.gpu.native import (
     translated_errors,
     wait_done,
 )
-from wgslice.gpu.pipelines import Pipelines
-from wgslice.gpu.pool import MIN_REUSED_NBYTES, BufferPool, max_reused_nbytes
+from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, max_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
-from wgslice.plans.profiles import CPU, GPU, PATTERN_NBYTES, Limits, Profile, shipped_for
+from wgslice.plans.profiles import CPU, GPU, MAX_STAGING_NBYTES, PATTERN_NBYTES, Limits, Profile, shipped_for
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
@@ -87,7 +86,7 @@ class Device:
             profile=shipped_profile(self.adapter),
         )
         self.limits_lock = Lock()
-        self.staging: list[Buffer] = []  # unmapped staging buffers for readback, reused
+        self.staging = BufferPool(MAX_STAGING_NBYTES)  # unmapped, for readback
         self.pool = BufferPool(max_reused_nbytes())
         with translated_errors:
             self.pipelines = Pipelines(wgpu_device)
@@ -240,7 +239,7 @@ class Device:
                     buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=usage)
                 return buffer
             except OutOfDeviceMemory:
-                if not self.pool.clear():
+                if not (self.pool.clear() or self.staging.clear()):
                     raise
                 self.synchronize()  # submitted work keeps them until it is done
 

@@ -7,14 +7,10 @@ version that has these. A forked child must not use them. An interrupt or the lo
 
 from __future__ import annotations
 
-import atexit
 import os
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from queue import SimpleQueue
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -235,88 +231,53 @@ def refusals() -> type[Exception]:
     return error
 
 
-# Interval between checks for the loss of the device: mappings of a destroyed device never finish. On Windows
-# an interrupt arrives between two checks, on other systems at once.
+# Interval between checks for the loss of the device. On Windows an interrupt arrives between two checks, on
+# other systems at once.
 LOSS_CHECK_SECONDS = 0.1
 
-# The caller polls for this time before a thread waits: a few times the cost of handing the wait to a thread.
-# Between two polls it yields its core, which a software adapter may need; on Linux `sleep(0)` costs 50 us.
-# A 4 x 16 slice with the wait takes 1.03 times as long as with wgpu's wait, 1.4 times with `sleep(0)` or
-# without a pause, 1.25 to 1.8 times with a thread alone (lavapipe, 2 busy cores of an AMD EPYC).
+# Polls yield the core to software adapters for this time, then sleep for a fraction of the time waited. On
+# Linux `sleep(0)` costs 50 us: a 4 x 16 slice with the wait takes 1.03 times as long as with wgpu's wait, 1.4
+# times with `sleep(0)` or without a pause (lavapipe, 2 busy cores of an AMD EPYC).
 # A poll runs callbacks for mappings of other threads, as wgpu's submission does: an interrupt of the main
 # thread during such a callback is lost, and that mapping with it.
-POLL_SECONDS = 200e-6
+YIELDING_SECONDS = 200e-6
+MAX_SLEEP_SECONDS = 1e-3
+DESTROY_SECONDS = 1.0  # that `destroy` waits for the GPU at most; wgpu-py's own waits as long for its thread
 pause = getattr(os, "sched_yield", partial(sleep, 0))  # Windows lacks sched_yield
-
-# Threads for waits inside wgpu, which interrupts do not reach, nor its callbacks. An empty wait takes 17 us
-# with such a thread, and 41 us with a `ThreadPoolExecutor` (2 cores of an AMD EPYC).
-idle: deque[Waiter] = deque()
-
-
-class Waiter:
-    """A thread that runs waits for other threads, one at a time."""
-
-    def __init__(self) -> None:
-        self.wanted: SimpleQueue[Wait | None] = SimpleQueue()
-        self.thread = threading.Thread(target=self.run, name="wgslice-wait", daemon=True)
-        self.thread.start()
-        atexit.register(self.end)
-
-    def run(self) -> None:
-        """Run the queued waits until None ends the thread."""
-        while (wait := self.wanted.get()) is not None:
-            try:
-                wait.poll()
-            except BaseException as error:
-                wait.error = error
-            idle.append(self)
-            wait.running.release()
-
-    def end(self) -> None:
-        """End the thread after its current wait, which an interrupt may have abandoned."""
-        self.wanted.put(None)
-        self.thread.join()
-
-
-class Wait:
-    """One wait, whose lock is released when it is over."""
-
-    def __init__(self, poll: Callable[[], object]) -> None:
-        self.poll = poll
-        self.error: BaseException | None = None
-        self.running = threading.Lock()
-        self.running.acquire()
-
-    def is_over(self, seconds: float) -> bool:
-        """Whether the wait is over within `seconds`."""
-        return self.running.acquire(timeout=seconds)
 
 
 def wait_done(wgpu_device: GPUDevice, is_lost: Callable[[], bool]) -> None:
-    """Wait until all submitted work is done: poll first, which ends most waits, then use a thread."""
-    if is_soon_done(wgpu_device):
-        return
-    handle: Any = wgpu_device
-    wait = Wait(handle._poll_wait)  # the public alternative, mapping a buffer, takes 0.1 ms more
-    try:
-        waiter = idle.pop()
-    except IndexError:
-        waiter = Waiter()
-    waiter.wanted.put(wait)
-    if not finishes_before_loss(wait.is_over, is_lost):
+    """Wait until all submitted work is done, by polls: interrupts do not reach a wait inside wgpu."""
+    if not finishes_before_loss(partial(is_done_within, wgpu_device), is_lost):
         raise DeviceLostError(LOST)
-    if wait.error is not None:
-        raise wait.error
 
 
-def is_soon_done(wgpu_device: GPUDevice) -> bool:
-    """Whether all submitted work is done within POLL_SECONDS."""
-    end = perf_counter() + POLL_SECONDS
+def is_done_within(wgpu_device: GPUDevice, seconds: float) -> bool:
+    """Whether all submitted work is done within `seconds`."""
+    begin = perf_counter()
     while not queue_is_empty(wgpu_device):
-        if perf_counter() > end:
+        waited = perf_counter() - begin
+        if waited > seconds:
             return False
-        pause()
+        if waited < YIELDING_SECONDS:
+            pause()
+        else:
+            sleep(min(waited / 16, MAX_SLEEP_SECONDS))
     return True
+
+
+def end_mappings_on_destroy(wgpu_device: GPUDevice) -> None:
+    """Make `destroy` of a device end its pending mappings, which wgpu-py stops to poll for."""
+    handle: Any = wgpu_device
+    if "destroy" in vars(handle):
+        return
+    destroy = handle.destroy
+
+    def destroy_and_poll() -> None:
+        destroy()
+        is_done_within(wgpu_device, DESTROY_SECONDS)
+
+    handle.destroy = destroy_and_poll
 
 
 def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:

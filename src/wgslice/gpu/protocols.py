@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NewType, Protocol
 
@@ -43,6 +43,13 @@ class MapPromise(Protocol):
     """A wgpu.GPUPromise of a buffer that is being mapped."""
 
     def sync_wait(self) -> None: ...
+    def then(
+        self,
+        callback: Callable[[None], Any],
+        error_callback: Callable[[Exception], Any],
+        title: str | None,
+    ) -> Any: ...
+    def __await__(self) -> Generator[Any, None, None]: ...
 
 
 class Buffer(Protocol):

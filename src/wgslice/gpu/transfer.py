@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from math import prod
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wgslice.dtypes import DType
 from wgslice.gpu.capture import Upload, active, refuse_in_capture
 from wgslice.gpu.device import Device
-from wgslice.gpu.native import begin_mapping, translated_errors, wait_for_mapping
-from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, MapPromise
+from wgslice.gpu.native import begin_mapping, end_mappings_on_destroy, translated_errors, wait_for_mapping
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.layout import whole_words
-from wgslice.plans.profiles import MAX_STAGING, STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
+from wgslice.plans.profiles import STAGING_NBYTES, UPLOAD_CHUNK_NBYTES
 
 
 def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbytes: int = 0) -> None:
@@ -34,6 +38,50 @@ def upload(device: Device, buffer: Buffer, data: NDArray[np.uint8], offset_nbyte
             queue.write_buffer(buffer, offset_nbytes + whole, last_word)
 
 
+class Readback:
+    """A staging buffer of the device, and bytes on their way through it."""
+
+    def __init__(self, device: Device, nbytes: int) -> None:
+        self.device = device
+        size = whole_words(nbytes)
+        usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
+        self.staging = device.staging.take(size) or device.new_buffer(size, usage)
+
+    def begin(
+        self, buffer: Buffer, nbytes: int, offset_nbytes: int = 0, encoder: CommandEncoder | None = None
+    ) -> None:
+        """Submit a copy of a buffer's bytes after the commands of `encoder`; any thread may wait for it."""
+        start = offset_nbytes // 4 * 4
+        self.part = slice(offset_nbytes - start, offset_nbytes - start + nbytes)
+        self.mapped_nbytes = max(whole_words(self.part.stop), 4)
+        encoder = encoder or self.device.create_encoder()
+        with translated_errors:
+            encoder.copy_buffer_to_buffer(buffer, start, self.staging, 0, self.mapped_nbytes)
+            self.device.submit(encoder)
+            self.mapping = begin_mapping(self.staging, self.mapped_nbytes, self.device.is_lost)
+
+    def wait(self) -> NDArray[np.uint8]:
+        """Wait for the bytes, and return a view of them, which dangles once they are unmapped."""
+        with translated_errors:
+            wait_for_mapping(self.mapping, self.device.is_lost)
+            mapped = self.staging.read_mapped(0, self.mapped_nbytes, copy=False)
+        return np.frombuffer(mapped, np.uint8)[self.part]
+
+    def end(self) -> None:
+        """Unmap the bytes and return the staging buffer to the device."""
+        self.staging.unmap()
+        self.device.staging.give(self.staging, exposed=False)
+
+    @contextmanager
+    def read(self) -> Iterator[NDArray[np.uint8]]:
+        """Wait for the bytes and yield them; they are unmapped when the block ends, and others may follow."""
+        data = self.wait()
+        try:
+            yield data
+        finally:
+            self.staging.unmap()
+
+
 def download(
     device: Device,
     buffer: Buffer,
@@ -48,74 +96,115 @@ def download(
     """
     if active.capture is not None:
         refuse_in_capture(f"{into.size} bytes are read back")
-    start, stop = offset_nbytes // 4 * 4, whole_words(offset_nbytes + into.size)
-    with translated_errors:
-        staging = copy_chunk(device, buffer, start, stop, encoder or device.create_encoder())
-        for position in range(start, stop, STAGING_NBYTES):
-            nbytes = min(STAGING_NBYTES, stop - position)
-            wait_for_mapping(begin_mapping(staging, nbytes, device.is_lost), device.is_lost)
-            following, next_staging = position + STAGING_NBYTES, staging
-            if following < stop:
-                next_staging = copy_chunk(device, buffer, following, stop, device.create_encoder())
-            mapped = np.frombuffer(staging.read_mapped(0, nbytes, copy=False), np.uint8)
-            first = max(position - offset_nbytes, 0)
-            chunk = into[first : position + nbytes - offset_nbytes]
-            chunk[...] = mapped[max(offset_nbytes - position, 0) :][: chunk.size]
-            del mapped  # dangles once the buffer is unmapped
-            staging.unmap()
-            keep_staging(device, staging)
-            staging = next_staging
+    chunk_nbytes = STAGING_NBYTES - offset_nbytes % 4  # so that the next one begins at a word
+
+    def begun(start: int) -> Readback:
+        readback = Readback(device, STAGING_NBYTES)
+        nbytes = min(chunk_nbytes, into.size - start)
+        readback.begin(buffer, nbytes, offset_nbytes + start, None if start else encoder)
+        return readback
+
+    starts = range(0, into.size, chunk_nbytes)
+    readbacks = map(begun, starts)
+    current = next(readbacks)
+    for start in starts:
+        data = current.wait()
+        following = next(readbacks, current)
+        into[start : start + data.size] = data
+        current.end()
+        current = following
 
 
-def copy_chunk(device: Device, buffer: Buffer, position: int, stop: int, encoder: CommandEncoder) -> Buffer:
-    """Submit the copy of a chunk into a staging buffer, and return that."""
-    staging = take_staging(device)
-    encoder.copy_buffer_to_buffer(buffer, position, staging, 0, min(STAGING_NBYTES, stop - position))
-    device.submit(encoder)
-    return staging
+class ArrayPromise(Awaitable[NDArray[Any]]):
+    """An array that is being read back, with the methods of wgpu's promises.
+
+    Made by `Tensor.numpy_async`. Several may be pending, and finish in any order.
+    """
+
+    def __init__(self, readback: Readback, shape: tuple[int, ...], dtype: DType) -> None:
+        self._readback = readback
+        self._array = np.empty(shape, dtype)
+        self._is_read = False
+        self._lock = Lock()
+
+    def sync_wait(self) -> NDArray[Any]:
+        """Wait for the array, unless it has arrived.
+
+        Returns
+        -------
+        numpy.ndarray
+            The same writable array for every call.
+
+        Raises
+        ------
+        DeviceLostError
+            The device is lost.
+        """
+        with self._lock:
+            if not self._is_read:
+                self._readback.device.check_not_lost()  # a mapping of a lost device is of freed memory
+                data = self._readback.wait()
+                self._array.reshape(-1).view(np.uint8)[...] = data
+                self._is_read = True
+                self._readback.end()
+        return self._array
+
+    def then(
+        self,
+        callback: Callable[[NDArray[Any]], Any],
+        error_callback: Callable[[Exception], Any] | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Call a function with the array, in the event loop that ran when the promise was made.
+
+        Parameters
+        ----------
+        callback, error_callback : callable
+            Functions of the array, and of the error if there is none.
+        title : str, optional
+            Name of the new promise.
+
+        Returns
+        -------
+        wgpu.GPUPromise
+            Of the callback's result.
+
+        Raises
+        ------
+        RuntimeError
+            The promise was made outside of an event loop (asyncio, trio or rendercanvas).
+        """
+
+        def settled(_: object) -> Any:
+            try:
+                array = self.sync_wait()
+            except Exception as error:
+                if error_callback is None:
+                    raise
+                return error_callback(error)
+            return callback(array)
+
+        return self._readback.mapping.then(settled, settled, title)
+
+    def __await__(self) -> Generator[Any, None, NDArray[Any]]:
+        with suppress(RuntimeError):  # of a lost device, which `sync_wait` raises as DeviceLostError
+            yield from self._readback.mapping.__await__()
+        return self.sync_wait()
 
 
-def take_staging(device: Device) -> Buffer:
-    """Return an unmapped staging buffer of STAGING_NBYTES, reused if possible."""
-    try:
-        return device.staging.pop()  # pop is atomic, so that threads need no lock
-    except IndexError:
-        return device.new_buffer(STAGING_NBYTES, BufferUsage.MAP_READ | BufferUsage.COPY_DST)
-
-
-def keep_staging(device: Device, buffer: Buffer) -> None:
-    """Keep an unmapped staging buffer for reuse, up to MAX_STAGING of them."""
-    if len(device.staging) < MAX_STAGING:
-        device.staging.append(buffer)
-
-
-class Readback:
-    """A staging buffer of a chosen size, for one readback at a time."""
-
-    def __init__(self, device: Device, nbytes: int) -> None:
-        self.device = device
-        self.nbytes = 0
-        self.mapping: MapPromise | None = None
-        usage = BufferUsage.MAP_READ | BufferUsage.COPY_DST
-        with translated_errors:
-            self.staging: Buffer = device.new_buffer(whole_words(nbytes), usage)
-
-    def begin(self, buffer: Buffer, nbytes: int) -> None:
-        """Submit a copy of a buffer's first bytes; another thread may call `read`."""
-        encoder = self.device.create_encoder()
-        with translated_errors:
-            encoder.copy_buffer_to_buffer(buffer, 0, self.staging, 0, whole_words(nbytes))
-            self.device.submit(encoder)
-            self.mapping = begin_mapping(self.staging, whole_words(nbytes), self.device.is_lost)
-        self.nbytes = nbytes
-
-    @contextmanager
-    def read(self) -> Iterator[NDArray[np.uint8]]:
-        """Wait for the copy and yield its bytes, which are unmapped when the block ends."""
-        assert self.mapping is not None
-        wait_for_mapping(self.mapping, self.device.is_lost)
-        try:
-            mapped = self.staging.read_mapped(0, whole_words(self.nbytes), copy=False)
-            yield np.frombuffer(mapped, np.uint8)[: self.nbytes]
-        finally:
-            self.staging.unmap()
+def begin_download(
+    device: Device,
+    buffer: Buffer,
+    offset_nbytes: int,
+    encoder: CommandEncoder | None,
+    shape: tuple[int, ...],
+    dtype: DType,
+) -> ArrayPromise:
+    """Begin to read an array back, as `download` with a staging buffer for all of it."""
+    nbytes = prod(shape) * dtype.itemsize
+    if active.capture is not None:
+        refuse_in_capture(f"{nbytes} bytes are read back")
+    end_mappings_on_destroy(device.wgpu_device)
+    readback = Readback(device, max(offset_nbytes % 4 + nbytes, STAGING_NBYTES))
+    readback.begin(buffer, nbytes, offset_nbytes, encoder)
+    return ArrayPromise(readback, shape, dtype)

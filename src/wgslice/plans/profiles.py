@@ -226,7 +226,7 @@ WIDE_TILE_SIDES = {1: 64, 2: 32, 4: 32, 8: 16, 16: 16}  # elements of a side of 
 PIXEL_BLOCKS = {1: 4, 2: 2, 3: 3, 4: 2}  # vectors of 16 bytes per invocation of `pixels`, by channels
 
 STAGING_NBYTES = 2**23  # of a staging buffer that readback goes through
-MAX_STAGING = 2  # of these buffers
+MAX_STAGING_NBYTES = 2**27  # kept for reuse: three frames of 3840 x 2160 rgba8 that are read at a time
 UPLOAD_CHUNK_NBYTES = 2**22  # written to the queue at a time: staging memory besides source and target
 
 # Entries of caches; a full one gives up the least recently used entry.

@@ -14,9 +14,9 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import exposed, is_exposed
-from wgslice.gpu.protocols import Buffer, BufferUsage
+from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, record, run_copy
-from wgslice.gpu.transfer import download, upload
+from wgslice.gpu.transfer import ArrayPromise, begin_download, download, upload
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, without_leading_ones
 from wgslice.plans.copy import fills, pattern_size, plan_copy
@@ -164,16 +164,27 @@ def check_tensor(name: str, value: object) -> None:
 
 def read_into(tensor: Placed, data: NDArray[np.uint8]) -> None:
     """Read a tensor back; the GPU packs a view that is not packed first, in the same submission."""
+    buffer, offset_nbytes, encoder = packed_bytes(tensor)
+    download(tensor.device, buffer, offset_nbytes, data, encoder)
+
+
+def read_back(tensor: Placed) -> ArrayPromise:
+    """Begin to read a tensor back as `read_into` does; for no elements, any bytes."""
+    source = packed_bytes(tensor) if tensor.size else (tensor.device.zeros, 0, None)
+    return begin_download(tensor.device, *source, tensor.shape, tensor.dtype)
+
+
+def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
+    """Return a buffer and the byte offset of a tensor's packed elements, and commands that pack them."""
     device = tensor.device
     if tensor.is_packed and tensor.memory.usage & BufferUsage.COPY_SRC:
         check_usable(device, tensor.memory)
         check_alive(device, tensor.memory)
-        download(device, tensor.memory, tensor.offset, data)
-        return
+        return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     encoder = device.create_encoder()
     record(device, encoder, plan_copy, tensor.bound_layout, packed)
-    download(device, packed.buffer, 0, data, encoder)
+    return packed.buffer, 0, encoder
 
 
 def copyto(dst: Placed, src: Placed | ArrayLike) -> None:

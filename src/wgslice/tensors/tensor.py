@@ -26,7 +26,7 @@ from wgslice.dtypes import AnyDType, DType, element_dtype
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import Device, checked_device
 from wgslice.gpu.recording import run_copy
-from wgslice.gpu.transfer import upload
+from wgslice.gpu.transfer import ArrayPromise, upload
 from wgslice.layout import Layout
 from wgslice.layout_rules import permuted, reshaped, squeezed
 from wgslice.plans.profiles import MAX_PLANS
@@ -36,6 +36,7 @@ from wgslice.tensors.placed import (
     CPU_DEVICE,
     Placed,
     exported,
+    read_back,
     read_into,
     upper_modules,
     viewed,
@@ -412,6 +413,29 @@ class Tensor(Uncomputed, Placed):
                 read_into(self, array.reshape(-1).view(np.uint8))
             return array
 
+    def numpy_async(self) -> ArrayPromise:
+        """Begin to read the tensor back, without waiting for the GPU.
+
+        Returns
+        -------
+        ArrayPromise
+            Promise of what `numpy` would return now, with wgpu's methods: `sync_wait()`, `then(callback)` and
+            `await`. Any number may be pending; their staging buffers are reused.
+
+        Raises
+        ------
+        ValueError, OutOfDeviceMemory, DeviceLostError
+            As `numpy`. The promise raises DeviceLostError if the device is lost later.
+
+        Examples
+        --------
+        >>> import wgslice as wg
+        >>> wg.arange(3).numpy_async().sync_wait()
+        array([0, 1, 2])
+        """
+        with named("numpy_async"):
+            return read_back(self)
+
     def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
         """Read one element back as a Python number, which waits for the GPU.
 
@@ -585,10 +609,8 @@ class Tensor(Uncomputed, Placed):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         with named("pickle"):
-            elements = (
-                self.numpy().reshape(-1).view(np.uint8)
-            )  # as bytes, since NumPy copies some other dtypes in band
-            return unpickled, (elements, self.dtype, self.shape)
+            # as bytes, since NumPy copies some other dtypes in band
+            return unpickled, (self.numpy().reshape(-1).view(np.uint8), self.dtype, self.shape)
 
     def __sizeof__(self) -> int:
         """Return the bytes of the object and its elements, which Dask workers count."""
