@@ -790,7 +790,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"fill": "edge"},
         TypeError,
-        "fill = 'edge': must be a number, the value of all elements outside",
+        "fill = 'edge': must be a number",
     ),
     (
         {"fill": 0, "outside": "clamp"},

@@ -276,16 +276,28 @@ def test_layers_and_rows_may_have_gaps(device: wg.Device, view: Any) -> None:
 
 
 @pytest.mark.every_adapter
-@pytest.mark.parametrize(("format", "alpha"), [("rgba8unorm", 255), ("bgra8unorm", 7), ("rgba16float", 1.5)])
+@pytest.mark.parametrize(
+    ("format", "alpha"),
+    [("rgba8unorm", 255), ("bgra8unorm", 7), ("rgba16float", 1.5), ("rgba32float", -2), ("rgba16sint", -3)],
+)
 def test_three_channels_get_a_fourth(device: wg.Device, format: str, alpha: float) -> None:
     dtype, _ = FORMATS[format]
-    for size in ((65, 5, 1), (64, 3, 2)):
+    for size in ((65, 5, 1), (64, 3, 2), (1, 1, 1)):
         texture = make_texture(device, format, size)
         array = elements(shape_of(size, "2d", 3), dtype)
-        wg.copy_to_texture(wg.asarray(array, device=device)[..., ::-1, :], texture, alpha=alpha)
-        expected = np.full(shape_of(size, "2d", 4), alpha, dtype)
-        expected[..., :3] = array[..., ::-1, :]
-        check_same(wg.from_texture(texture).numpy(), expected)
+        for view in (np.s_[:], np.s_[..., ::-1, :], np.s_[..., ::-1]):
+            wg.copy_to_texture(wg.asarray(array, device=device)[view], texture, alpha=alpha)
+            expected = np.full(shape_of(size, "2d", 4), alpha, dtype)
+            expected[..., :3] = array[view]
+            check_same(wg.from_texture(texture).numpy(), expected)
+
+
+def test_a_fourth_channel_of_sub_words_is_written_by_the_same_dispatch(device: wg.Device) -> None:
+    texture = make_texture(device, "rgba8unorm", (65, 5, 1))
+    explanation = wg.explain(wg.copy_to_texture, x_of(device, (5, 65, 3)), texture, alpha=1)
+    assert [len(plan.steps) for plan in explanation.plans] == [1, 1]
+    assert len(explanation.submissions) == 1
+    assert explanation.uploaded_nbytes == 0
 
 
 DEPTH_AND_STENCIL = [  # format, aspect, dtype, whether it can be written
@@ -493,7 +505,7 @@ def test_a_region_or_tensor_that_does_not_fit_is_refused(device: wg.Device) -> N
     refused(ValueError, "x has 3 channels, the format rgba8unorm has 4: alpha= gives", write, rgb, texture)
     refused(ValueError, "alpha = 255: must be left out", write, x, texture, alpha=255)
     refused(OverflowError, "copy_to_texture: alpha: ", write, rgb, texture, alpha=256)
-    refused(TypeError, "alpha: (1, 2): must be a scalar", write, rgb, texture, alpha=(1, 2))
+    refused(TypeError, "alpha has shape (2,): must be a scalar", write, rgb, texture, alpha=(1, 2))
     buffer = make_buffer(device, random_bytes(64))
     mine = wg.from_buffer(buffer, (2, 2, 4), np.uint8)
     buffer.destroy()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from wgslice.arguments import Integers, integers
+from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import WRAPPED, Device
+from wgslice.gpu.handles import check_usable
 from wgslice.gpu.native import Region, check_process, owner_of, translated_errors
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
 from wgslice.gpu.recording import BoundLayout, Recorder, place
+from wgslice.layout import Layout
 from wgslice.plans.copy import plan_copy
+from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.plans.plan import Plan
 from wgslice.plans.problem import rebase
-from wgslice.plans.textures import Extent, Texels, padded_rows, plan_texture_copy
+from wgslice.plans.textures import Extent, Texels, filled_rows, padded_rows, plan_texture_copy
 
 
 def device_of_texture(texture: Texture) -> Device:
@@ -53,9 +57,19 @@ def level_extent(texture: Texture, mip_level: int) -> Extent:
     return width, height, (depth if texture.dimension == "3d" else texture.size[2])
 
 
-def check_region(device: Device, region: Region, size: Extent, texels: Texels, writes: bool) -> None:
+class TextureSide(NamedTuple):
+    """The texture side of a copy: extent, texel format and direction."""
+
+    size: Extent
+    texels: Texels
+    writes: bool  # the texture
+    fill: bytes = b""  # 16 bytes of the fourth channel's value, for tensors of three channels
+
+
+def check_region(device: Device, region: Region, side: TextureSide) -> None:
     """Raise ValueError if wgpu would reject a copy between a region and a buffer of the device."""
     check_process()
+    size, texels, writes, _ = side
     texture, origin, mip_level, _ = region
     name = describe_texture(texture)
     if owner_of(texture) is not device.wgpu_device:
@@ -69,10 +83,10 @@ def check_region(device: Device, region: Region, size: Extent, texels: Texels, w
             f"{name} has {texture.sample_count} samples per texel: resolve it into another texture"
         )
     extent = level_extent(texture, mip_level)
-    for side, start, count, limit in zip("xyz", origin, size, extent, strict=True):
+    for axis, start, count, limit in zip("xyz", origin, size, extent, strict=True):
         if start + count > limit:
             raise ValueError(
-                f"origin {origin} and size {size} reach {side} = {start + count}: mip level {mip_level} of "
+                f"origin {origin} and size {size} reach {axis} = {start + count}: mip level {mip_level} of "
                 f"{name} has {' x '.join(map(str, extent))} texels; move or shrink the region"
             )
     fault = opengl_fault(texture, origin, texels, writes) if device.adapter.backend == "OpenGL" else None
@@ -121,58 +135,60 @@ def rest_of_level(region: Region) -> Extent:
     return width, height, depth
 
 
-class TextureSide(NamedTuple):
-    """The texture side of a copy: extent, texel format and direction."""
-
-    size: Extent
-    texels: Texels
-    writes: bool  # the texture
-
-
 def placed_plans(
-    device: Device,
-    tensor: BoundLayout,
-    side: TextureSide,
-    new_staging: Callable[[int], Buffer],
-    fourth: BoundLayout | None = None,
+    device: Device, tensor: BoundLayout, side: TextureSide, new_staging: Callable[[int], Buffer]
 ) -> list[tuple[Plan, list[Place]]]:
     """Plan the steps of a copy between a texture and a tensor of four dimensions, in order.
 
-    Uses a staging buffer unless the tensor's layout is one of a texture copy. `fourth` fills a channel that
-    only the texture has.
+    Uses a staging buffer unless the tensor's layout is one of a texture copy.
     """
-    (size, texels, writes), limits = side, device.limits
+    (size, texels, writes, fill), limits = side, device.limits
     buffer, itemsize = tensor.buffer, tensor.itemsize
     usage = BufferUsage.COPY_SRC if writes else BufferUsage.COPY_DST
-    if buffer.usage & usage and tensor.layout.sizes[-1] == texels.channels:
+    if buffer.usage & usage and not fill:
         base, layout, _ = rebase(tensor.layout, itemsize, limits)
         plan = plan_texture_copy(layout, texels, limits, writes=writes)
         if plan is not None:
             return [(plan, [Place(buffer, tensor.offset_nbytes + base)] * 2)]
     rows = padded_rows(size, texels)
-    staging = BoundLayout(new_staging(rows.stop * itemsize), rows, itemsize, fresh=True)
+    is_filled = fill and itemsize < WORD_NBYTES
+    planner, target = filled_rows(size, texels, fill) if is_filled else (plan_copy, rows)
+    staging = BoundLayout(new_staging(target.stop * itemsize), target, itemsize, fresh=True)
     plan = plan_texture_copy(rows, texels, limits, writes=writes)
     assert plan is not None  # padded rows fit a texture copy
     of_texture = plan, [Place(staging.buffer)] * 2
     if not writes:
-        return [of_texture, place(limits, plan_copy, staging, tensor)]
-    copied = [place(limits, plan_copy, tensor, channels_of(staging, 0, tensor.layout.sizes[-1]))]
-    if fourth is not None:
-        copied.append(place(limits, plan_copy, fourth, channels_of(staging, 3, 4)))
-    return [*copied, of_texture]
+        return [of_texture, place(limits, planner, staging, tensor)]
+    copies = [(tensor, staging)]
+    if fill and not is_filled:  # on lavapipe, 800,000 texels of 4-byte elements take 8 ms, filled rows 30 ms
+        repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
+        alpha = BoundLayout(device.pipelines.constant_buffer(fill), repeated, itemsize, fresh=True)
+        copies = [(tensor, channels_of(staging, range(3))), (alpha, channels_of(staging, range(3, 4)))]
+    return [*(place(limits, planner, *sides) for sides in copies), of_texture]
 
 
-def channels_of(rows: BoundLayout, first: int, stop: int) -> BoundLayout:
-    """Return the channels from `first` to `stop` of rows."""
-    keys = [*map(range, rows.layout.sizes[:-1]), range(first, stop)]
-    return rows._replace(layout=rows.layout.select(keys))
+def channels_of(rows: BoundLayout, channels: range) -> BoundLayout:
+    """Return some channels of rows."""
+    return rows._replace(layout=rows.layout.select([*map(range, rows.layout.sizes[:-1]), channels]))
 
 
-def record_plans(
-    device: Device, encoder: CommandEncoder, region: Region, plans: Iterable[tuple[Plan, list[Place]]]
-) -> None:
-    """Record a copy between a checked region and a checked tensor."""
-    recorder = Recorder(device, encoder, region)
-    for plan, places in plans:
-        recorder.add(plan, places)
+def record_texture_copy(
+    device: Device,
+    encoder: CommandEncoder | None,
+    region: Region,
+    tensor: BoundLayout,
+    side: TextureSide,
+    new_staging: Callable[[int], Buffer],
+    check: Callable[[Device, Buffer], None],
+) -> CommandEncoder:
+    """Record a copy between a checked region and a tensor, and return the encoder, or a new one for None."""
+    with named("input" if side.writes else "output"):
+        check_usable(device, tensor.buffer)
+        check(device, tensor.buffer)
+    check_texture_alive(region.texture)
+    recorder = Recorder(device, encoder or device.create_encoder(), region)
+    if tensor.layout.size:
+        for plan, places in placed_plans(device, tensor, side, new_staging):
+            recorder.add(plan, places)
     recorder.end()
+    return recorder.encoder

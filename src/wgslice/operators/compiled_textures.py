@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, SupportsIndex, TypeAlias
 
 from wgslice.arguments import Integers, integer
@@ -12,29 +13,19 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive
 from wgslice.gpu.native import Region, exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder, Texture
-from wgslice.gpu.recording import BoundLayout, run_copy
 from wgslice.gpu.textures import (
     TextureSide,
-    channels_of,
     check_region,
-    check_texture_alive,
     checked_corner,
     device_of_texture,
     placed_plans,
-    record_plans,
+    record_texture_copy,
 )
 from wgslice.layout import check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc, check_descs
-from wgslice.operators.textures import (
-    START,
-    alpha_of,
-    check_dtype,
-    check_shape,
-    check_tensor_side,
-    repeated_channel,
-)
+from wgslice.operators.textures import START, check_dtype, check_shape, fill_of
 from wgslice.plans.plan import Plan
-from wgslice.plans.textures import Aspect, Extent, extent_of, in_four, padded_rows, texels_of
+from wgslice.plans.textures import Aspect, Extent, extent_of, in_four, texels_of
 from wgslice.tensors.tensor import Tensor
 
 TextureBinding: TypeAlias = Texture | tuple[Texture, Integers]
@@ -70,16 +61,18 @@ class TextureDescriptor:
         check_shape(name, tensor.sizes, format, texels, None, alpha)
         if not writes:
             check_disjoint(tensor.layout)
-        if alpha is not None:
-            alpha_of(alpha, tensor.dtype)
-        object.__setattr__(self, "tensor", tensor)
-        object.__setattr__(self, "format", format)
-        object.__setattr__(
-            self, "side", TextureSide(extent_of(tensor.sizes, texels.channels), texels, writes)
-        )
-        object.__setattr__(self, "origin", checked_corner("origin", origin, 0))
-        object.__setattr__(self, "mip_level", integer("mip_level", mip_level))
-        object.__setattr__(self, "alpha", alpha)
+        attributes = {
+            "tensor": tensor,
+            "format": format,
+            "side": TextureSide(
+                extent_of(tensor.sizes, texels.channels), texels, writes, fill_of(alpha, texels)
+            ),
+            "origin": checked_corner("origin", origin, 0),
+            "mip_level": integer("mip_level", mip_level),
+            "alpha": alpha,
+        }
+        for attribute, value in attributes.items():
+            object.__setattr__(self, attribute, value)
 
     @property
     def name(self) -> str:
@@ -161,7 +154,7 @@ class ToTexture(TextureDescriptor):
     origin, mip_level : sequence of int, int
         As of `FromTexture`, of the region that is written.
     alpha : scalar, optional
-        Value of the fourth channel where `input` has three; written once, into the operator's staging buffer.
+        Value of the fourth channel where `input` has three.
 
     Raises
     ------
@@ -214,10 +207,10 @@ class CompiledTextureCopy:
         self.device = device
         self.name = descriptor.name
         self._descriptor = descriptor
-        self._staging: Buffer | None = None
+        self._staging = lru_cache(maxsize=1)(device.create_buffer)
         with named(self.name):
             self._slot = descriptor.slot(device)
-            self.plans = descriptor.plans(device, self._take_staging)
+            self.plans = descriptor.plans(device, self._staging)
             for plan in self.plans:
                 device.pipelines.prepare(plan)
 
@@ -244,9 +237,7 @@ class CompiledTextureCopy:
                 described = self._descriptor.tensor
                 memory = self.device.reused_buffer(described.nbytes, zeroed=not described.layout.is_packed)
                 output = Tensor(self.device, memory, described.dtype, described.layout)
-            encoder = self.device.create_encoder()
-            self._record(encoder, input, output, check_alive)
-            self.device.submit(encoder)
+            self.device.submit(self._record(None, input, output, check_alive))
         return output
 
     def record(
@@ -287,17 +278,14 @@ class CompiledTextureCopy:
         return f"CompiledTextureCopy({self.name}: {self._descriptor.format}, {size}; {self.device})"
 
     def _record(
-        self, encoder: CommandEncoder, input: Any, output: Any, check: Callable[[Device, Buffer], None]
-    ) -> None:
-        """Record the plans for bindings."""
+        self, encoder: CommandEncoder | None, input: Any, output: Any, check: Callable[[Device, Buffer], None]
+    ) -> CommandEncoder:
+        """Record the plans for bindings, and return the encoder, or a new one for None."""
         side = self._descriptor.side
         tensor, texture = (input, output) if side.writes else (output, input)
         region = self._region("output" if side.writes else "input", texture)
         bound = self._slot.bound(tensor)
-        check_tensor_side(self.device, bound.buffer, side, check)
-        check_texture_alive(region.texture)
-        plans = placed_plans(self.device, bound, side, self._take_staging)
-        record_plans(self.device, encoder, region, plans)
+        return record_texture_copy(self.device, encoder, region, bound, side, self._staging, check)
 
     def _region(self, name: str, binding: TextureBinding) -> Region:
         """Return the region of a bound texture, checked against the descriptor."""
@@ -318,17 +306,5 @@ class CompiledTextureCopy:
                 described.alpha,
             )
             region = Region(binding, origin, described.mip_level, described.side.texels.aspect)
-            check_region(self.device, region, *described.side)
+            check_region(self.device, region, described.side)
         return region
-
-    def _take_staging(self, nbytes: int) -> Buffer:
-        """Return the staging buffer, allocated once; the queue orders its uses."""
-        if self._staging is None:
-            described, side = self._descriptor, self._descriptor.side
-            staging = self.device.create_buffer(nbytes)
-            if described.alpha is not None:
-                element = alpha_of(described.alpha, side.texels.dtype)
-                rows = BoundLayout(staging, padded_rows(side.size, side.texels), element.itemsize, fresh=True)
-                run_copy(self.device, repeated_channel(self.device, element, side), channels_of(rows, 3, 4))
-            self._staging = staging
-        return self._staging

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, SupportsIndex
-
-import numpy as np
 
 from wgslice.arguments import Integers, integer
 from wgslice.dtypes import DType
 from wgslice.errors import named
 from wgslice.gpu.device import Device
-from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.handles import check_alive
 from wgslice.gpu.native import Region
-from wgslice.gpu.protocols import Buffer, Texture
+from wgslice.gpu.protocols import Texture
 from wgslice.gpu.recording import BoundLayout
 from wgslice.gpu.textures import (
     TextureSide,
     check_region,
-    check_texture_alive,
     checked_corner,
     device_of_texture,
-    placed_plans,
-    record_plans,
+    record_texture_copy,
     rest_of_level,
 )
-from wgslice.layout import Layout
+from wgslice.operators.windows_arguments import repeated_bytes
 from wgslice.plans.textures import Aspect, Texels, extent_of, in_four, shape_of, texels_of
-from wgslice.tensors.placed import as_assigned, check_destination, check_of_numbers, check_tensor, uploaded
+from wgslice.tensors.placed import check_destination, check_tensor
 from wgslice.tensors.tensor import Tensor, allocate
 
 START = (0, 0, 0)
@@ -101,7 +97,7 @@ def from_texture(
         region = region_of(texture, origin, mip_level, texels)
         extent = rest_of_level(region) if size is None else checked_corner("size", size, 1)
         side = TextureSide(extent, texels, writes=False)
-        check_region(device, region, *side)
+        check_region(device, region, side)
         shape = shape_of(extent, texture.dimension, texels.channels)
         if out is None:
             result = allocate(shape, texels.dtype, device, zeroed=False)
@@ -180,43 +176,17 @@ def copy_to_texture(
         check_shape("x", x.shape, texture.format, texels, texture.dimension, alpha)
         region = region_of(texture, origin, mip_level, texels)
         extent = extent_of(x.shape, texels.channels)
-        side = TextureSide(extent, texels, writes=True)
-        check_region(device, region, *side)
-        fourth = None if alpha is None else alpha_of(alpha, texels.dtype)
-        run(device, region, x, side, fourth=fourth)
+        side = TextureSide(extent, texels, True, fill_of(alpha, texels))
+        check_region(device, region, side)
+        run(device, region, x, side)
 
 
-def run(
-    device: Device,
-    region: Region,
-    tensor: Tensor,
-    side: TextureSide,
-    *,
-    fresh: bool = False,
-    fourth: np.ndarray[Any, DType] | None = None,
-) -> None:
+def run(device: Device, region: Region, tensor: Tensor, side: TextureSide, *, fresh: bool = False) -> None:
     """Copy between a region and a tensor that fits it, without waiting for the GPU."""
-    check_tensor_side(device, tensor.memory, side, check_alive)
-    check_texture_alive(region.texture)
-    if tensor.size == 0:
-        return
-    bound = BoundLayout(
-        tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh=fresh
-    )
-    repeated = None if fourth is None else repeated_channel(device, fourth, side)
-    plans = placed_plans(device, bound, side, device.reused_buffer, repeated)
-    encoder = device.create_encoder()
-    record_plans(device, encoder, region, plans)
-    device.submit(encoder)
-
-
-def check_tensor_side(
-    device: Device, buffer: Buffer, side: TextureSide, check: Callable[[Device, Buffer], None]
-) -> None:
-    """Refuse a tensor's buffer that cannot be read or written."""
-    with named("input" if side.writes else "output"):
-        check_usable(device, buffer)
-        check(device, buffer)
+    bound = BoundLayout(tensor.memory, in_four(tensor.layout, side.texels.channels), tensor.itemsize, fresh)
+    encoder = record_texture_copy(device, None, region, bound, side, device.reused_buffer, check_alive)
+    if tensor.size:
+        device.submit(encoder)
 
 
 def region_of(texture: Texture, origin: Integers, mip_level: SupportsIndex, texels: Texels) -> Region:
@@ -259,16 +229,6 @@ def check_shape(
         )
 
 
-def alpha_of(alpha: Any, dtype: DType) -> np.ndarray[Any, DType]:
-    """The element of a fourth channel."""
-    with named("alpha"):
-        check_of_numbers(alpha)
-        if isinstance(alpha, str | bytes) or np.ndim(alpha) != 0:
-            raise TypeError(f"{alpha!r}: must be a scalar")
-        return as_assigned(alpha, dtype)
-
-
-def repeated_channel(device: Device, element: np.ndarray[Any, DType], side: TextureSide) -> BoundLayout:
-    """A channel of one element, for each texel of a region."""
-    width, height, depth = side.size
-    return uploaded(device, element)._replace(layout=Layout.of((depth, height, width, 1), (0, 0, 0, 0)))
+def fill_of(alpha: Any, texels: Texels) -> bytes:
+    """Return 16 bytes of elements of the fourth channel, or none if the tensor has it."""
+    return b"" if alpha is None else repeated_bytes(alpha, texels.dtype, "alpha")

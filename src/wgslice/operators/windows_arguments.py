@@ -74,15 +74,16 @@ EXTRACTING: dict[str, str] = {  # remedies by the values of `outside`
 INSERTING = {**EXTRACTING, "drop": 'outside="drop" drops the elements outside'}
 
 
-def repeated_bytes(fill: Any, dtype: DType) -> bytes:
-    """A scalar as 16 bytes of elements."""
-    with named("fill"):
-        check_of_numbers(fill)
-    if isinstance(fill, str | bytes):
-        raise TypeError(f"fill = {fill!r}: must be a number, the value of all elements outside")
-    if np.ndim(fill) != 0:
-        raise TypeError(f"fill has shape {np.shape(fill)}: must be a scalar")
-    return np.full(16 // dtype.itemsize, as_assigned(fill, dtype)).tobytes()
+def repeated_bytes(value: Any, dtype: DType, name: str = "fill") -> bytes:
+    """Return a scalar argument, cast as NumPy assigns it, as 16 bytes of elements."""
+    with named(name):
+        check_of_numbers(value)
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{name} = {value!r}: must be a number")
+    if np.ndim(value) != 0:
+        raise TypeError(f"{name} has shape {np.shape(value)}: must be a scalar")
+    with named(name):
+        return np.full(16 // dtype.itemsize, as_assigned(value, dtype)).tobytes()
 
 
 def extracted_windows(

@@ -12,9 +12,11 @@ import numpy as np
 from wgslice.arguments import U32_MAX
 from wgslice.dtypes import DType
 from wgslice.layout import Layout
-from wgslice.plans.plan import Plan
+from wgslice.plans.plan import Plan, Planner
 from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import Memory, TextureCopy
+from wgslice.plans.window_strategies import extract_windows_planner
+from wgslice.plans.windows import Windows
 
 ROW_NBYTES = 256  # WebGPU: rows in a buffer begin at multiples of 256 bytes from the first one
 
@@ -114,6 +116,16 @@ def padded_rows(size: Extent, texels: Texels) -> Layout:
     width, height, depth = size
     row = padded_nbytes(width, texels) // texels.dtype.itemsize
     return Layout.of((depth, height, width, texels.channels), (height * row, row, texels.channels, 1))
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def filled_rows(size: Extent, texels: Texels, fill: bytes) -> tuple[Planner, Layout]:
+    """Planner and target of a copy to padded rows in which texels and channels that it lacks are a fill."""
+    width, height, depth = size
+    extents = depth, height, padded_nbytes(width, texels) // texels.nbytes, texels.channels
+    start, forwards = np.zeros((1, 4), np.int32), np.zeros(1, np.uint32)
+    window = Windows(extents, (1, 1, 1, 1), forwards, start, start.itemsize, True, fill)
+    return extract_windows_planner(window), Layout.packed((1, *extents))
 
 
 def padded_nbytes(width: int, texels: Texels) -> int:
