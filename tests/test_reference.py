@@ -59,7 +59,7 @@ def test_class_pages_have_public_members_only(site: Path) -> None:
 
 def test_function_pages_have_their_docstrings(site: Path) -> None:
     text = read(site, "reference/generated/wgslice.slice1")
-    assert "A negative one begins at the end of the window" in text
+    assert "Copy a strided window out of a tensor" in text
     assert "Parameters" in text
 
 
