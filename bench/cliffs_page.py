@@ -50,13 +50,13 @@ def pairs(content: Content) -> Iterator[tuple[str, str, dict[str, float]]]:
 def exceeding(content: Content) -> list[str]:
     """Rows that take longer than they should, alone or against an equivalent, and rows without a time."""
     rows = [row["name"] for row in content["cliffs"] if "failure" in row or ratio(row) > row["limit"]]
-    beside = [
+    slower = [
         f"{dtype} {ours} against {other}"
         for ours, other, ratios in pairs(content)
         for dtype in ratios
         if ratios[dtype] > PAIR_LIMIT
     ]
-    return rows + beside
+    return rows + slower
 
 
 def report(content: Content) -> str:
@@ -67,7 +67,7 @@ def report(content: Content) -> str:
         f"{ratio(row):.1f} | {row['limit']:g} | {row['best_s'] / row['numpy_s']:.1f}"
         for row in rows[:WORST]
     ]
-    beside = [
+    compared = [
         " | ".join([f"`{ours}`", f"`{other}`", *(f"{ratios.get(dtype, nan):.2f}" for dtype in DTYPES)])
         for ours, other, ratios in pairs(content)
         if ratios
@@ -78,7 +78,7 @@ def report(content: Content) -> str:
     return "\n\n".join(
         [
             table("dtype | expression | ms | ceiling | times the ceiling | limit | times NumPy", worst),
-            table(f"expression | equivalent, limit {PAIR_LIMIT} times | {' | '.join(DTYPES)}", beside),
+            table(f"expression | equivalent, limit {PAIR_LIMIT} times | {' | '.join(DTYPES)}", compared),
             *["\n".join(failed)] * bool(failed),
             f"Ceilings: {ceilings}. {len(rows)} rows, geometric mean {mean:.2f} times the ceiling; "
             f"{len(exceeding(content))} limits exceeded.",

@@ -33,43 +33,41 @@ Timed: TypeAlias = tuple[
 PROBE_NBYTES = 2**23  # that a class of work writes: beyond the caches that a core has for itself
 FEWER = 8  # times fewer bytes for what is slow
 LONG_S = 0.01  # what a copy may be expected to take with all of its bytes
-FIXED_EVERY = 22  # classes of work, what all work needs is timed too
+FIXED_EVERY = 22  # cost classes, the parts of every copy are timed too
 SMALL_REPEATS = 8  # of what takes hardly more than its submission, which pays for what ran before it
-MAX_S = 15.0  # after which no turn is begun or ended, seconds
+MAX_S = 15.0  # seconds after which no round is begun or continued
 MAX_OF_FIRST = 1.2  # times as long for the first one, which may have to compile all kernels
 MANY_COPIES, SMALL_NBYTES = 256, 256
 MAX_BESIDE = 0.9  # of an invocation's time that its bytes do not take
 MIN_S = 1e-12  # an invocation takes some time, whatever noise says
 
 
-def typical(turns: Sequence[Mapping[Timed, float]]) -> dict[Timed, float]:
-    """The median over turns of each timing, as if all turns had found the machine equally busy.
+def typical(rounds: Sequence[Mapping[Timed, float]]) -> dict[Timed, float]:
+    """Return the median of each timing over rounds, after dividing each round by its load.
 
-    The first turn is whole; the last one may be cut short. How much busier a turn was than others is the
-    median of what its timings took more than they typically do: what slows a whole turn moves no figure
-    beside another, and what slows a single timing moves none at all while most turns are spared.
+    The load of a round is the median ratio of its timings to their medians. The last round may be partial.
     """
-    middle = {timed: median(turn[timed] for turn in turns if timed in turn) for timed in turns[0]}
-    evened = []
-    for turn in turns:
-        busier = median(seconds / middle[timed] for timed, seconds in turn.items())
-        evened.append({timed: seconds / busier for timed, seconds in turn.items()})
-    return {timed: median(turn[timed] for turn in evened if timed in turn) for timed in middle}
+    middle = {timed: median(each[timed] for each in rounds if timed in each) for timed in rounds[0]}
+    normalized = []
+    for each in rounds:
+        load = median(seconds / middle[timed] for timed, seconds in each.items())
+        normalized.append({timed: seconds / load for timed, seconds in each.items()})
+    return {timed: median(each[timed] for each in normalized if timed in each) for timed in middle}
 
 
 def time_all(device: Device, known: Costs) -> Costs:
     """Time every cost class.
 
-    What is known of such a device says how many bytes are enough of each. A driver that has to compile all
-    kernels may leave no time for the last ones, which are then missing.
+    The known cost model decides the bytes of each class. The last classes are missing if compiling all
+    kernels leaves no time for them.
     """
     bench, wanted = Bench(device, known), list(probes())
     started = perf_counter()
     while perf_counter() - started < MAX_S:
-        bench.turns.append({})
+        bench.rounds.append({})
         for number, probe in enumerate(wanted):
             spent = (perf_counter() - started) / MAX_S
-            if spent > (1 if len(bench.turns) > 1 else MAX_OF_FIRST):
+            if spent > (1 if len(bench.rounds) > 1 else MAX_OF_FIRST):
                 break
             if number % FIXED_EVERY == 0:
                 bench.time_fixed(number)
@@ -82,19 +80,19 @@ class Bench:
 
     def __init__(self, device: Device, known: Costs) -> None:
         self.device = device
-        self.known = known  # what is expected, which says how many bytes are enough of each class of work
+        self.known = known  # expected costs, which decide the bytes of each cost class
         profile = replace(device.limits.profile, costs=known)
         self.limits = replace(device.limits, profile=profile, disabled=frozenset())
         self.compiled: list[float] = []  # seconds
-        self.steps: dict[CostClass, list[Dispatched]] = {}  # of each class of work
-        self.turns: list[dict[Timed, float]] = []  # seconds
+        self.steps: dict[CostClass, list[Dispatched]] = {}  # by cost class
+        self.rounds: list[dict[Timed, float]] = []  # seconds
         self.nbytes = min(PROBE_NBYTES, device.limits.binding_nbytes // 8)
-        # Of a source, every fourth element of which is read, or some of each of many pages.
-        self.room = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
-        self.places = [Place(device.create_buffer(self.room)) for _ in range(2)]
+        # A source of which every fourth element is read, or some elements of many pages.
+        self.buffer_nbytes = max(5 * self.nbytes, FAR_RUN * FAR_NBYTES)
+        self.places = [Place(device.create_buffer(self.buffer_nbytes)) for _ in range(2)]
         encoder = device.create_encoder()
         for place in self.places:  # memory is allocated at the first write
-            encoder.clear_buffer(place.buffer, 0, self.room)
+            encoder.clear_buffer(place.buffer, 0, self.buffer_nbytes)
         device.submit(encoder)
 
     def seconds(self, step: Step, repeats: int = 1) -> float:
@@ -131,11 +129,11 @@ class Bench:
             "dispatch": (smallest, SMALL_REPEATS),
             "one copy": (one, 1),
             "many copies": (copies(SMALL_NBYTES, MANY_COPIES), 1),
-            "large copy": (copies(self.room, 1), 1),
-            "clear": (Clear(0, self.room), 1),
+            "large copy": (copies(self.buffer_nbytes, 1), 1),
+            "clear": (Clear(0, self.buffer_nbytes), 1),
         }
         for name, (step, repeats) in steps.items():
-            self.turns[-1][name, number] = self.seconds(step, repeats)
+            self.rounds[-1][name, number] = self.seconds(step, repeats)
 
     def time(self, probe: Probe | WindowProbe | IndexProbe) -> None:
         """Time the copies of a cost class."""
@@ -143,7 +141,7 @@ class Bench:
             self.steps[probe.work] = self.steps_of(probe)
             self.compiled.append(self.compile(self.steps[probe.work][0]))
         for number, step in enumerate(self.steps[probe.work]):
-            self.turns[-1][probe.work, number] = self.seconds(step)
+            self.rounds[-1][probe.work, number] = self.seconds(step)
 
     def steps_of(self, probe: Probe | WindowProbe | IndexProbe) -> list[Dispatched]:
         """Return the copies of a cost class; few bytes if it is expected to be slow."""
@@ -152,7 +150,7 @@ class Bench:
 
     def costs(self, origin: str) -> Costs:
         """Return the cost model from the timings."""
-        took = typical(self.turns)
+        took = typical(self.rounds)
 
         def fixed_s(name: str) -> float:
             return median(seconds for (timed, _), seconds in took.items() if timed == name)
@@ -170,7 +168,14 @@ class Bench:
             ]
             works[name] = work_of(name, points, submission_s + dispatch_s, works)
         pipeline_s = median(seconds for seconds in self.compiled if seconds > max(self.compiled) / 10)
-        fixed = submission_s, dispatch_s, copy_s, self.room / copied, self.room / cleared, pipeline_s
+        fixed = (
+            submission_s,
+            dispatch_s,
+            copy_s,
+            self.buffer_nbytes / copied,
+            self.buffer_nbytes / cleared,
+            pipeline_s,
+        )
         return Costs(origin, *fixed, works)
 
 

@@ -50,7 +50,7 @@ def main() -> None:
     cores = os.cpu_count() or 1
     content = json.loads(path.read_text("utf-8"))
     if arguments.classes:
-        added = beside_others(
+        added = relative_to_others(
             arguments.classes, content["costs"]["classes"], middle_of(known, runs)["classes"]
         )
         content["costs"]["classes"] |= added
@@ -73,7 +73,7 @@ def main() -> None:
     console.print(f"written: {path}", highlight=False)
 
 
-def beside_others(
+def relative_to_others(
     pattern: str, kept: Mapping[str, ClassCosts], measured: Mapping[str, ClassCosts]
 ) -> dict[str, ClassCosts]:
     """Cost classes that match, as fast as measured relative to those that do not."""

@@ -75,7 +75,7 @@ def fingerprints(content: Mapping[str, Any]) -> dict[str, dict[str, str | None]]
         names = entries if isinstance(entries, dict) else [each["name"] for each in entries]
         cases = {case.name: case for case in SECTIONS[section]}
         found[section] = {name: fingerprint(cases[name], limits) if name in cases else None for name in names}
-    if "cliffs" in content:  # of calls that a plan without a device cannot tell: all kernels
+    if "cliffs" in content:  # any kernel, since calls are not planned here
         found["cliffs"] = {"every row": digest([*CASES, *MANY_WINDOWS], limits, Kernel)}
     if "streams" in content:
         found["streams"] = dict.fromkeys(content["streams"], digest(CASES, limits))

@@ -90,7 +90,7 @@ def test_cost_classes_that_are_added_count_with_the_others() -> None:
     slower = {"invocation_s": 2e-9, "bytes_per_s": 2e9}
     measured = {"rows 4": slower, "tiles 4": {"invocation_s": 9e-9, "bytes_per_s": 1e9}, "slice1 4": slower}
     window = {"invocation_s": 6e-9, "bytes_per_s": 1e9}
-    found = figures.beside_others("^window", kept, {**measured, "window_rows 16": window})
+    found = figures.relative_to_others("^window", kept, {**measured, "window_rows 16": window})
     assert found == {
         "window_rows 16": {"invocation_s": pytest.approx(3e-9), "bytes_per_s": pytest.approx(2e9)}
     }
