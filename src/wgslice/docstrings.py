@@ -27,9 +27,9 @@ PARAMETERS: dict[str, Entry] = {
 
 COPY = "Tensor", "Packed, in a new buffer. The work is one submission, not waited for."
 NEW = "Tensor", "Packed, in a new buffer. Uploads and writes are submitted, not waited for."
-VIEW = "Tensor", "A view: it shares the buffer of `x`."
+VIEW = "Tensor", "A view of the buffer of `x`."
 
-NO_TENSOR = "TypeError", "An argument that must be a Tensor is none, or a number is not an integer."
+NO_TENSOR = "TypeError", "An argument is not the Tensor that it must be, or a number is not an integer."
 NO_AXIS = "ValueError", "An axis is out of range (`numpy.exceptions.AxisError`) or repeated."
 NO_MEMORY = "OutOfDeviceMemory, DeviceLostError", "The device has no memory left for the result, or is lost."
 UNREADABLE = "ValueError", "A buffer is destroyed, mapped or on another device; or the result exceeds rank 8."
@@ -38,9 +38,9 @@ MATRICES = "Tensor", "Matrices `(…, m, n)` of any dtype."
 VIEWING = VIEW, NO_TENSOR, NO_AXIS
 COPYING = COPY, NO_TENSOR, UNREADABLE, NO_MEMORY
 
-NO_DTYPE = "TypeError", "No tensor has elements of the dtype."
-NO_SHAPE = "ValueError", "The shape is none, or needs more bytes than the device's largest buffer has."
-NO_DEVICE = "NoAdapterError", "No adapter has the device's name."
+NO_DTYPE = "TypeError", "The dtype does not have elements of 1, 2, 4, 8 or 16 bytes."
+NO_SHAPE = "ValueError", "A size is negative, the rank is above 8, or the device has no buffer as large."
+NO_DEVICE = "NoAdapterError", "No adapter matches `device`."
 MAKING = NEW, NO_DTYPE, NO_SHAPE, NO_DEVICE, NO_MEMORY
 
 

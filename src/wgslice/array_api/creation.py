@@ -8,15 +8,7 @@ import numpy as np
 
 from wgslice.arguments import OneOrMore
 from wgslice.array_api.data_type_functions import DEFAULTS, default_dtype
-from wgslice.docstrings import (
-    MAKING,
-    NO_DEVICE,
-    NO_MEMORY,
-    NO_TENSOR,
-    Entry,
-    documented,
-    documented_as,
-)
+from wgslice.docstrings import MAKING, NO_DEVICE, NO_MEMORY, NO_TENSOR, Entry, documented, documented_as
 from wgslice.dtypes import AnyDType
 from wgslice.errors import named
 from wgslice.gpu.device import AnyDevice, checked_device
@@ -50,7 +42,7 @@ LIKE: dict[str, Entry] = {
 
 @documented(
     ("Tensor", "`obj` itself, or packed in a new buffer; the upload is not waited for."),
-    ("TypeError", "`obj` is text, an object or a sequence of tensors, or no tensor has its dtype."),
+    ("TypeError", "`obj` is text, an object or a sequence of tensors, or its dtype is refused."),
     ("ValueError", "`copy` is False, and the elements have to move to a device."),
     ("ComputationRefused", "`dtype` is not that of a tensor: nothing is converted."),
     NO_DEVICE,
@@ -233,7 +225,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: AnyDType = None, device: 
 @documented(
     ("Tensor", "`x` itself, or packed in a new buffer; the upload is not waited for."),
     ("BufferError", "`copy` is False, and the elements have to move; or the library does not give them."),
-    ("TypeError", "`x` has no `__dlpack__`, or no tensor has its dtype."),
+    ("TypeError", "`x` has no `__dlpack__`, or its dtype is refused."),
     NO_DEVICE,
     NO_MEMORY,
     x=("object with `__dlpack__`", "An array of another library in memory of the host, or a Tensor."),

@@ -17,16 +17,9 @@ from wgslice.tensors.creation import asarray
 from wgslice.tensors.placed import check_tensor
 from wgslice.tensors.tensor import Tensor
 
-__all__ = [
-    "astype",
-    "can_cast",
-    "finfo",
-    "iinfo",
-    "isdtype",
-    "result_type",
-]
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
-NO_TYPE = "TypeError", "No tensor has elements of a dtype, or it is none."
+NO_TYPE = "TypeError", "An argument is not a dtype, or not one of elements of 1, 2, 4, 8 or 16 bytes."
 
 # Of Python's numbers that are given without a data type.
 DEFAULTS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
@@ -230,7 +223,8 @@ class Info:
 
     def default_dtypes(self, *, device: AnyDevice = None) -> dict[str, DType]:
         """Return the default dtypes of numbers, the same on each device."""
-        checked(device)
+        if device is not None:
+            checked_device(device)
         kinds = {"real floating": float, "complex floating": complex, "integral": int, "indexing": int}
         return {name: np.dtype(DEFAULTS[kind]) for name, kind in kinds.items()}
 
@@ -238,11 +232,6 @@ class Info:
         self, *, device: AnyDevice = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
         """Return the standard's dtypes of some or all kinds, the same on each device."""
-        checked(device)
+        if device is not None:
+            checked_device(device)
         return {name: np.dtype(name) for name in STANDARD if kind is None or isdtype(name, kind)}
-
-
-def checked(device: AnyDevice) -> None:
-    """Refuse an argument that names no device."""
-    if device is not None:
-        checked_device(device)

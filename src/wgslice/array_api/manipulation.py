@@ -18,7 +18,7 @@ from wgslice.numpy_protocol.moving import tril, triu
 from wgslice.tensors import views
 from wgslice.tensors.assignment import copy_where
 from wgslice.tensors.creation import full
-from wgslice.tensors.placed import as_assigned, check_tensor, read_only
+from wgslice.tensors.placed import READ_ONLY, as_assigned, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 from wgslice.tensors.views import broadcast_arrays, expand_dims
 
@@ -102,7 +102,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
             axes[:2] = axes[:2][::-1]
         grid = checked_shape([arrays[axis].size for axis in axes])
         columns = [x.reshape(-1, *[1] * (len(grid) - 1 - axis)) for x, axis in zip(arrays, axes, strict=True)]
-        return tuple(read_only(x, repeated_to(x.layout, grid)) for x in columns)
+        return tuple(viewed(x, repeated_to(x.layout, grid), READ_ONLY) for x in columns)
 
 
 @documented_as(joining.concat)
@@ -140,10 +140,7 @@ def squeeze(x: Tensor, /, axis: OneOrMore) -> Tensor:
     return views.squeeze(x, axis)
 
 
-@documented(
-    *VIEWING,
-    axis=("int or sequence of int, optional", "The dimensions; all by default."),
-)
+@documented(*VIEWING, axis=("int or sequence of int, optional", "The dimensions; all by default."))
 def flip(x: Tensor, /, *, axis: OneOrMore | None = None) -> Tensor:
     """View a tensor with some or all dimensions reversed.
 

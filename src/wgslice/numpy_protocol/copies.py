@@ -61,14 +61,9 @@ class Copies:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if kind is None:
-            self._check_sources()
-            if self.bound_layouts:
-                run_copies(self.device, self.bound_layouts)
-
-    def _check_sources(self) -> None:
-        """Refuse sources that cannot be read; only exposed buffers can be destroyed by the user."""
-        checked: set[Buffer] = set()
+        if kind is not None:
+            return
+        checked: set[Buffer] = set()  # only exposed buffers can be destroyed by the user
         for number, source in enumerate(self.sources):
             if source.memory in checked:
                 continue
@@ -77,6 +72,8 @@ class Copies:
                 with named(self.name.format(number)):
                     check_usable(self.device, source.memory)
                     check_alive(self.device, source.memory)  # the first check also finds a lost device
+        if self.bound_layouts:
+            run_copies(self.device, self.bound_layouts)
 
     def empty(self, sizes: Sequence[int], dtype: DType, *, zeroed: bool = False) -> Tensor:
         """Make a packed tensor, of zeros or of any content."""

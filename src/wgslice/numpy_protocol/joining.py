@@ -40,7 +40,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
     TypeError
         One is not a tensor, or the dtypes differ: elements are moved, not converted.
     ValueError, OutOfDeviceMemory, DeviceLostError
-        There is none, they have no dimensions, sizes or devices differ, `axis` is out of range
+        `arrays` is empty, a tensor has no dimensions, sizes or devices differ, `axis` is out of range
         (`numpy.exceptions.AxisError`); or as `Tensor.copy`.
 
     Examples

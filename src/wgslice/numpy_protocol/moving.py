@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 
 from wgslice.arguments import OneOrMore, checked_shape, distinct_axes, flat_integers, integer, one_or_more
@@ -48,7 +47,7 @@ def pad(
     x : Tensor
         Of any rank.
     pad_width : int, pair of int, sequence of pairs, or dict
-        How many elements come before and behind each dimension, at least 0: one number or one pair for all
+        Numbers of elements added before and after each dimension, at least 0: one number or one pair for all
         dimensions, a pair for each, or a dict of either by axis; other axes get no border.
     mode : "constant", "edge", "reflect", "symmetric" or "wrap"
         Elements of the border: `constant_values`, the nearest element, the tensor reversed without or with
@@ -172,11 +171,18 @@ def roll(x: Tensor, shift: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
             with Copies([x]) as copies:
                 shifted = rules.staged(copies, x, [*found, *stages(flat, [rolled(x.size, sum(shifts))])])
             return viewed(shifted, Layout.packed(x.shape))
+        axes = one_or_more("axis", axis)
+        if len(axes) == 1:
+            axes *= len(shifts)
+        if len(shifts) == 1:
+            shifts *= len(axes)
+        if len(axes) != len(shifts):
+            raise ValueError(
+                f"shift has {len(shifts)} numbers, axis {len(axes)}: must be equal, or one of them 1"
+            )
         totals = [0] * x.ndim
-        for along, places in paired(one_or_more("axis", axis), shifts):
-            if not -x.ndim <= along < x.ndim:
-                raise AxisError(along, x.ndim)
-            totals[along] += places
+        for along, positions in zip(axes, shifts, strict=True):
+            totals[distinct_axes("axis", along, x.ndim)[0]] += positions
         return in_segments(x, list(map(rolled, x.shape, totals)))
 
 
@@ -211,19 +217,6 @@ def indices_of(segments: Sequence[Segment]) -> NDArray[np.int64]:
         found[starts[:, None] + np.arange(len(target))] = np.asarray(gathered)
     found.flags.writeable = False
     return found
-
-
-def paired(axes: tuple[int, ...], shifts: tuple[int, ...]) -> Iterable[tuple[int, int]]:
-    """Pair each axis with its shift; one of either stands for all of the other."""
-    if len(axes) == 1:
-        axes *= len(shifts)
-    if len(shifts) == 1:
-        shifts *= len(axes)
-    if len(axes) != len(shifts):
-        raise ValueError(
-            f"shift has {len(shifts)} numbers, axis {len(axes)}: must be equal, or one of them 1"
-        )
-    return zip(axes, shifts, strict=True)
 
 
 def tile(x: Tensor, repetitions: OneOrMore) -> Tensor:
@@ -275,7 +268,7 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
     x : Tensor
         Of any rank.
     repeats : int or sequence of int
-        How often, at least 0: each element along `axis`, or one number for all. Bools are 0 and 1.
+        Number of copies of each element along `axis`, at least 0, or one number for all. Bools are 0 and 1.
     axis : int, optional
         The dimension that grows; a negative one counts from the last. By default the tensor is
         flattened in row-major order.
@@ -321,23 +314,19 @@ def repeat(x: Tensor, repeats: OneOrMore, axis: SupportsIndex | None = None) -> 
             raise ValueError(
                 f"repeats has {len(counts)} numbers: must be one, or {size}, one for each element"
             )
-        if len(counts) == 1:
-            with Copies([x]) as copies:
-                return evenly(copies, x, counts[0], along)
-        indices = np.repeat(np.arange(size), counts)
-        return x.ravel()[indices] if along is None else x[(*[slice(None)] * along, indices)]
-
-
-def evenly(copies: Copies, x: Tensor, count: int, axis: int | None) -> Tensor:
-    """Repeat each element equally: one copy with a broadcast dimension behind the one that grows."""
-    behind = x.ndim if axis is None else axis + 1
-    sizes = (*x.shape[:behind], count, *x.shape[behind:])
-    shape = [prod(sizes)] if axis is None else [*x.shape[:axis], x.shape[axis] * count, *x.shape[behind:]]
-    result = copies.empty(checked_shape(shape), x.dtype)
-    if count:
-        strides = (*x.strides[:behind], 0, *x.strides[behind:])
-        copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
-    return result
+        if len(counts) != 1:
+            indices = np.repeat(np.arange(size), counts)
+            return x.ravel()[indices] if along is None else x[(*[slice(None)] * along, indices)]
+        (count,) = counts
+        after = x.ndim if along is None else along + 1
+        sizes = (*x.shape[:after], count, *x.shape[after:])
+        shape = [*x.shape[:along], size * count, *x.shape[after:]] if along is not None else [size * count]
+        with Copies([x]) as copies:
+            result = copies.empty(checked_shape(shape), x.dtype)
+            if count:  # one copy, with a broadcast dimension after the one that grows
+                strides = (*x.strides[:after], 0, *x.strides[after:])
+                copies.copy(x, Layout.of(sizes, strides, x.layout.offset), result, Layout.packed(sizes))
+            return result
 
 
 @documented(*COPYING, x=MATRICES)

@@ -116,14 +116,9 @@ def uploaded(device: Device, array: NDArray[Any]) -> BoundLayout:
     return BoundLayout(buffer, Layout.packed(array.shape), array.itemsize, fresh=True)
 
 
-def viewed(tensor: SomePlaced, layout: Layout) -> SomePlaced:
-    """Return a view of a tensor's buffer, read-only if the tensor is."""
-    return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, tensor.flags)
-
-
-def read_only(tensor: SomePlaced, layout: Layout) -> SomePlaced:
-    """Return a read-only view of a tensor's buffer."""
-    return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, READ_ONLY)
+def viewed(tensor: SomePlaced, layout: Layout, flags: Flags | None = None) -> SomePlaced:
+    """Return a view of a tensor's buffer, by default with the tensor's flags."""
+    return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, flags or tensor.flags)
 
 
 def check_writeable(tensor: Placed) -> None:

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from wgslice.arguments import (
-    OneOrMore,
-    check_row_major,
-    checked_shape,
-    distinct_axes,
-    integer,
-    integers,
-)
+from wgslice.arguments import OneOrMore, check_row_major, checked_shape, distinct_axes, integer, integers
 from wgslice.dask import register, token
 from wgslice.dialects.basic import Selection, basic_index, is_plain, numpy_shape
 from wgslice.dtypes import AnyDType, DType, element_dtype
@@ -32,15 +25,7 @@ from wgslice.layout_rules import permuted, reshaped, squeezed
 from wgslice.plans.profiles import MAX_PLANS
 from wgslice.tensors.assignment import assign
 from wgslice.tensors.indexing import gather, selected
-from wgslice.tensors.placed import (
-    CPU_DEVICE,
-    Placed,
-    exported,
-    read_back,
-    read_into,
-    upper_modules,
-    viewed,
-)
+from wgslice.tensors.placed import CPU_DEVICE, Placed, exported, read_back, read_into, upper_modules, viewed
 from wgslice.tensors.uncomputed import INSTEAD, Uncomputed, refused, remedy_of
 
 
@@ -179,13 +164,7 @@ class Tensor(Uncomputed, Placed):
             return packed_copy(self)
 
     def flatten(self) -> Tensor:
-        """Copy the tensor on the GPU to one dimension, in row-major order.
-
-        Returns
-        -------
-        Tensor
-            A copy of rank 1, as `copy`, which also describes errors.
-        """
+        """Copy the tensor, as `copy` does, to one dimension in row-major order."""
         with named("flatten"):
             return packed_copy(self).reshape(-1)
 
@@ -216,13 +195,7 @@ class Tensor(Uncomputed, Placed):
             return viewed(packed_copy(self), Layout.packed(sizes)) if layout is None else viewed(self, layout)
 
     def ravel(self) -> Tensor:
-        """View the tensor in one dimension, or copy it if its strides allow no such view.
-
-        Returns
-        -------
-        Tensor
-            A view, or a copy as `flatten`, which also describes errors.
-        """
+        """View the tensor in one dimension in row-major order, or copy it, as `reshape(-1)` does."""
         with named("ravel"):
             return self.reshape(-1)
 
@@ -337,23 +310,7 @@ class Tensor(Uncomputed, Placed):
             return viewed(self, self.layout.permuted(order))
 
     def squeeze(self, axis: OneOrMore | None = None) -> Tensor:
-        """View the tensor without the dimensions `axis` of size 1, by default without all of size 1.
-
-        Parameters
-        ----------
-        axis : int or sequence of int, optional
-            The dimensions to drop; negative ones count from the last.
-
-        Returns
-        -------
-        Tensor
-            A view.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An axis is out of range (`numpy.exceptions.AxisError`), named twice, or its size is not 1.
-        """
+        """View the tensor without the dimensions `axis` of size 1, as `wgslice.squeeze` describes."""
         with named("squeeze"):
             return viewed(self, squeezed(self.layout, axis))
 
@@ -480,13 +437,7 @@ class Tensor(Uncomputed, Placed):
             return viewed(self, self.layout.select(part)).numpy().item()
 
     def tolist(self) -> Any:
-        """Read the tensor back as nested lists of Python numbers, or as one number if it has rank 0.
-
-        Raises
-        ------
-        ValueError, OutOfDeviceMemory, DeviceLostError
-            As `numpy`.
-        """
+        """Read the tensor back as nested lists of Python numbers, or one number if it has rank 0."""
         return self.numpy().tolist()
 
     def __format__(self, spec: str) -> str:

@@ -142,11 +142,7 @@ def is_computable(value: object) -> bool:
 
 
 def refusing(expression: str) -> Callable[..., Any]:
-    """Return an operator that raises with `expression`, formatted with the types of its operands.
-
-    It returns NotImplemented for operands that are neither numbers nor arrays, so that these may define the
-    operator, and Python compares by identity for `==`.
-    """
+    """Return an operator that raises with an expression; it is not implemented for other operands."""
 
     def refuse(*operands: object) -> Any:
         if all(map(is_computable, operands[1:])):

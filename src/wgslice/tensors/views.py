@@ -12,7 +12,7 @@ from wgslice.docstrings import NO_TENSOR, VIEWING, documented
 from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.layout_rules import flipped, permuted, repeated_to, reshaped, unsqueezed
-from wgslice.tensors.placed import check_tensor, read_only, viewed
+from wgslice.tensors.placed import READ_ONLY, check_tensor, viewed
 from wgslice.tensors.tensor import Tensor
 
 
@@ -126,7 +126,7 @@ def broadcast_to(x: Tensor, shape: OneOrMore) -> Tensor:
     """
     with named("broadcast_to"):
         check_tensor("x", x)
-        return read_only(x, repeated_to(x.layout, shape))
+        return viewed(x, repeated_to(x.layout, shape), READ_ONLY)
 
 
 def reshape(x: Tensor, shape: OneOrMore) -> Tensor:
@@ -323,7 +323,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
         sizes = checked_shape(np.broadcast_shapes(*(array.shape for array in arrays)))
         if all(array.shape == sizes for array in arrays):
             return arrays
-        return tuple(read_only(array, repeated_to(array.layout, sizes)) for array in arrays)
+        return tuple(viewed(array, repeated_to(array.layout, sizes), READ_ONLY) for array in arrays)
 
 
 def sliding_window_view(x: Tensor, window_shape: OneOrMore, axis: OneOrMore | None = None) -> Tensor:
@@ -344,4 +344,4 @@ def sliding_window_view(x: Tensor, window_shape: OneOrMore, axis: OneOrMore | No
         if x.ndim + len(axes) > MAX_RANK:
             raise ValueError(f"the result would have rank {x.ndim + len(axes)}: at most {MAX_RANK}")
         steps = [x.strides[along] for along in axes]
-        return read_only(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset))
+        return viewed(x, Layout.of([*sizes, *windows], [*x.strides, *steps], x.layout.offset), READ_ONLY)
