@@ -6,6 +6,7 @@ import re
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -23,7 +24,9 @@ from bench.report import MEBIBYTE, RESULTS, about, stem_of, write_json
 from bench.rivals.ours import describe, device
 from bench.schedule import Schedule
 from wgslice.dialects.basic import basic_index
+from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout
+from wgslice.gpu.transfer import Readback
 from wgslice.streaming.sources import Block, Source
 from wgslice.streaming.stream import Ring, TileBuffer
 from wgslice.streaming.walk import Piece, Tile, limit_nbytes, shares
@@ -55,10 +58,10 @@ class Stages(Ring):
 
     seconds: dict[str, float]
 
-    def take(self) -> Block:
+    def take(self, read: Future[Any]) -> Any:
         """Read."""
         with clocked(self.seconds, "file"):
-            return super().take()
+            return super().take(read)
 
     def upload(self, block: Block, piece: Piece) -> BoundLayout:
         """Upload."""
@@ -73,10 +76,10 @@ class Stages(Ring):
             super().copy(source, target)
             self.device.synchronize()
 
-    def read_back(self, tile_buffer: TileBuffer, nbytes: int) -> None:
-        """Copy a tile to the readback buffer."""
+    def read_back(self, readback: Readback, buffer: Buffer, nbytes: int) -> None:
+        """Copy a tile to its staging buffer."""
         with clocked(self.seconds, "readback"):
-            super().read_back(tile_buffer, nbytes)
+            super().read_back(readback, buffer, nbytes)
             self.device.synchronize()
 
     def write(self, tile: Tile, tile_buffer: TileBuffer) -> int:
@@ -84,10 +87,10 @@ class Stages(Ring):
         with clocked(self.seconds, "file"):
             return super().write(tile, tile_buffer)
 
-    def write_through(self, tile: Tile, block: Block) -> int:
-        """Write parts that need no GPU."""
+    def write_through(self, tile: Tile, part: NDArray[Any]) -> int:
+        """Write a tile that needs no GPU."""
         with clocked(self.seconds, "file"):
-            return super().write_through(tile, block)
+            return super().write_through(tile, part)
 
 
 @contextmanager

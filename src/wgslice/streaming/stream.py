@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Event
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wgslice.arguments import MAX_RANK
 from wgslice.dialects.basic import Selection, basic_index
@@ -36,12 +37,7 @@ from wgslice.streaming.walk import (
 from wgslice.tensors.placed import viewed
 from wgslice.tensors.tensor import Tensor
 
-
-class TileBuffer(NamedTuple):
-    """A buffer in which a tile is assembled, and its readback."""
-
-    buffer: Buffer
-    readback: Readback
+TileBuffer: TypeAlias = tuple[Buffer, Readback]  # where a tile is assembled, and its readback
 
 
 class Ring:
@@ -59,12 +55,10 @@ class Ring:
         self.slots = slots
         self.stopped = Event()
         self.inputs = deque(device.create_buffer(block_nbytes(walk.piece_nbytes)) for _ in range(slots))
-        count = 0 if isinstance(out, Tensor) else slots
-        self.tile_buffers = deque(
-            TileBuffer(device.create_buffer(walk.tile_nbytes), Readback(device, walk.tile_nbytes))
-            for _ in range(count)
+        self.tile_buffers: deque[TileBuffer] = deque(
+            (device.create_buffer(walk.tile_nbytes), Readback(device, walk.tile_nbytes))
+            for _ in range(0 if isinstance(out, Tensor) else slots)
         )
-        self.reads: deque[Future[Block]] = deque()
         self.writes: deque[tuple[Future[int], int]] = deque()  # with `sent` at that time
         self.sent = self.done = 0  # pieces submitted to the GPU, and completed
 
@@ -73,8 +67,8 @@ class Ring:
         reading = ThreadPoolExecutor(1, "wgslice-read")
         writing = ThreadPoolExecutor(1, "wgslice-write")
         try:
-            for tile, piece in self._pieces(reading):
-                block = self.take()
+            for tile, piece, read in self._pieces(reading):
+                block = self.take(read)
                 if isinstance(self.out, Tensor):
                     region = [range(part.start, part.stop) for part in piece.target]
                     target = viewed(self.out, self.out.layout.select(region)).bound_layout
@@ -97,37 +91,35 @@ class Ring:
             reading.shutdown(cancel_futures=True)
             writing.shutdown(cancel_futures=True)
 
-    def _pieces(self, reading: ThreadPoolExecutor) -> Iterator[tuple[Tile, Piece]]:
-        """Yield tiles and their pieces in order; up to `slots` pieces are read ahead."""
-        ahead: deque[tuple[Tile, Piece]] = deque()
+    def _pieces(self, reading: ThreadPoolExecutor) -> Iterator[tuple[Tile, Piece, Future[Any]]]:
+        """Yield tiles, their pieces and the reads of these in order; up to `slots` pieces are read ahead."""
+        ahead: deque[tuple[Tile, Piece, Future[Any]]] = deque()
         for tile in self.walk.tiles():
             is_plain = tile.is_plain and not isinstance(self.out, Tensor)  # needs no GPU
             read = self.source.read_plain if is_plain else self.source.read
             for piece in tile.pieces:
-                self.reads.append(reading.submit(read, piece))
-                ahead.append((tile, piece))
+                ahead.append((tile, piece, reading.submit(read, piece)))
                 if len(ahead) == self.slots:
                     yield ahead.popleft()
-        while ahead:
-            yield ahead.popleft()
+        yield from ahead
 
     def _copy_to_tile(self, block: Block, tile: Tile, piece: Piece) -> bool:
         """Copy a piece into its tile; return whether the tile is complete and its readback has begun."""
-        tile_buffer, itemsize = self.tile_buffers[0], self.source.dtype.itemsize
+        (buffer, readback), itemsize = self.tile_buffers[0], self.source.dtype.itemsize
         within = [
             range(part.start - whole.start, part.stop - whole.start)
             for part, whole in zip(piece.target, tile.target, strict=True)
         ]
         layout = Layout.packed(tile.shape).select(within)
-        self.copy(self.upload(block, piece), BoundLayout(tile_buffer.buffer, layout, itemsize, fresh=True))
+        self.copy(self.upload(block, piece), BoundLayout(buffer, layout, itemsize, fresh=True))
         is_whole = piece is tile.pieces[-1]
         if is_whole:
-            self.read_back(tile_buffer, prod(tile.shape) * itemsize)
+            self.read_back(readback, buffer, prod(tile.shape) * itemsize)
         return is_whole
 
-    def take(self) -> Block:
-        """Wait for the next piece to be read."""
-        block = self.reads.popleft().result()
+    def take(self, read: Future[Any]) -> Any:
+        """Wait for the read of a piece; return its block, or the array of one that needs no GPU."""
+        block = read.result()
         if self.sent - self.done > self.slots:  # bounds the staging memory of the queue
             self.device.synchronize()
             self.done = self.sent
@@ -148,9 +140,9 @@ class Ring:
         """Copy a piece on the GPU."""
         run_copy(self.device, source, target)
 
-    def read_back(self, tile_buffer: TileBuffer, nbytes: int) -> None:
+    def read_back(self, readback: Readback, buffer: Buffer, nbytes: int) -> None:
         """Begin the readback of a tile."""
-        tile_buffer.readback.begin(tile_buffer.buffer, nbytes)
+        readback.begin(buffer, nbytes)
 
     def _finish(self, report: Callable[[int], None]) -> None:
         """Wait for the oldest write."""
@@ -160,17 +152,16 @@ class Ring:
 
     def write(self, tile: Tile, tile_buffer: TileBuffer) -> int:
         """Wait for the readback of a tile, and write it; return its elements."""
-        with tile_buffer.readback.read() as data:
+        with tile_buffer[1].read() as data:
             write_tile(self.out, tile.target, data.view(self.source.dtype).reshape(tile.shape))
         self.tile_buffers.append(tile_buffer)
         return prod(tile.shape)
 
-    def write_through(self, tile: Tile, block: Block) -> int:
+    def write_through(self, tile: Tile, part: NDArray[Any]) -> int:
         """Write a tile as it was read; return its elements."""
-        assert block.part is not None
-        write_tile(self.out, tile.target, block.part.reshape(tile.shape))
-        release(block.part)
-        return prod(tile.shape)
+        write_tile(self.out, tile.target, part.reshape(tile.shape))
+        release(part)
+        return part.size
 
 
 POLL_SECONDS = 0.1  # between checks for an interrupt, which waits block on Windows
