@@ -24,7 +24,10 @@ def written_whole(target: Path) -> Iterator[Path]:
     remove_left_over(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
     try:
-        with locked(folder):
+        with (folder / f"{LOCK}ing").open("w") as lock_file:  # released with the process
+            lock(lock_file)
+            with suppress(OSError):  # Windows cannot rename an open file
+                Path(lock_file.name).rename(folder / LOCK)  # so that LOCK exists only locked
             part = folder / target.name
             yield part
             if part.is_file():
@@ -35,16 +38,6 @@ def written_whole(target: Path) -> Iterator[Path]:
             part.replace(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; the lock file exists only locked, and is released with the process."""
-    with (folder / f"{LOCK}ing").open("w") as file:
-        lock(file)
-        with suppress(OSError):  # Windows cannot rename an open file
-            Path(file.name).rename(folder / LOCK)
-        yield
 
 
 def lock(file: IO[str]) -> bool:

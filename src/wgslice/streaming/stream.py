@@ -239,7 +239,12 @@ def stream(
         opened = Source(source)
         if len(opened.shape) > MAX_RANK:
             raise ValueError(f"the source has rank {len(opened.shape)}: the rank must be 0 to {MAX_RANK}")
-    selection = selected(opened.shape, key)
+    try:
+        if isinstance(key, Selection):
+            key.check(opened.shape)
+        selection = key if isinstance(key, Selection) else basic_index(opened.shape, key)
+    except (IndexError, TypeError, ValueError) as error:
+        raise type(error)(f"stream: key: {error}") from None
     with named("stream"):
         nbytes = limit_nbytes(limit)
         if out is None:
@@ -281,17 +286,6 @@ def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) 
         finally:
             ring.stopped.set()
         moved.result()
-
-
-def selected(shape: tuple[int, ...], key: Any) -> Selection:
-    """The selection of a key, for a shape of any sizes."""
-    try:
-        if isinstance(key, Selection):
-            key.check(shape)
-            return key
-        return basic_index(shape, key)
-    except (IndexError, TypeError, ValueError) as error:
-        raise type(error)(f"stream: key: {error}") from None
 
 
 def device_for(out: Any, device: AnyDevice) -> Device:
