@@ -124,7 +124,7 @@ def test_every_onnx_slice_of_a_short_axis() -> None:
 
 @st.composite
 def strided_slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Any], dict[str, Any]]:
-    """A NumPy index, and TensorFlow's way to say it."""
+    """A NumPy index, and TensorFlow's notation for it."""
     sizes = draw(shapes)
     mentioned = draw(st.integers(0, len(sizes)))
     ellipsis_at = draw(st.none() | st.integers(0, mentioned))

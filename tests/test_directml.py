@@ -216,7 +216,7 @@ def test_an_input_owned_by_directml_is_given_once(device: wg.Device) -> None:
     array = dml.DML_BUFFER_ARRAY_BINDING(1, [dml.DML_BUFFER_BINDING(given_weights, 0, 64)])
     nothing = dml.DML_BINDING_DESC()
     table.BindInputs(2, [nothing, dml.DML_BINDING_DESC(dml.DML_BINDING_TYPE_BUFFER_ARRAY, array)])
-    array.Bindings[0].Buffer = None  # what was bound stays bound
+    array.Bindings[0].Buffer = None  # the binding keeps its buffer
     table.BindOutputs(2, [nothing, binding(persistent, 36, 64)])
     recorder = device_ml.CreateCommandRecorder()
     submitted(device, lambda encoder: recorder.RecordDispatch(encoder, initializer, table))

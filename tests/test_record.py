@@ -488,6 +488,17 @@ def test_bound_operators_with_copies_need_an_encoder(device: wg.Device) -> None:
     check_same(out.numpy(), np.arange(4, dtype="u4"))
 
 
+def test_bound_operators_are_explained_but_not_bound_by_an_explained_call(
+    device: wg.Device, operator: wg.CompiledOperator
+) -> None:
+    buffers = {side: make_buffer(device, random_bytes(16)) for side in ("input", "output")}
+    bound = operator.bind(**buffers)
+    encoder = device.wgpu_device.create_command_encoder()
+    assert wg.explain(bound.record, encoder).plans == (bound.plan,)
+    with pytest.raises(wg.CaptureRefused, match=r"^Slice1: buffers are bound, which an explained call"):
+        wg.explain(operator.bind, **buffers)
+
+
 @pytest.mark.parametrize("side", ["input", "output"])
 def test_bound_buffers_destroyed_since_are_refused(
     device: wg.Device, operator: wg.CompiledOperator, side: str

@@ -137,16 +137,11 @@ class Made(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def array_of(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return an array of given bytes."""
-    return np.frombuffer(content, dtype).reshape(shape)
-
-
 def key_of(value: Any) -> Any:
     """Return the cache key of an argument; NotImplemented for large arrays and other types, such as list."""
     if type(value) is np.ndarray:
         small = value.dtype.kind in "biu" and value.size <= MAX_CACHED_VALUES
-        return Made(array_of, (value.tobytes(), value.dtype, value.shape)) if small else NotImplemented
+        return Made(np.ndarray, (value.shape, value.dtype, value.tobytes())) if small else NotImplemented
     if type(value) is slice:
         parts = value.start, value.stop, value.step
         plain = all(part is None or type(part) is int for part in parts)

@@ -153,12 +153,12 @@ class IDMLBindingTable:
     def BindInputs(self, bindingCount: int, bindings: Bindings) -> None:
         """Bind the input, or for an initializer an array of them for each operator."""
         with named("BindInputs"):
-            self.inputs = snapshots("bindings", bindingCount, bindings)
+            self.inputs = snapshots(bindingCount, bindings)
 
     def BindOutputs(self, bindingCount: int, bindings: Bindings) -> None:
         """Bind the output, or for an initializer the persistent resource of each operator."""
         with named("BindOutputs"):
-            self.outputs = snapshots("bindings", bindingCount, bindings)
+            self.outputs = snapshots(bindingCount, bindings)
 
     def BindTemporaryResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
         """Do nothing: no operator here needs a temporary resource."""
@@ -166,7 +166,7 @@ class IDMLBindingTable:
     def BindPersistentResource(self, binding: structs.DML_BINDING_DESC | None) -> None:
         """Bind the persistent resource that the initializer has written."""
         with named("BindPersistentResource"):
-            (self.persistent,) = snapshots("binding", 1, binding or structs.DML_BINDING_DESC())
+            (self.persistent,) = snapshots(1, binding or structs.DML_BINDING_DESC())
 
 
 class IDMLCommandRecorder:
@@ -180,7 +180,7 @@ class IDMLCommandRecorder:
         Parameters
         ----------
         commandList : wgpu.GPUCommandEncoder
-            An encoder of the device without an open pass; the caller finishes and submits it.
+            As of `CompiledOperator.record`.
         dispatchable : IDMLCompiledOperator or IDMLOperatorInitializer
             The dispatchable that the binding table was made or reset for.
         bindings : IDMLBindingTable
@@ -189,11 +189,8 @@ class IDMLCommandRecorder:
 
         Raises
         ------
-        TypeError, ValueError
-            A binding is missing, too small, misaligned, destroyed, mapped, or of another device. Nothing is
-            recorded.
-        DeviceLostError
-            The device is lost.
+        TypeError, ValueError, DeviceLostError
+            As `CompiledOperator.record`, or a binding is missing. Nothing is recorded.
         """
         with named("RecordDispatch"):
             of_kind("bindings", bindings, IDMLBindingTable)
@@ -213,16 +210,14 @@ def slice(
     Parameters
     ----------
     input : Tensor
-        Of rank 1 to 8 and any dtype.
-    input_window_offsets, input_window_sizes : sequence of int
-        The window, in elements, u32, each size at least 1.
-    input_window_strides : sequence of int
-        Step within the window in elements, i32, not 0; a negative step starts at the window's end.
+        As `x` of `slice1`.
+    input_window_offsets, input_window_sizes, input_window_strides : sequence of int
+        As `offsets`, `sizes` and `strides` of `slice1`.
 
     Returns
     -------
     Tensor
-        Packed, in a new buffer. The work is submitted, not waited for.
+        As `slice1`, in a new buffer.
 
     Raises
     ------

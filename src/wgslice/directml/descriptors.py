@@ -117,10 +117,10 @@ def counted(name: str, count: int, values: Some | Sequence[Some] | None, kind: t
     return [of_kind(f"{name}[{number}]", item, kind) for number, item in enumerate(items)]
 
 
-def snapshots(name: str, count: int, bindings: Bindings) -> list[structs.DML_BINDING_DESC]:
+def snapshots(count: int, bindings: Bindings) -> list[structs.DML_BINDING_DESC]:
     """Copy a C array of bindings, whose structures the caller may change afterwards."""
     found = []
-    for binding in counted(name, count, bindings, structs.DML_BINDING_DESC):
+    for binding in counted("bindings", count, bindings, structs.DML_BINDING_DESC):
         part = copy(binding.Desc)
         if isinstance(part, structs.DML_BUFFER_ARRAY_BINDING):
             part.Bindings = [copy(item) for item in part.Bindings]

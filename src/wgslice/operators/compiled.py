@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
+from numpy.typing import NDArray
+
 from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.capture import refuse_in_capture
@@ -55,9 +57,8 @@ class CompiledOperator:
         Of the windows' offsets, if these are bound too.
     plan : Plan
         For buffers with the usages STORAGE, COPY_SRC and COPY_DST and capacity for whole vectors of 16
-        bytes, bound at multiples of the device's binding alignment; `plan_for` plans for other bindings. A
-        call without `out` skips writing zeros to a new buffer, which has them. It changes only if the
-        self-test disables or enables kernels of the device.
+        bytes, bound at multiples of the device's binding alignment. A call without `out` skips writing zeros
+        to a new buffer. It changes only if the self-test disables or enables kernels of the device.
     """
 
     def __init__(
@@ -70,13 +71,13 @@ class CompiledOperator:
         planner: Planner,
         *,
         planner_on_zeros: Planner | None = None,
-        offsets: TensorDesc | None = None,
+        offsets: TensorDesc | NDArray[Any] | None = None,
     ) -> None:
         self.device = device
         self.name = name
         self.input = input
         self.output = output
-        self.offsets = offsets
+        self.offsets = offsets if isinstance(offsets, TensorDesc) else None
         self._planner = planner
         self._planner_on_zeros = planner_on_zeros  # where that differs
         self._planned = partial(named_plan, name, f"{input.dtype} {input.sizes} -> {output.sizes}")
@@ -85,8 +86,8 @@ class CompiledOperator:
             self._source = BindingSlot(device, "input", input, source)
             self._target = BindingSlot(device, "output", output, output.layout)
             self._offsets = None
-            if offsets is not None:
-                self._offsets = BindingSlot(device, "offsets", offsets, offsets.layout)
+            if self.offsets is not None:
+                self._offsets = BindingSlot(device, "offsets", self.offsets, self.offsets.layout)
             self._aligned = self._plan_aligned(device.limits)
 
     @property
@@ -111,8 +112,8 @@ class CompiledOperator:
 
         Raises
         ------
-        TypeError, ValueError
-            A binding is too small, misaligned, without STORAGE, or not as described.
+        TypeError, ValueError, DeviceLostError
+            As `record`.
         """
         with named(self.name):
             return self._bound(input, output, offsets, check_still_alive).plan
@@ -137,11 +138,8 @@ class CompiledOperator:
 
         Raises
         ------
-        TypeError, ValueError
-            A tensor is not as described, not on this device, destroyed or mapped; or there is no `out`, and
-            most of the output is padding.
-        OutOfDeviceMemory, DeviceLostError
-            The device has no memory left for the output, or is gone.
+        TypeError, ValueError, OutOfDeviceMemory, DeviceLostError
+            As `record`; there is no `out`, and most of the output is padding, or no memory for it.
         """
         with named(self.name):
             check_tensor("x", x)
@@ -187,8 +185,7 @@ class CompiledOperator:
         DeviceLostError
             The device is gone.
         wgpu.GPUValidationError
-            The encoder is finished, or has a pass open; of a pass wgpu may say so only when the encoder is
-            finished.
+            The encoder is finished, or has a pass open, which wgpu may report only when it is finished.
 
         Notes
         -----

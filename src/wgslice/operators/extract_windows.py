@@ -82,10 +82,9 @@ class ExtractWindows(Descriptor):
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        described = self.offsets if isinstance(self.offsets, TensorDesc) else None
         sides = self.input, self.output, self.input.layout
         planner = extract_windows_planner(self.windows)
-        return CompiledOperator(device, "ExtractWindows", *sides, planner, offsets=described)
+        return CompiledOperator(device, "ExtractWindows", *sides, planner, offsets=self.offsets)
 
 
 def extract_windows(

@@ -83,10 +83,9 @@ class InsertWindows(Descriptor):
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
-        described = self.offsets if isinstance(self.offsets, TensorDesc) else None
         sides = self.input, self.output, self.input.layout
         planner = insert_windows_planner(self.insertion)
-        return CompiledOperator(device, "InsertWindows", *sides, planner, offsets=described)
+        return CompiledOperator(device, "InsertWindows", *sides, planner, offsets=self.offsets)
 
 
 def hinting(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
