@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -28,7 +28,10 @@ class WindowDescriptor(Descriptor):
 
     input: TensorDesc
     output: TensorDesc
-    window: Window
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    window: Window = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -40,7 +43,10 @@ class WindowDescriptor(Descriptor):
     ) -> None:
         with named(type(self).__name__):
             check_descs(input=input, output=output)
-            self._hold(input, output, window=self._window(input, output, (offsets, sizes, strides)))
+            given = integers("sizes", sizes)
+            window = self._window(input, output, (offsets, given, strides))
+            box = {"offsets": window.offsets, "sizes": given, "strides": window.strides}
+            self._hold(input, output, window=window, **box)
 
     @staticmethod
     def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
@@ -49,21 +55,6 @@ class WindowDescriptor(Descriptor):
         window.check_inside(input.sizes)
         window.check_filled(output.sizes)
         return window
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """First element of the window."""
-        return self.window.offsets
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Extent of the window in elements."""
-        return self.window.sizes
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Step within the window in elements."""
-        return self.window.strides
 
     def planned(self, device: Device) -> CompiledOperator:
         """Return the operator with its plan for `device`, without pipelines."""
@@ -132,11 +123,6 @@ class Slice(WindowDescriptor):
                 f"output sizes {output.sizes}: must be the window's sizes, {window.max_output_sizes}"
             )
         return window
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of elements copied in each dimension."""
-        return self.output.sizes
 
 
 def slice1(
