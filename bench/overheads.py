@@ -15,7 +15,7 @@ from rich.console import Console
 import wgslice as wg
 from bench.report import MEBIBYTE
 from bench.rivals.ours import device
-from wgslice.gpu.pipelines import Bound
+from wgslice.gpu.pipelines import Bound, Place
 from wgslice.plans.plan import Plan
 from wgslice.plans.steps import Dispatch
 
@@ -28,7 +28,7 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 def measure_overheads() -> dict[str, float]:
     """Seconds, and bytes of memory."""
-    return {**host_times(), **transfer_times(), **memory()}
+    return {**host_times(), **cache_times(), **transfer_times(), **memory()}
 
 
 def show_overheads(console: Console, found: Mapping[str, float]) -> None:
@@ -36,6 +36,8 @@ def show_overheads(console: Console, found: Mapping[str, float]) -> None:
     for ours, theirs in (
         ("record", "record, bare wgpu"),
         ("slice1 of 4 x 16", "slice1 of 4 x 16, bare wgpu"),
+        ("step of 20 caches", "step of 20 caches, bare wgpu"),
+        ("step of 20 caches", "step of 20 caches, concat"),
         ("asarray of 64 MiB", "memcpy of 64 MiB"),
         ("numpy() of 64 MiB", "memcpy of 64 MiB"),
     ):
@@ -114,6 +116,50 @@ class ByHand:
         compute_pass.set_bind_group(0, bind_group)
         compute_pass.dispatch_workgroups(*self.step.share.workgroups)
         compute_pass.end()
+
+
+def cache_times() -> dict[str, float]:
+    """Time a step of 20 key-value caches on the host: bound operators, bare wgpu calls, and `concat`.
+
+    A step appends a row to each cache of [1, 8, 512, 128] float16; `concat` copies the caches.
+    """
+    row, cache = (1, 1, 8, 1, 128), (1, 8, 512, 128)
+    described = wg.TensorDesc("float16", row), wg.TensorDesc("float16", cache), wg.TensorDesc("int32", (1, 4))
+    operator = device.compile(wg.InsertWindows(*described))
+    token, *caches = (wg.zeros(sizes, np.float16, device=device) for sizes in (row, *[cache] * 20))
+    place = wg.zeros((1, 4), np.int32, device=device)
+    bound = [operator.bind(input=token, output=each, offsets=place) for each in caches]
+    (command,) = device.pipelines.prepare(operator.plan)
+    assert isinstance(command, Bound)
+    bind_groups = [
+        device.pipelines.bind(command, [Place(side.buffer) for side in (token, each, place)])
+        for each in caches
+    ]
+
+    def record(compute_pass: Any) -> None:
+        for each in bound:
+            each.record(compute_pass)
+
+    def record_bare(compute_pass: Any) -> None:
+        for bind_group in bind_groups:
+            compute_pass.set_pipeline(command.pipeline)
+            compute_pass.set_bind_group(0, bind_group)
+            compute_pass.dispatch_workgroups(*command.workgroups)
+
+    def step(recorded: Callable[[Any], None]) -> None:
+        device.queue.write_buffer(place.buffer, 0, np.array([0, 0, 100, 0], np.int32))
+        encoder = device.wgpu_device.create_command_encoder()
+        compute_pass = encoder.begin_compute_pass()
+        recorded(compute_pass)
+        compute_pass.end()
+        device.queue.submit([encoder.finish()])
+
+    actions: dict[str, Callable[[], Any]] = {
+        "step of 20 caches": lambda: step(record),
+        "step of 20 caches, bare wgpu": lambda: step(record_bare),
+        "step of 20 caches, concat": lambda: [wg.concat([each, token[0]], axis=2) for each in caches],
+    }
+    return best_times(actions, 20)
 
 
 def transfer_times() -> dict[str, float]:
