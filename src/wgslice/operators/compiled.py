@@ -209,7 +209,7 @@ class CompiledOperator:
         Returns
         -------
         BoundOperator
-            Its `record` takes a tenth of the time of this one, and makes no plan, pipeline, buffer or bind
+            Its `record` takes about a tenth of the host time, and makes no plan, pipeline, buffer or bind
             group.
 
         Raises
