@@ -1,7 +1,4 @@
-"""Converters of the slice notations of DirectML, WebNN, ONNX and TensorFlow.
-
-`input_sizes` are the tensor's; windows are in elements.
-"""
+"""Converters of the slice notations of DirectML, WebNN, ONNX and TensorFlow."""
 
 from __future__ import annotations
 
@@ -246,10 +243,9 @@ def tensorflow_strided_slice(
         i64, not 0 where used; a negative one steps from `begin` down to `end`. 1 by default.
     begin_mask, end_mask : int
         Where a bit is set, `begin` or `end` is the end of the dimension in that direction.
-    ellipsis_mask : int
-        Where its only bit is set, the entry stands for all dimensions without another entry.
-    new_axis_mask : int
-        Where a bit is set, the entry adds a dimension of size 1.
+    ellipsis_mask, new_axis_mask : int
+        Where a bit is set, the entry stands for all dimensions without another entry, at most once, or adds a
+        dimension of size 1.
     shrink_axis_mask : int
         Where a bit is set, the entry selects the element at `begin` and drops the dimension; its stride must
         be positive.

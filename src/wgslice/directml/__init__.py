@@ -306,7 +306,7 @@ class IDMLDevice:
         Raises
         ------
         TypeError, ValueError, WindowError
-            A structure is missing or violates a rule; the rules of windows are those of `Slice1`.
+            A structure is missing, or violates a rule of its own or of `Slice1`.
         """
         with named("CreateOperator"):
             return IDMLOperator(desc)

@@ -47,8 +47,7 @@ class Prepared(NamedTuple):
     planning: Callable[..., Plan]
 
 
-# Calls cached with their plans and tables, unless an array has many values. Preparing 16 windows costs 0.5 ms
-# on the host, the rest of such a call 0.1 ms (two cores of an AMD EPYC).
+# Preparing 16 windows costs 0.5 ms on the host, the rest of such a call 0.1 ms (two cores of an AMD EPYC).
 MAX_PREPARED, MAX_PREPARED_PLANS = 16, 4
 
 
