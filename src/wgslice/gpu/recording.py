@@ -157,35 +157,21 @@ def run(
 ) -> None:
     """Plan, record and submit, without waiting for the GPU."""
     encoder = device.create_encoder()
-    record(device, encoder, planner, source, target, offsets, planning=planning)
+    play(device, encoder, plan_and_bind(device, planner, source, target, offsets, planning=planning))
     device.submit(encoder)
 
 
 def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
-    recorder, limits = Recorder(device, device.create_encoder()), device.limits
+    recorder = Recorder(device, device.create_encoder())
     for source, target in copies:
-        recorder.add(*place(limits, plan_copy, source, target))
+        recorder.copy(plan_copy, source, target)
     recorder.end()
     device.submit(recorder.encoder)
 
 
-def record(
-    device: Device,
-    encoder: CommandEncoder,
-    planner: Planner,
-    source: BoundLayout,
-    target: BoundLayout,
-    offsets: BoundLayout | None = None,
-    *,
-    planning: Planning = planned,
-) -> None:
-    """Plan, and record into an encoder, or record nothing if an argument is invalid."""
-    play(device, encoder, plan_and_bind(device, planner, source, target, offsets, planning=planning))
-
-
 def play(device: Device, encoder: CommandEncoder, bound: BoundPlan) -> None:
-    """Record a bound plan into an encoder."""
+    """Record a bound plan into an encoder, which has no pass open."""
     recorder = Recorder(device, encoder)
     recorder.play(bound)
     recorder.end()

@@ -16,7 +16,7 @@ from wgslice.dialects.basic import Selection, basic_index, is_plain
 from wgslice.dtypes import DType, check_same_dtype
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, record, run, run_copy
+from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run, run_copy
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, reshaped, without_leading_ones
 from wgslice.plans.copy import plan_anew, plan_copy
@@ -138,7 +138,7 @@ def run_windows(device: Device, found: IndexedWindows, source: BoundLayout, targ
 
     def add(copy: WindowCopy, offsets: BoundLayout | None = None) -> None:
         sides = source._replace(layout=copy.read), target._replace(layout=copy.written)
-        record(device, encoder, copy.planner, *sides, offsets, planning=plan_anew)
+        play(device, encoder, plan_and_bind(device, copy.planner, *sides, offsets, planning=plan_anew))
 
     dtype = dtype_of_indices(found)
     if dtype is None:
@@ -183,7 +183,7 @@ def table_of(
     for number, (column, layout) in enumerate(zip(columns, repeated, strict=True)):
         assert layout is not None  # found.shape is the broadcast shape
         target = made._replace(layout=made.layout.select([*whole, number]))
-        record(device, encoder, plan_copy, column._replace(layout=layout), target)
+        play(device, encoder, plan_and_bind(device, plan_copy, column._replace(layout=layout), target))
     return made._replace(layout=Layout.packed((found.count, found.rank)))
 
 

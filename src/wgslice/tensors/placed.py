@@ -15,7 +15,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.native import exposed, is_exposed
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder
-from wgslice.gpu.recording import BoundLayout, record, run_copy
+from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run_copy
 from wgslice.gpu.transfer import ArrayPromise, begin_download, download, upload
 from wgslice.layout import Layout, check_disjoint
 from wgslice.layout_rules import broadcast, without_leading_ones
@@ -178,7 +178,7 @@ def packed_bytes(tensor: Placed) -> tuple[Buffer, int, CommandEncoder | None]:
         return tensor.memory, tensor.offset, None
     packed = BoundLayout.packed(device, tensor.shape, tensor.itemsize)
     encoder = device.create_encoder()
-    record(device, encoder, plan_copy, tensor.bound_layout, packed)
+    play(device, encoder, plan_and_bind(device, plan_copy, tensor.bound_layout, packed))
     return packed.buffer, 0, encoder
 
 
