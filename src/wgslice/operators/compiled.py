@@ -261,6 +261,7 @@ class CompiledOperator:
             raise ValueError(f"offsets are {given}: the descriptor {described}")
         table = self._offsets.bound(offsets) if self._offsets and offsets is not None else None
         zeroed = self._planner_on_zeros if fresh else None
+        problem, _ = self._current()
         return plan_and_bind(
             self.device,
             zeroed or self._planner,
@@ -268,7 +269,7 @@ class CompiledOperator:
             target._replace(fresh=fresh),
             table,
             planning=self._planning,
-            limits=self._limits,
+            limits=problem[-1].limits,
             check=check,
         )
 
@@ -289,11 +290,6 @@ class CompiledOperator:
         if limits.disabled != disabled:
             aligned = self._aligned = self._plan_aligned(replace(limits, disabled=disabled))
         return aligned
-
-    @property
-    def _limits(self) -> Limits:
-        """Limits of the device, with the kernels that are enabled now."""
-        return self._current()[0][-1].limits
 
     def _planning(self, *problem: Any) -> Plan:
         """Return the cached plan for a problem."""
