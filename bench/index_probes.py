@@ -10,12 +10,12 @@ import numpy as np
 
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.layout import Layout
+from wgslice.plans.gather import indexed_copy, masked_copy
 from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.indexed import Host, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import CostClass, Limits
-from wgslice.plans.tables import indexed_copy, masked_copy
 
 __all__ = ["IndexProbe", "index_probes"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from wgslice.arguments import MAX_RANK
 from wgslice.layout import Layout
-from wgslice.plans.indexed import MAX_TABLES, IndexedDispatch
+from wgslice.plans.indexed import INDEX_NBYTES, MAX_TABLES, IndexedDispatch
 from wgslice.plans.kernels import OF_INDICES, OF_WINDOWS, WIDEST_NBYTES, Kernel
 from wgslice.plans.launch import UNIT_GRIDS
 from wgslice.plans.pixels import pixels_of, runs_per_word
@@ -249,7 +249,7 @@ def indexed_constants(step: IndexedDispatch) -> dict[str, int]:
     """The constants of kernels that gather or scatter, by their names."""
     return {
         "tables": len(step.copy.tables),
-        "index_bytes": step.index_nbytes,
+        "index_bytes": step.table.itemsize if step.table else INDEX_NBYTES,
         "index_signed": step.copy.signed,
         "by_rows": step.copy.by_rows,
         "masked": step.copy.masked,

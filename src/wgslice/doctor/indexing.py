@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.doctor.trials import NONE, Elements, Moves, Trial, elements_of, trial_of
 from wgslice.layout import Layout
+from wgslice.plans.gather import indexed_copy, masked_copy
 from wgslice.plans.index_strategies import plan_indexing
 from wgslice.plans.problem import PlanContext, Table
 from wgslice.plans.profiles import Limits
-from wgslice.plans.tables import indexed_copy, masked_copy
 
 HEIGHT, BREADTH, COUNT = 9, 40, 33  # rows and columns of the input, and indices
 BEYOND = 9  # by which device-resident indices may be out of range

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
-from typing import cast
 
 from wgslice.arguments import U32_MAX
 from wgslice.dialects.advanced import AdvancedSelection
@@ -15,16 +14,15 @@ from wgslice.errors import NoKernelError
 from wgslice.layout import Layout
 from wgslice.plans.choose import OTHER, Reason, Step, Strategy, choose
 from wgslice.plans.copy import plan_copy
-from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_windows
+from wgslice.plans.gather import IndexedWindows, WindowCopy, indexed_copy, indexed_windows, masked_copy
 from wgslice.plans.indexed import INDEX_NBYTES, IndexedCopy, IndexedDispatch
 from wgslice.plans.kernels import WORD_NBYTES, Kernel
 from wgslice.plans.launch import Share, words_spanned
 from wgslice.plans.launch import share_of as launched
-from wgslice.plans.plan import Plan, Planner, in_order
+from wgslice.plans.plan import Plan, in_order
 from wgslice.plans.problem import LARGEST_BINDING_NBYTES, PlanContext, span_of
 from wgslice.plans.profiles import BLOCKS_EACH, FAILED, CostClass, Limits, untrusted
 from wgslice.plans.steps import Memory, Span
-from wgslice.plans.tables import indexed_copy, masked_copy
 from wgslice.plans.window_problem import MAX_INVOCATIONS, WindowProblem
 from wgslice.plans.window_steps import words_each
 from wgslice.plans.window_strategies import WINDOWS, winners_scratch
@@ -58,18 +56,16 @@ def copy_at_once(
     copy = indexed_copy(selection, view, other, reads=reads, signed=signed, disjoint=disjoint)
     if copy is None or (index_dtype is not None and goes_as_windows(copy, view, other, itemsize)):
         return None
-    indexed, planner = view, cast(Planner, plan_copy)
     if not copy.tables:
-        indexed, other = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
-    else:
-        index_nbytes = index_dtype.itemsize if index_dtype else INDEX_NBYTES
-        kernels = READING if reads else WRITING
-        if kernels & limits.disabled or not is_held(copy, (view, other), itemsize, index_nbytes, limits):
-            return None
-        origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
-        windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
-        planner = partial(plan_indexing, copy, windows)
-    return WindowCopy(planner, *((indexed, other) if reads else (other, indexed)))
+        sides = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
+        return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
+    index_nbytes = index_dtype.itemsize if index_dtype else INDEX_NBYTES
+    kernels = READING if reads else WRITING
+    if kernels & limits.disabled or not is_held(copy, (view, other), itemsize, index_nbytes, limits):
+        return None
+    origins = tensor.shifted(-view.offset), other.shifted(-other.offset)
+    windows = partial(indexed_windows, selection, *origins, reads=reads) if copy.host else None
+    return WindowCopy(partial(plan_indexing, copy, windows), *((view, other) if reads else (other, view)))
 
 
 def masked_copy_at_once(
@@ -238,11 +234,10 @@ def dispatches(kernel: Kernel, problem: Indexing) -> Iterator[Step]:
 
 def goes_down(copy: IndexedCopy, width_nbytes: int, limits: Limits) -> bool:
     """Whether a row's elements are in different cache lines, and those of a column in the same ones."""
-    beside = abs(copy.indexed.strides[-1]) * width_nbytes < CACHE_LINE_NBYTES
-    far = any(
-        table.strides[-1] and abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in copy.tables
-    )
-    return limits.profile.contiguous and len(copy.sizes) > 1 and beside and far
+    in_line = abs(copy.indexed.strides[-1]) * width_nbytes < CACHE_LINE_NBYTES
+    indexing = (table for table in copy.tables if table.strides[-1])
+    apart = any(abs(table.step) * width_nbytes >= CACHE_LINE_NBYTES for table in indexing)
+    return limits.profile.contiguous and len(copy.sizes) > 1 and in_line and apart
 
 
 def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limits) -> Share:
@@ -264,16 +259,6 @@ def share_of(kernel: Kernel, copy: IndexedCopy, width_nbytes: int, limits: Limit
     return replace(share, contiguous=share.contiguous and kernel is not Kernel.SCATTER_SUBWORD)
 
 
-def of_kernel(kernel: Kernel) -> Strategy[Indexing]:
-    """The row of a kernel."""
-    return Strategy(
-        kernel.value,
-        partial(against_kernel, kernel),
-        partial(kernel_seconds, kernel),
-        partial(dispatches, kernel),
-    )
-
-
 def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
     """A row of windows as one of a gather or a scatter."""
 
@@ -290,4 +275,15 @@ def of_windows(row: Strategy[WindowProblem]) -> Strategy[Indexing]:
 
 
 COPYING = Kernel.GATHER, Kernel.GATHER_WORDS, Kernel.SCATTER, Kernel.SCATTER_SUBWORD, Kernel.MASKED_WORDS
-INDEXING: tuple[Strategy[Indexing], ...] = (*map(of_kernel, COPYING), *map(of_windows, WINDOWS))
+INDEXING: tuple[Strategy[Indexing], ...] = (
+    *(
+        Strategy(
+            kernel.value,
+            partial(against_kernel, kernel),
+            partial(kernel_seconds, kernel),
+            partial(dispatches, kernel),
+        )
+        for kernel in COPYING
+    ),
+    *map(of_windows, WINDOWS),
+)

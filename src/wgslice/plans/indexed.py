@@ -207,11 +207,6 @@ class IndexedDispatch(OnGrid):
         return self.copy.winners
 
     @property
-    def index_nbytes(self) -> int:
-        """Bytes of an index."""
-        return self.table.itemsize if self.table else INDEX_NBYTES
-
-    @property
     def work(self) -> CostClass:
         """Its cost class."""
         return CostClass(self.kernel, self.width_nbytes)

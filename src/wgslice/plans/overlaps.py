@@ -75,7 +75,7 @@ def reaching(windows: Windows, places: Integers, tensor_sizes: tuple[int, ...]) 
     inside = np.ones(len(places), np.bool_)
     for axis, size in enumerate(tensor_sizes):
         step, count = windows.steps[axis], windows.sizes[axis]
-        first = np.maximum(-(places[:, axis] // step), 0)  # element of the window at index 0 or behind it
+        first = np.maximum(-(places[:, axis] // step), 0)  # element of the window at index 0 or after it
         inside &= (first < count) & (places[:, axis] + first * step < size)
     return inside
 

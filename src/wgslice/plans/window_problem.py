@@ -35,8 +35,8 @@ class Row:
     nbytes: int
     count: int  # rows of a window
     element_nbytes: int  # bytes of what keeps its order backwards
-    mirrored: bool  # whether some go backwards
-    channels: int  # elements an index that keep their order in mirrored rows, a block for each; 1 of others
+    mirrored: bool  # whether some are reversed
+    channels: int  # elements an index that keep their order in reversed rows, a block for each; 1 of others
 
     @property
     def words_spanned(self) -> int:
@@ -130,21 +130,17 @@ class WindowProblem:
     def bands(self) -> list[Band]:
         """The tensor, split until bindings hold each part and its winners if windows are inserted."""
         windows, sizes = self.windows, self.tensor.sizes
-        ranges = [range(size) for size in sizes]
+        ranges = list(map(range, sizes))
         differ = tuple(
             self.contested and not windows.takes_all(axis, size) for axis, size in enumerate(sizes)
         )
         if not self.inserts:
             return [Band(tuple(ranges), self.numbers, False, differ, 0)]
         if windows.offsets is not None:  # only what they reach
-            offsets = windows.offsets[self.numbers]
-            ends = zip(
-                offsets.min(axis=0).tolist(), offsets.max(axis=0).tolist(), windows.extents, strict=True
-            )
-            ranges = [
-                range(max(low, 0), min(high + extent, size))
-                for (low, high, extent), size in zip(ends, sizes, strict=True)
-            ]
+            offsets = windows.offsets[self.numbers].astype(np.int64)
+            starts = np.maximum(offsets.min(axis=0), 0)
+            stops = np.minimum(offsets.max(axis=0) + windows.extents, sizes)
+            ranges = list(map(range, starts.tolist(), stops.tolist()))
 
         def excess(ranges: list[range]) -> Sequence[int] | None:
             part, winners = self.tensor.select(ranges), winner_sizes(ranges, differ)
@@ -210,12 +206,10 @@ class WindowProblem:
         room_nbytes = self.max_nbytes - (one.stop - one.lowest) * self.itemsize
         further = room_nbytes // max(abs(self.batch.strides[0]) * self.itemsize, 1)
         most = max(self.max_invocations // invocations, 1)
-        start = 0
-        while start < len(numbers):
-            stop = int(np.searchsorted(numbers, int(numbers[start]) + further, side="right"))
-            stop = min(stop, start + most)
-            yield numbers[start:stop]
-            start = stop
+        while len(numbers):
+            stop = int(np.searchsorted(numbers, int(numbers[0]) + further, side="right"))
+            yield numbers[: min(stop, most)]
+            numbers = numbers[min(stop, most) :]
 
     @cached_property
     def row(self) -> Row:
@@ -237,11 +231,11 @@ class WindowProblem:
         whole = windows.takes_all(axis, size) and (windows.steps[axis - 1] == 1 or unit * size == 1)
         long = unit * size * self.itemsize > WIDEST_NBYTES and windows.goes_backwards(axis - 1)
         sides = (self.tensor, axis), (self.batch, axis + 1)
-        beside = all(
-            are_beside(side, inner, unit) and are_beside(side, inner - 1, unit * size)
+        contiguous = all(
+            is_contiguous(side, inner, unit) and is_contiguous(side, inner - 1, unit * size)
             for side, inner in sides
         )
-        return whole and beside and not windows.goes_backwards(axis) and not long
+        return whole and contiguous and not windows.goes_backwards(axis) and not long
 
     @cached_property
     def unaligned(self) -> bool:
@@ -308,7 +302,7 @@ class WindowProblem:
         of_tensor, of_batch = self.sides
         if step != 1 and (self.inserts or step not in ROW_STEPS or self.itemsize == WIDEST_NBYTES):
             return f"elements of a window row are {step} apart"
-        if not are_beside(tensor, row.axis, row.unit):
+        if not is_contiguous(tensor, row.axis, row.unit):
             return f"elements of a window row are not contiguous in the {of_tensor}"
         if not self.inserts and not batch.is_packed:
             return f"the {of_batch} is not packed"
@@ -382,6 +376,6 @@ def halved(
         yield from halved([*ranges[:axis], half, *ranges[axis + 1 :]], excess)
 
 
-def are_beside(layout: Layout, axis: int, unit: int) -> bool:
+def is_contiguous(layout: Layout, axis: int, unit: int) -> bool:
     """Whether indices of `unit` elements are contiguous along a dimension."""
     return layout.strides[axis] == unit or layout.sizes[axis] == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wgslice.layout import Layout
+from wgslice.layout import Layout, whole_words
 from wgslice.plans.choose import Step
 from wgslice.plans.copy import plan_copy
 from wgslice.plans.kernels import LAST_WRITERS, WIDEST_NBYTES, WORD_NBYTES, Kernel
@@ -104,7 +104,9 @@ def dimensions_of(
     windows, itemsize = problem.windows, problem.itemsize
     found = []
     for axis, size in enumerate(problem.tensor.sizes[: row.axis + 1] if row else problem.tensor.sizes):
-        lowest, highest = windows.clamp(axis, size)
+        extent = windows.extents[axis]
+        # Beyond these offsets nothing changes: a window stays inside, or is wholly outside.
+        lowest, highest = (0, size - extent) if windows.fill is None else (-extent, size)
         tensor_stride, batch_stride = problem.tensor.strides[axis], problem.batch.strides[axis + 1]
         if row:
             if axis == row.axis:
@@ -116,7 +118,7 @@ def dimensions_of(
             Dimension(
                 size=len(part[axis]),
                 step=windows.steps[axis],
-                last=windows.extents[axis] - 1,
+                last=extent - 1,
                 lowest=lowest,
                 highest=highest,
                 extent=size if once else len(band.ranges[axis]),
@@ -203,15 +205,12 @@ def source_groups(problem: WindowProblem, numbers: Numbers) -> list[tuple[Number
     highs = (tensor.offset + 1 + np.maximum(nearest, furthest).sum(axis=1)) * problem.itemsize
     if (highs - lows).max() > problem.max_nbytes:
         return None
-    order = np.argsort(lows, kind="stable")
-    groups = []
+    order, groups = np.argsort(lows, kind="stable"), []
     while order.size:
-        alignment = limits.binding_alignment_nbytes
-        base = int(lows[order[0]]) // alignment * alignment
+        base = int(lows[order[0]]) // limits.binding_alignment_nbytes * limits.binding_alignment_nbytes
         fits = highs[order] <= base + problem.binding_nbytes
-        together = order[fits]
-        nbytes = -(-(int(highs[together].max()) - base) // WORD_NBYTES) * WORD_NBYTES
-        groups.append((np.sort(numbers[together]), Span(base, nbytes)))
+        nbytes = whole_words(int(highs[order[fits]].max()) - base)
+        groups.append((np.sort(numbers[order[fits]]), Span(base, nbytes)))
         order = order[~fits]
     return groups
 
@@ -307,38 +306,32 @@ def words_each(row_nbytes: int, profile: Profile) -> int:
 
 
 def winners(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Returns the last-writer pass of windows, once along dimensions that all have; empty if disjoint."""
+    """Yields the last-writer pass of windows that may overlap: per element, or per vector and row end.
+
+    Winners are once along dimensions that all windows have every index of.
+    """
     if band.winners is None:
         return
+    span, nothing = band.winners.span, Span(0, WORD_NBYTES)
     if band.winners.in_parts:
-        yield from winners_of_rows(problem, band)
+        row, kernel = problem.row, Kernel.LAST_WRITER_ROWS
+        touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
+        pieces = -(-touched // problem.limits.profile.blocks_each)
+        each = -(-touched // pieces)
+        reason = "last-writer pass: winner index per vector and row end of overlapping windows"
+        sides = problem.binding(band), nothing
+        for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
+            step = dispatch(problem, kernel, band, numbers, sides, reason, pieces=pieces, each=each)
+            yield replace(step, target_binding=span, channels=1, mirrored=False)
         return
-    sizes = problem.windows.sizes
+    sizes, kernel = problem.windows.sizes, Kernel.LAST_WRITER_WINDOWS
     winning = [range(size) if differs else range(1) for size, differs in zip(sizes, band.differ, strict=True)]
-    bindings = band.winners.span, Span(0, WORD_NBYTES)
     reason = "last-writer pass: winner index per element of overlapping windows"
     for part in problem.parts(winning):
-        size = prod(map(len, part))
-        most = max(problem.max_invocations // size, 1)
+        most = max(problem.max_invocations // prod(map(len, part)), 1)
         for start in range(0, len(band.numbers), most):
             numbers = band.numbers[start : start + most]
-            yield dispatch(problem, Kernel.LAST_WRITER_WINDOWS, band, numbers, bindings, reason, part=part)
-
-
-def winners_of_rows(problem: WindowProblem, band: Band) -> Iterator[WindowDispatch]:
-    """Returns the last-writer pass of rows: winners per whole vector, and per index at row ends."""
-    assert band.winners is not None
-    row, profile = problem.row, problem.limits.profile
-    touched = (row.nbytes + WIDEST_NBYTES - 2) // WIDEST_NBYTES + 1
-    pieces = -(-touched // profile.blocks_each)
-    each = -(-touched // pieces)
-    reason = "last-writer pass: winner index per vector and row end of overlapping windows"
-    bindings = problem.binding(band), Span(0, WORD_NBYTES)
-    for numbers in problem.held(problem.whole, band.numbers, row.count * pieces):
-        step = dispatch(
-            problem, Kernel.LAST_WRITER_ROWS, band, numbers, bindings, reason, pieces=pieces, each=each
-        )
-        yield replace(step, target_binding=band.winners.span, channels=1, mirrored=False)
+            yield dispatch(problem, kernel, band, numbers, (span, nothing), reason, part=part)
 
 
 # windows one by one

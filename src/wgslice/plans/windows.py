@@ -38,7 +38,7 @@ class Windows:
     offsets: NDArray[np.int32] | None  # (B, rank), or None where the GPU has them
     offset_nbytes: int  # bytes an offset, as the kernels read it
     offset_signed: bool
-    fill: bytes | None  # 16 bytes of what lies outside of the tensor; None where nothing may
+    fill: bytes | None  # 16 bytes of elements outside of the tensor; None if there are none
     indices: bool = False  # whether negative offsets count from the end, as indices do; positions never do
 
     @property
@@ -64,11 +64,6 @@ class Windows:
     def goes_backwards(self, axis: int) -> bool:
         """Whether some window is reversed along a dimension of several elements."""
         return self.sizes[axis] > 1 and bool((self.flips >> np.uint32(axis) & np.uint32(1)).any())
-
-    def clamp(self, axis: int, tensor_size: int) -> tuple[int, int]:
-        """Returns the offsets beyond which nothing changes: a window stays inside, or is wholly outside."""
-        extent = self.extents[axis]
-        return (0, tensor_size - extent) if self.fill is None else (-extent, tensor_size)
 
     def takes_all(self, axis: int, tensor_size: int) -> bool:
         """Whether every window has all indices of a dimension."""
@@ -128,7 +123,7 @@ class WindowDispatch(OnGrid):
     winners: Winners | None  # that decide between windows, where these may overlap
     segment: int = 0  # elements of the source that are bound; windows read the others in another dispatch
     row_nbytes: int = 0  # of kernels that take rows
-    channels: int = 1  # elements an index of a row that keep their order in mirrored rows
+    channels: int = 1  # elements an index of a row that keep their order in reversed rows
     mirrored: bool = False  # whether some row goes backwards
     unaligned: bool = False  # whether some row begins or ends inside a block
     clipped: bool = False  # whether some row is not written, or not all of it
