@@ -186,10 +186,7 @@ def step_of(places: NDArray[np.int64]) -> int | None:
 def folded_tables(
     groups: Iterable[Group], shape: Sequence[int], *, unique: bool
 ) -> tuple[list[Index], NDArray[np.int32], int]:
-    """Returns a table for each group, their values, and the elements before their lowest place.
-
-    If `unique`, the last of equal values stays, and the others are -1.
-    """
+    """Returns a table per group, their values (-1 for earlier equal ones if `unique`), and an offset."""
     base, offset = 0, 0
     tables: list[Index] = []
     values: list[NDArray[np.int32]] = []
@@ -343,10 +340,7 @@ def indexed_windows(
 
 
 def folded(dimensions: list[Dimension]) -> tuple[list[Dimension], int]:
-    """Returns one dimension instead of several, if an i32 counts it, and its offset in elements.
-
-    Its places are those of the tensor's elements in memory, so that any strides will do.
-    """
+    """Returns one dimension of places in memory instead of several, if an i32 counts it, and its offset."""
     step = gcd(*(dimension.stride for dimension in dimensions)) or 1
     reaches = [(dimension.size - 1) * dimension.stride for dimension in dimensions]
     lowest = sum(min(reach, 0) for reach in reaches)

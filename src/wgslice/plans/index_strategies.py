@@ -92,7 +92,7 @@ def is_held(
     bound = [(side.stop - side.lowest) * itemsize for side in sides]
     bound += [copy.winners.span.nbytes] if copy.winners else []
     if copy.host is None:
-        bound += [(1 + table.reach(copy.sizes)) * index_nbytes for table in copy.tables]
+        bound += [Layout.of(copy.sizes, table.strides).stop * index_nbytes for table in copy.tables]
     else:
         bound.append(copy.host.values.nbytes)
     invocations = min(MAX_INVOCATIONS, limits.workgroups**2 * limits.profile.workgroup_size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import NamedTuple
@@ -32,10 +32,6 @@ class Index(NamedTuple):
     wrap: int  # added to negative indices
     step: int  # elements of the indexed side from one index to the next
     winner_step: int = 0  # winners from one index to the next, where there are some
-
-    def reach(self, sizes: Sequence[int]) -> int:
-        """Returns the distance in the table from the first to the last index of a copy of some sizes."""
-        return sum((size - 1) * stride for size, stride in zip(sizes, self.strides, strict=True))
 
 
 class Winners(NamedTuple):

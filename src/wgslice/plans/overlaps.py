@@ -137,20 +137,7 @@ def meeting(
         cells = [np.concatenate(pair) for pair in ((keys, keys[crossing]), (first, first[crossing] + 1))]
         keys, boxes = shared(keys_of(cells), np.concatenate([boxes, boxes[crossing]]))
     order = np.argsort(keys, kind="stable")
-    yield from meeting_in_cells(keys[order], boxes[order], quotients, sizes)
-
-
-def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
-    """Returns the boxes whose key another box has too, and those keys, renumbered."""
-    _, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    kept = counts[numbers] > 1
-    return numbers[kept].astype(np.int64), boxes[kept]
-
-
-def meeting_in_cells(
-    keys: Integers, boxes: Integers, quotients: list[Integers], sizes: list[int]
-) -> Iterator[tuple[Integers, Integers]]:
-    """Yields pairs of boxes of one cell that overlap; cells are runs of equal keys."""
+    keys, boxes = keys[order], boxes[order]  # cells are runs of equal keys
     for apart in range(1, len(keys)):
         together = np.flatnonzero(keys[apart:] == keys[:-apart])
         if not together.size:
@@ -161,6 +148,13 @@ def meeting_in_cells(
             meet &= np.abs(quotient[one] - quotient[other]) < size
         if meet.any():
             yield one[meet], other[meet]
+
+
+def shared(keys: Integers, boxes: Integers) -> tuple[Integers, Integers]:
+    """Returns the boxes whose key another box has too, and those keys, renumbered."""
+    _, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    kept = counts[numbers] > 1
+    return numbers[kept].astype(np.int64), boxes[kept]
 
 
 def keys_of(columns: list[Integers] | Integers) -> Integers:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import TypeAlias
 
 from wgslice.arguments import U32_MAX
@@ -166,18 +165,6 @@ def blocks(steps_of: Callable[[WindowProblem], Iterable[Step]], problem: WindowP
     return [*steps, *(replace(step, reason=f"{step.reason}; {UNPADDED}") for step in found)]
 
 
-def extracted_seconds(problem: WindowProblem) -> float:
-    """Estimated seconds of one dispatch of vectors of rows; inf if its cost class is unknown."""
-    row, costs, size = problem.row, problem.costs, problem.limits.profile.workgroup_size
-    work = costs.classes.get(class_of(Kernel.WINDOW_ROWS, problem))
-    if work is None:
-        return inf
-    pieces, each = launch_blocks(problem, Kernel.WINDOW_ROWS)
-    invocations = -(-problem.stop * row.count * pieces // size) * size
-    block_s = block_seconds(problem, work)
-    return costs.dispatch_s + invocations * (work.invocation_s + each * block_s)
-
-
 def against_inserted_words(problem: WindowProblem) -> Reason | None:
     """Returns why rows are not inserted word by word, or None."""
     if problem.in_parts:
@@ -193,18 +180,11 @@ def are_words(problem: WindowProblem) -> bool:
 
 
 def by_kernel(
-    kernel: Kernel,
-    applies: Applies[WindowProblem],
-    build: Callable[[WindowProblem], Iterable[Step]],
-    lower_bound: Callable[[WindowProblem], float] | None = None,
+    kernel: Kernel, applies: Applies[WindowProblem], build: Callable[[WindowProblem], Iterable[Step]]
 ) -> Copying:
-    """The row of a kernel; its lower bound is by default that of one dispatch for all bytes."""
-    return Strategy(
-        kernel.value,
-        partial(against_kernel, kernel, applies),
-        lower_bound or partial(least_seconds, kernel, 1),
-        build,
-    )
+    """The row of a kernel."""
+    reason, seconds = partial(against_kernel, kernel, applies), partial(least_seconds, kernel)
+    return Strategy(kernel.value, reason, seconds, build)
 
 
 def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: WindowProblem) -> Reason | None:
@@ -215,9 +195,17 @@ def against_kernel(kernel: Kernel, applies: Applies[WindowProblem], problem: Win
     return (problem.contested and problem.against_winners) or applies(problem) or failed
 
 
-def least_seconds(kernel: Kernel, share: float, problem: WindowProblem) -> float:
-    """Lower bound of the seconds of a kernel for a share of the bytes."""
-    return problem.costs.least_seconds(class_of(kernel, problem), share * problem.nbytes)
+def least_seconds(kernel: Kernel, problem: WindowProblem) -> float:
+    """Lower bound of the seconds of a kernel; inf if its cost class is unknown."""
+    costs, class_ = problem.costs, class_of(kernel, problem)
+    work = costs.classes.get(class_)
+    if work is None or kernel is not Kernel.WINDOW_ROWS:
+        share = MIN_OF_BLOCKS if kernel is Kernel.INSERT_ROWS else 1  # the rest is that of row ends
+        return costs.least_seconds(class_, share * problem.nbytes)
+    pieces, each = launch_blocks(problem, kernel)
+    size = problem.limits.profile.workgroup_size
+    invocations = -(-problem.stop * problem.row.count * pieces // size) * size
+    return costs.dispatch_s + invocations * (work.invocation_s + each * block_seconds(problem, work))
 
 
 # windows one by one
@@ -241,13 +229,8 @@ WITHOUT_BLOCKS: tuple[Copying, ...] = (
     by_kernel(Kernel.INSERT_WINDOWS, anything, partial(elements, Kernel.INSERT_WINDOWS)),
 )
 KERNELS: tuple[Copying, ...] = (
-    by_kernel(Kernel.WINDOW_ROWS, against_blocks, partial(blocks, extracted_blocks), extracted_seconds),
-    by_kernel(
-        Kernel.INSERT_ROWS,
-        against_blocks,
-        partial(blocks, inserted_blocks),
-        partial(least_seconds, Kernel.INSERT_ROWS, MIN_OF_BLOCKS),
-    ),
+    by_kernel(Kernel.WINDOW_ROWS, against_blocks, partial(blocks, extracted_blocks)),
+    by_kernel(Kernel.INSERT_ROWS, against_blocks, partial(blocks, inserted_blocks)),
     *WITHOUT_BLOCKS,
 )
 WINDOWS: tuple[Copying, ...] = (
