@@ -54,8 +54,12 @@ def copy_at_once(
     view = tensor.select(selection.items)
     signed = index_dtype is not None and index_dtype.kind == "i"
     copy = indexed_copy(selection, view, other, reads=reads, signed=signed, disjoint=disjoint)
-    if copy is None or (index_dtype is not None and goes_as_windows(copy, view, other, itemsize)):
+    if copy is None:
         return None
+    if index_dtype is not None:  # windows copy long rows of sub-word elements in vectors
+        wide, nbytes = copy.widened(itemsize, (view.offset, other.offset))
+        if wide.by_rows and nbytes < WORD_NBYTES and wide.sizes[-1] * nbytes >= MIN_WINDOW_NBYTES:
+            return None
     if not copy.tables:
         sides = copy.indexed.shifted(view.offset), copy.other.shifted(other.offset)
         return WindowCopy(plan_copy, *(sides if reads else sides[::-1]))
@@ -76,12 +80,6 @@ def masked_copy_at_once(
     if MASKING & limits.disabled or not is_held(copy, (source, target), itemsize, MASK_NBYTES, limits):
         return None
     return WindowCopy(partial(plan_indexing, copy, None), source, target)
-
-
-def goes_as_windows(copy: IndexedCopy, view: Layout, other: Layout, itemsize: int) -> bool:
-    """Whether rows are long and of sub-word elements, at any alignment: windows copy them in blocks."""
-    wide, width_nbytes = copy.widened(itemsize, (view.offset, other.offset))
-    return wide.by_rows and width_nbytes < WORD_NBYTES and wide.sizes[-1] * width_nbytes >= MIN_WINDOW_NBYTES
 
 
 def is_held(

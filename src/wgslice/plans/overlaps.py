@@ -29,22 +29,17 @@ class Insertion:
     contested: bool  # whether two of them may write the same element, of which the later one then stays
 
 
-def check_overlap(overlap: str) -> None:
-    """Raises ValueError unless `overlap` is one of the values of `Overlap`."""
-    if overlap not in get_args(Overlap):
-        raise ValueError(
-            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
-            "which promises that none overlap"
-        )
-
-
 def insertion_of(windows: Windows, tensor_sizes: tuple[int, ...], overlap: str) -> Insertion:
     """Returns the insertion of windows that write something.
 
     Refuses windows that overlap inside the tensor, and offsets that only the GPU knows, unless the last of
     overlapping windows is to win, or they are promised to be disjoint.
     """
-    check_overlap(overlap)
+    if overlap not in get_args(Overlap):
+        raise ValueError(
+            f"overlap = {overlap!r}: must be 'refuse', 'last', where the later window wins, or 'disjoint', "
+            "which promises that none overlap"
+        )
     if windows.offsets is None:
         if overlap == "refuse" and windows.count > 1:
             raise WindowError(

@@ -218,8 +218,7 @@ def are_long(problem: WindowProblem) -> bool:
         return False
     extents = map(min, windows.extents, problem.tensor.sizes)
     sides = problem.tensor.select([range(extent) for extent in extents]), problem.one
-    longest_nbytes = max((side.stop - side.lowest) * problem.itemsize for side in sides)
-    return longest_nbytes > problem.max_nbytes
+    return max((side.stop - side.lowest) * problem.itemsize for side in sides) > problem.max_nbytes
 
 
 WITHOUT_BLOCKS: tuple[Copying, ...] = (
