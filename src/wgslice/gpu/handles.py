@@ -9,7 +9,7 @@ from wgslice.dtypes import DType
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import WRAPPED, Device
 from wgslice.gpu.native import Placeholder, check_process, owner_of, translated_errors
-from wgslice.gpu.protocols import Buffer, BufferUsage
+from wgslice.gpu.protocols import Buffer, BufferUsage, Texture
 from wgslice.layout import Layout, whole_words
 
 WATCHED = "_wgslice_watched"  # the attribute of a wgpu.GPUBuffer that `is_watched` reads
@@ -24,8 +24,13 @@ def describe_buffer(buffer: Buffer) -> str:
 def device_of(buffer: Buffer) -> Device:
     """Return the device that a caller's buffer belongs to."""
     check_buffer_type(buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
-    owner = owner_of(buffer)
-    wrapped: Device | None = getattr(owner, WRAPPED, None)  # does not check whether it is lost
+    return owning_device(buffer)
+
+
+def owning_device(handle: Buffer | Texture) -> Device:
+    """Return the device of a buffer or texture, which may be lost."""
+    owner = owner_of(handle)
+    wrapped: Device | None = getattr(owner, WRAPPED, None)
     return Device.wrap(owner) if wrapped is None else wrapped
 
 

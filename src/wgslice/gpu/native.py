@@ -111,23 +111,17 @@ def copy_texels(
     from wgpu.backends.wgpu_native import ffi
 
     library, checked, _, _ = native()
-    aspects = {
-        "all": library.WGPUTextureAspect_All,
-        "depth-only": library.WGPUTextureAspect_DepthOnly,
-        "stencil-only": library.WGPUTextureAspect_StencilOnly,
-    }
     handles: Any = encoder, region.texture, rows.buffer
     commands, texture, buffer = (handle._internal for handle in handles)
-    in_texture = ffi.new("WGPUTexelCopyTextureInfo *")
-    in_texture.texture, in_texture.mipLevel, in_texture.aspect = (
-        texture,
-        region.mip_level,
-        aspects[region.aspect],
+    aspect = {"all": "All", "depth-only": "DepthOnly", "stencil-only": "StencilOnly"}[region.aspect]
+    in_texture = ffi.new(
+        "WGPUTexelCopyTextureInfo *",
+        {
+            **{"texture": texture, "mipLevel": region.mip_level, "origin": region.origin},
+            "aspect": getattr(library, f"WGPUTextureAspect_{aspect}"),
+        },
     )
-    in_texture.origin.x, in_texture.origin.y, in_texture.origin.z = region.origin
-    in_buffer = ffi.new("WGPUTexelCopyBufferInfo *")
-    in_buffer.buffer = buffer
-    in_buffer.layout.offset, in_buffer.layout.bytesPerRow, in_buffer.layout.rowsPerImage = rows[1:]
+    in_buffer = ffi.new("WGPUTexelCopyBufferInfo *", {"buffer": buffer, "layout": rows[1:]})
     extent = ffi.new("WGPUExtent3D *", size)
     if writes:
         checked.wgpuCommandEncoderCopyBufferToTexture(commands, in_buffer, in_texture, extent)

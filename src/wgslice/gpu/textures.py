@@ -8,8 +8,8 @@ from typing import NamedTuple
 from wgslice.arguments import Integers, integers
 from wgslice.errors import named
 from wgslice.gpu.capture import active
-from wgslice.gpu.device import WRAPPED, Device
-from wgslice.gpu.handles import check_usable
+from wgslice.gpu.device import Device
+from wgslice.gpu.handles import check_usable, owning_device
 from wgslice.gpu.native import Region, check_process, owner_of, translated_errors
 from wgslice.gpu.pipelines import Place
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, Texture, TextureUsage
@@ -28,9 +28,7 @@ def device_of_texture(texture: Texture) -> Device:
 
     if not isinstance(texture, wgpu.GPUTexture):
         raise TypeError(f"texture is of type {type(texture).__name__}: must be a wgpu.GPUTexture")
-    owner = owner_of(texture)
-    wrapped: Device | None = getattr(owner, WRAPPED, None)  # does not check whether it is lost
-    return Device.wrap(owner) if wrapped is None else wrapped
+    return owning_device(texture)
 
 
 def describe_texture(texture: Texture) -> str:
