@@ -1,4 +1,4 @@
-"""What texels hold, and rows of them in buffers, as WebGPU copies them to textures and back."""
+"""Texel formats, and the rows of texels in buffers that WebGPU copies to textures and back."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DEPTH_AND_STENCIL: dict[str, dict[Aspect, str]] = {  # dtypes of the aspects tha
 
 
 class Texels(NamedTuple):
-    """What a copy reads or writes of each texel of a format."""
+    """The part of each texel that a copy reads or writes."""
 
     dtype: DType
     channels: int
@@ -59,13 +59,13 @@ class Texels(NamedTuple):
 
     @property
     def alignment_nbytes(self) -> int:
-        """What the offset of the first row in a buffer is a multiple of."""
+        """Unit of the offset of the first row in a buffer."""
         return self.nbytes if self.is_color else 4
 
 
 @lru_cache(maxsize=MAX_PLANS)
 def texels_of(format: str, aspect: Aspect, *, writes: bool) -> Texels:
-    """What a copy reads or writes of a format, or a ValueError where WebGPU has no such copy."""
+    """Return the part of a format's texels that a copy moves; raise ValueError if WebGPU has no such copy."""
     if format in COLORS:
         channels, dtype = COLORS[format]
         if aspect != "all":
@@ -80,8 +80,8 @@ def texels_of(format: str, aspect: Aspect, *, writes: bool) -> Texels:
         name: dtype for name, dtype in DEPTH_AND_STENCIL[format].items() if not (writes and dtype == "f4")
     }
     if not copied:
-        way, remedy = ("into", "draw into the texture") if writes else ("from", "depth32float is copied")
-        raise ValueError(f"format {format}: WebGPU does not copy {way} its depth; {remedy}")
+        verb, remedy = ("into", "draw into the texture") if writes else ("from", "depth32float is copied")
+        raise ValueError(f"format {format}: WebGPU does not copy {verb} its depth; {remedy}")
     if aspect == "all" and len(copied) == 1:
         (aspect,) = copied
     if aspect not in copied:
@@ -91,7 +91,7 @@ def texels_of(format: str, aspect: Aspect, *, writes: bool) -> Texels:
 
 
 def shape_of(size: Extent, dimension: str, channels: int) -> tuple[int, ...]:
-    """Sizes of a tensor for a region: layers or depth where there are not one, rows unless 1d, channels."""
+    """Return a tensor's sizes: layers or depth unless 1, height unless 1d, width, channels unless 1."""
     width, height, depth = size
     rows = () if dimension == "1d" else (height,)
     layers = () if depth == 1 else (depth,)
@@ -99,20 +99,20 @@ def shape_of(size: Extent, dimension: str, channels: int) -> tuple[int, ...]:
 
 
 def extent_of(shape: Sequence[int], channels: int) -> Extent:
-    """The region that a tensor is for, of rank 1 to 3 before its channels."""
+    """Return the extent of the region for a tensor of rank 1 to 3 before its channels."""
     sizes = [*shape[: len(shape) - (channels > 1)]]
     width, height, depth = [*sizes[::-1], 1, 1][:3]
     return width, height, depth
 
 
 def in_four(layout: Layout, channels: int) -> Layout:
-    """A tensor's layout with four dimensions: depth or layers, height, width, channels."""
+    """Return a tensor's layout with four dimensions: depth or layers, height, width, channels."""
     keys: list[range | None] = [*map(range, layout.sizes), *([None] if channels == 1 else [])]
     return layout.select([*[None] * (4 - len(keys)), *keys])
 
 
 def padded_rows(size: Extent, texels: Texels) -> Layout:
-    """Rows of a region as a texture is copied to and from, each but the last one padded."""
+    """Return the layout of a region's rows for a texture copy, each but the last one padded."""
     width, height, depth = size
     row = padded_nbytes(width, texels) // texels.dtype.itemsize
     return Layout.of((depth, height, width, texels.channels), (height * row, row, texels.channels, 1))
@@ -120,7 +120,7 @@ def padded_rows(size: Extent, texels: Texels) -> Layout:
 
 @lru_cache(maxsize=MAX_PLANS)
 def filled_rows(size: Extent, texels: Texels, fill: bytes) -> tuple[Planner, Layout]:
-    """Planner and target of a copy to padded rows in which texels and channels that it lacks are a fill."""
+    """Return planner and target of a copy to padded rows whose other texels and channels are a fill."""
     width, height, depth = size
     extents = depth, height, padded_nbytes(width, texels) // texels.nbytes, texels.channels
     start, forwards = np.zeros((1, 4), np.int32), np.zeros(1, np.uint32)
@@ -129,12 +129,12 @@ def filled_rows(size: Extent, texels: Texels, fill: bytes) -> tuple[Planner, Lay
 
 
 def padded_nbytes(width: int, texels: Texels) -> int:
-    """Bytes from one row to the next, as few as there can be."""
+    """Return the least number of bytes from one row to the next."""
     return -(-width * texels.nbytes // ROW_NBYTES) * ROW_NBYTES
 
 
 def texture_copy(layout: Layout, texels: Texels, memory: Memory, *, writes: bool) -> TextureCopy | None:
-    """The copy between a texture and elements that lie as its rows do; None where they lie otherwise."""
+    """Return the copy between a texture and elements, or None if WebGPU needs another layout."""
     depth, height, width, channels = layout.sizes
     itemsize = texels.dtype.itemsize
     layer_nbytes, row_nbytes, *steps = (stride * itemsize for stride in layout.strides)
@@ -165,7 +165,7 @@ def texture_copy(layout: Layout, texels: Texels, memory: Memory, *, writes: bool
 
 @lru_cache(maxsize=MAX_PLANS)
 def plan_texture_copy(layout: Layout, texels: Texels, limits: Limits, *, writes: bool) -> Plan | None:
-    """The plan of the copy between a texture and a buffer; None where its elements lie otherwise."""
+    """Return the plan of the copy between a texture and a buffer, or None as `texture_copy`."""
     step = texture_copy(layout, texels, Memory.INPUT if writes else Memory.OUTPUT, writes=writes)
     if step is None:
         return None
