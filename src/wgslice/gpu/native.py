@@ -165,11 +165,6 @@ def lease_class() -> Callable[[Buffer, Callable[[Buffer, bool], None]], Buffer]:
     return LeasedBuffer
 
 
-def leased(buffer: Buffer, give_back: Callable[[Buffer, bool], None]) -> Buffer:
-    """Return a second handle of a buffer, which calls `give_back` when it is dropped."""
-    return lease_class()(buffer, give_back)
-
-
 def hidden(buffer: Buffer) -> Buffer:
     """Mark a buffer as referenced by this package only, until it is `exposed`."""
     held = cast("Any", buffer)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from wgslice.gpu.native import leased, translated_errors
+from wgslice.gpu.native import lease_class, translated_errors
 from wgslice.gpu.protocols import (
     COMPUTE_STAGE,
     BindGroup,
@@ -226,7 +226,7 @@ class BufferPool:
     def lease(self, buffer: Buffer) -> Buffer:
         """Return a second handle of a buffer, which gives it back when it is dropped."""
         self.in_use.add(buffer)
-        return leased(buffer, self.give)
+        return lease_class()(buffer, self.give)
 
     def give(self, buffer: Buffer, exposed: bool) -> None:
         """Keep an unreferenced buffer for reuse; free it if it was exposed, or another call holds the lock.

@@ -72,10 +72,9 @@ def check_region(device: Device, region: Region, side: TextureSide) -> None:
     name = describe_texture(texture)
     if owner_of(texture) is not device.wgpu_device:
         raise ValueError(f"{name} is not on {device}: make the tensor on the texture's device")
-    usage = TextureUsage.COPY_DST if writes else TextureUsage.COPY_SRC
-    if not texture.usage & usage:
-        missing = "COPY_DST" if writes else "COPY_SRC"
-        raise ValueError(f"{name} lacks usage {missing}: create it with that usage")
+    usage = "COPY_DST" if writes else "COPY_SRC"
+    if not texture.usage & getattr(TextureUsage, usage):
+        raise ValueError(f"{name} lacks usage {usage}: create it with that usage")
     if texture.sample_count != 1:
         raise ValueError(
             f"{name} has {texture.sample_count} samples per texel: resolve it into another texture"
@@ -90,9 +89,7 @@ def check_region(device: Device, region: Region, side: TextureSide) -> None:
     fault = opengl_fault(texture, origin, texels, writes) if device.adapter.backend == "OpenGL" else None
     if fault is not None:
         raise ValueError(f"{name}: wgpu on OpenGL {fault}; use an adapter of another backend")
-    if texels.is_color:
-        return
-    if (origin[:2], size[:2]) != ((0, 0), extent[:2]):
+    if not texels.is_color and (origin[:2], size[:2]) != ((0, 0), extent[:2]):
         raise ValueError(
             f"origin {origin} and size {size}: WebGPU copies depth and stencil whole, from (0, 0) the "
             f"{extent[0]} x {extent[1]} texels of mip level {mip_level}"
