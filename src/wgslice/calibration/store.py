@@ -59,7 +59,7 @@ class Machine:
 
 @cache
 def processor() -> str:
-    """The processor's name, or as much of it as the system tells."""
+    """The processor's name, as far as the system has it."""
     name = ""
     with suppress(OSError):  # such as of a file that may not be read
         if sys.platform == "win32":

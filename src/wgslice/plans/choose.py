@@ -19,20 +19,20 @@ Step: TypeAlias = Clear | BufferCopies | TextureCopy | Dispatched
 
 def seconds_of(steps: Iterable[Step], costs: Costs) -> float:
     """Estimated seconds of steps, without the submission that they share."""
-    return sum(step_seconds(step, costs) for step in steps)
-
-
-def step_seconds(step: Step, costs: Costs) -> float:
-    """Estimated seconds of one step."""
-    if isinstance(step, Clear):
-        return costs.copy_s + step.nbytes / costs.clear_bytes_per_s
-    if isinstance(step, BufferCopies):
-        return step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
-    if isinstance(step, TextureCopy):
-        return costs.copy_s + step.nbytes / costs.copy_bytes_per_s
-    work = costs.classes[step.work]
-    invocations = prod(step.share.workgroups) * step.share.workgroup_size
-    return costs.dispatch_s + invocations * (work.invocation_s + step.invocation_nbytes / work.bytes_per_s)
+    total_s = 0.0
+    for step in steps:
+        if isinstance(step, Clear):
+            total_s += costs.copy_s + step.nbytes / costs.clear_bytes_per_s
+        elif isinstance(step, BufferCopies):
+            total_s += step.source.size * (costs.copy_s + step.nbytes / costs.copy_bytes_per_s)
+        elif isinstance(step, TextureCopy):
+            total_s += costs.copy_s + step.nbytes / costs.copy_bytes_per_s
+        else:
+            work = costs.classes[step.work]
+            invocations = prod(step.share.workgroups) * step.share.workgroup_size
+            invocation_s = work.invocation_s + step.invocation_nbytes / work.bytes_per_s
+            total_s += costs.dispatch_s + invocations * invocation_s
+    return total_s
 
 
 # A strategy is built only if its lower bound is below this share of the best estimate: estimates are no more

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from wgslice.plans.choose import Step, Strategy, anything, choose, seconds_of, w
 from wgslice.plans.copy_strategies import COPIES
 from wgslice.plans.plan import Plan, Planner, in_order, reading_from
 from wgslice.plans.problem import PlanContext, Problem, Table, widen
-from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, Limits, untrusted
+from wgslice.plans.profiles import MAX_PLANS, PATTERN_NBYTES, untrusted
 from wgslice.plans.steps import BufferCopies, Clear, Dispatch, Memory
 
 
@@ -70,69 +70,53 @@ class SliceGradPlanner(NamedTuple):
         inside = plan_copy(source, target.select(self.taken), itemsize, context)
         if self.zeroed:
             return inside
-        choice = choose(Gradient(inside, self.taken, target, itemsize, context), GRADIENTS)
+        costs = context.limits.profile.costs
+        outsides = list(complement(target, self.taken))
+        clear = clear_of(target, itemsize) if outsides and context.copy_to else ()
+        most_s = seconds_of(clear, costs) if clear else inf
+        strategies: tuple[Strategy[PlanContext], ...] = (
+            Strategy(
+                "each byte once",
+                anything,
+                lambda _: seconds_of(inside.steps, costs),
+                lambda _: with_fills(inside.steps, outsides, itemsize, context, most_s),
+            ),
+            Strategy(
+                "clear first",
+                where(lambda _: clear),
+                lambda _: seconds_of((*clear, *inside.steps), costs),
+                lambda _: in_order((*inside.steps, *clear)),
+            ),
+        )
+        choice = choose(context, strategies)
         assert choice is not None  # zeros can be written anywhere
         choice = choice._replace(rejected=inside.choice.rejected if inside.choice else ())
         nbytes, shape = target.size * itemsize, target.sizes
         return replace(inside, nbytes=nbytes, steps=choice.steps, choice=choice, shape=shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Gradient:
-    """A gradient to plan: a copy into some indices of a target, zeros in all others."""
-
-    inside: Plan
-    taken: tuple[range, ...]
-    target: Layout
-    itemsize: int
-    context: PlanContext
-
-    @property
-    def limits(self) -> Limits:
-        """The device's limits."""
-        return self.context.limits
-
-    def seconds(self, *before: Step) -> float:
-        """Estimated seconds of the copy and the steps before it."""
-        return seconds_of((*before, *self.inside.steps), self.limits.profile.costs)
-
-    @cached_property
-    def clear(self) -> tuple[Step, ...]:
-        """The clear of all of the target, where its elements and nothing else lie in whole words."""
-        _, merged = coalesce(self.target, self.target)
-        start, nbytes = merged.offset * self.itemsize, merged.size * self.itemsize
-        gapless = merged.rank == 0 or merged.strides == (1,)
-        in_words = gapless and start % 4 == nbytes % 4 == 0
-        outsides = any(True for _ in complement(self.target, self.taken))
-        return (Clear(start, nbytes),) if in_words and outsides and self.context.copy_to else ()
+def clear_of(target: Layout, itemsize: int) -> tuple[Step, ...]:
+    """The clear of a target that is whole words without gaps; none for others."""
+    _, whole = coalesce(target, target)
+    start, nbytes = whole.offset * itemsize, whole.size * itemsize
+    gapless = whole.rank == 0 or whole.strides == (1,)
+    in_words = gapless and start % 4 == nbytes % 4 == 0
+    return (Clear(start, nbytes),) if in_words else ()
 
 
-def each_byte_once(gradient: Gradient) -> tuple[Step, ...]:
-    """Returns the copy and fills of all other elements; no steps if a clear takes less time."""
-    costs, itemsize = gradient.limits.profile.costs, gradient.itemsize
-    most_s = seconds_of(gradient.clear, costs) if gradient.clear else inf
-    of_pattern = gradient.context._replace(copy_from=True, source_capacity_nbytes=inf)
-    steps = list(gradient.inside.steps)
-    seconds = 0.0
-    for outside in complement(gradient.target, gradient.taken):
-        for pattern, piece in fills(outside, itemsize):
-            added = plan_copy(pattern, piece, itemsize, of_pattern).steps
-            steps += reading_from(Memory.ZEROS, added)
-            seconds += seconds_of(added, costs)
-            if seconds > most_s:
-                return ()
+def with_fills(
+    inside: tuple[Step, ...], outsides: list[Layout], itemsize: int, context: PlanContext, most_s: float
+) -> tuple[Step, ...]:
+    """Returns steps and the fills of all other elements with zeros; none if fills exceed `most_s`."""
+    of_pattern = context._replace(copy_from=True, source_capacity_nbytes=inf)
+    steps, seconds = list(inside), 0.0
+    for pattern, piece in (fill for outside in outsides for fill in fills(outside, itemsize)):
+        added = plan_copy(pattern, piece, itemsize, of_pattern).steps
+        steps += reading_from(Memory.ZEROS, added)
+        seconds += seconds_of(added, context.limits.profile.costs)
+        if seconds > most_s:
+            return ()
     return in_order(steps)
-
-
-GRADIENTS: tuple[Strategy[Gradient], ...] = (
-    Strategy("each byte once", anything, lambda gradient: gradient.seconds(), each_byte_once),
-    Strategy(
-        "clear first",
-        where(lambda gradient: gradient.clear),
-        lambda gradient: gradient.seconds(*gradient.clear),
-        lambda gradient: in_order((*gradient.inside.steps, *gradient.clear)),
-    ),
-)
 
 
 def complement(target: Layout, taken: tuple[range, ...]) -> Iterator[Layout]:
@@ -154,7 +138,7 @@ def plan_anew(planner: Planner, source: Layout, target: Layout, itemsize: int, c
     if not (context.shared and target.size):
         return plan_packed(planner, source, target, itemsize, context)
     firsts = zip(source.sizes, source.strides, strict=True)
-    once = source.select([range(size if stride else 1) for size, stride in firsts])  # what repeats, once
+    once = source.select([range(size if stride else 1) for size, stride in firsts])  # repeated elements once
     reason = "input and output share one buffer"
     packing = context._replace(copy_to=True, target_capacity_nbytes=inf, table=None)
     reading = staging_copy(once, itemsize, packing, Memory.INPUT, Memory.STAGING, reason)
@@ -199,5 +183,5 @@ def staging_copy(
     return tuple(
         replace(step, reads=reads, writes=writes, reason=f"{step.reason}; {reason}")
         for step in steps
-        if isinstance(step, BufferCopies | Dispatch)  # what copies are made of
+        if isinstance(step, BufferCopies | Dispatch)
     )

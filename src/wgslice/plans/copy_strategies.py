@@ -74,12 +74,12 @@ tiles: Applies[Problem] = where(lambda problem: problem.tile_axis is not None)
 
 
 def pixels(problem: Problem) -> Reason | None:
-    """Rows are pixels."""
+    """Checks that rows are pixels."""
     return problem.unpadded if are_pixels(problem.source, problem.target, problem.width_nbytes) else OTHER
 
 
 def wide_tiles(problem: Problem) -> Reason | None:
-    """Both sides are whole vectors; the source is permuted."""
+    """Checks that the source is permuted, and that both sides are whole vectors."""
     if problem.tile_axis is None:
         return OTHER
     if not are_wide_tiles(problem.source, problem.target, problem.tile_axis, problem.width_nbytes):
@@ -88,7 +88,7 @@ def wide_tiles(problem: Problem) -> Reason | None:
 
 
 def shifted(problem: Problem) -> Reason | None:
-    """Blocks of 16 bytes are put together of neighbours, from any byte on."""
+    """Checks that output rows hold whole vectors that can be loaded from two neighbouring vectors."""
     if problem.write_step != 1 or abs(problem.read_step) not in SHIFTED_STEPS:
         return problem.apart
     if not problem.target.is_nested:
@@ -97,14 +97,14 @@ def shifted(problem: Problem) -> Reason | None:
 
 
 def vectors(problem: Problem) -> Reason | None:
-    """Elements are vectors of 16 bytes."""
+    """Checks that both sides are vectors of 16 bytes."""
     if problem.width_nbytes == WIDEST_NBYTES:
         return None
     return problem.uneven if problem.in_runs else OTHER
 
 
 def subword_rows(problem: Problem) -> Reason | None:
-    """Words are put together of elements of a row."""
+    """Checks that output rows are contiguous and hold a word."""
     if not problem.target.is_nested:
         return INTERLEAVING
     if problem.write_step != 1:
@@ -113,7 +113,7 @@ def subword_rows(problem: Problem) -> Reason | None:
 
 
 def subword_pairs(problem: Problem) -> Reason | None:
-    """Words are put together of elements of two dimensions that are packed."""
+    """Checks that the last two output dimensions are packed and hold a word."""
     target = problem.target
     if problem.rank < 2 or target.strides[-2:] != (target.sizes[-1], 1) or not target.is_nested:
         return OTHER
@@ -121,7 +121,7 @@ def subword_pairs(problem: Problem) -> Reason | None:
 
 
 def subword_steps(problem: Problem) -> Reason | None:
-    """Words are put together of elements at a step, or of runs of them, by what owns the words."""
+    """Checks that elements are written at a step, in parts whose rows share no words."""
     if problem.rank > MAX_RANK - 2 or not are_steps(problem.source, problem.target, problem.width_nbytes):
         return OTHER
     if not problem.target.is_nested:
@@ -130,7 +130,7 @@ def subword_steps(problem: Problem) -> Reason | None:
 
 
 def subword_runs(problem: Problem) -> Reason | None:
-    """Words are put together of elements, wherever they lie."""
+    """Checks that output rows do not interleave."""
     if not problem.target.is_nested:
         return INTERLEAVING
     return None if problem.rank < MAX_RANK or problem.write_step == 1 else OTHER
@@ -149,7 +149,7 @@ def ends_of(kernel: Kernel, problem: Problem) -> Kernel | None:
 def by_kernel(
     widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str, *, paired: bool = False
 ) -> tuple[Sequence[int], Copying]:
-    """The row of a kernel, and the widths of elements that it is for; `reason` says what it does."""
+    """A kernel's row of the table, with its element widths; `reason` describes the kernel."""
     return widths, Strategy(
         kernel.value + " of pairs" * paired,
         partial(against_kernel, kernel, applies),
@@ -206,7 +206,7 @@ def dispatches(kernel: Kernel, reason: str, paired: bool, problem: Problem) -> S
 def in_strips(
     widths: Sequence[int], kernel: Kernel, applies: Applies[Problem], reason: str
 ) -> tuple[Sequence[int], Copying]:
-    """The row of a kernel that takes a copy strip by strip, and the widths of elements that it is for."""
+    """A row of the table that applies a kernel strip by strip, with its element widths."""
     _, row = by_kernel(widths, kernel, applies, f"{reason}, strip by strip")
 
     def against(problem: Problem) -> Reason | None:
@@ -227,7 +227,7 @@ def in_strips(
 
 
 def in_parts(problem: Problem) -> Sequence[Step]:
-    """Each part that bindings and a grid hold, by its cheapest kernel; none where one has none."""
+    """The steps of each part that bindings and a grid hold; none if a part has no strategy."""
     return chosen_steps([problem.of(*coalesce(*part)) for part in problem.parts], KERNELS)
 
 
@@ -255,7 +255,7 @@ def cut(problem: Problem) -> Sequence[Step]:
 def chosen_steps(
     problems: Sequence[Problem], tables: Mapping[int, Sequence[Copying]]
 ) -> list[BufferCopies | Dispatch]:
-    """The steps of what is chosen for each of some problems; none where one has no strategy."""
+    """The steps of the chosen strategy of each problem; none if a problem has no strategy."""
     choices = [choose(problem, tables[problem.width_nbytes]) for problem in problems]
     steps = [step for choice in choices if choice for step in choice.steps]
     return [step for step in steps if isinstance(step, BufferCopies | Dispatch)] if all(choices) else []

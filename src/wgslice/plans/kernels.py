@@ -78,7 +78,7 @@ TABLES = {
     **dict.fromkeys(INSERTING, 3),
 }
 
-# Bytes of what an invocation takes at a time, if more than an element; then the last target stride must be 1.
+# Bytes that an invocation copies at a time, if more than an element; then the last target stride must be 1.
 UNITS_NBYTES = {
     **dict.fromkeys((Kernel.SHIFTED_ROWS, Kernel.SHIFTED_GRID, Kernel.ROW_ENDS), WIDEST_NBYTES),
     **dict.fromkeys((Kernel.WINDOW_ROWS, Kernel.INSERT_ROWS, Kernel.LAST_WRITER_ROWS), WIDEST_NBYTES),

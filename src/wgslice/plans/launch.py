@@ -59,15 +59,15 @@ def are_wide_tiles(source: Layout, target: Layout, axis: int, width_nbytes: int)
 
 
 UNIT_GRIDS = {Kernel.WORD_GRID: 8, Kernel.PAIR_GRID: 8, Kernel.WIDE_GRID: 4}
-GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # with the units that a lane takes, as their files say
+GRIDS = {**UNIT_GRIDS, Kernel.SHIFTED_GRID: 4}  # units per invocation, as in their files
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """How lanes lie in a tile; each takes several units, some columns or rows ahead of the one before."""
+    """The order of invocations in a tile; each copies several units at equal distances."""
 
-    lane_shift: int  # 2**lane_shift lanes lie next to each other along the columns
-    ahead_columns: int  # from one of a lane's units to its next; one of these is 0
+    lane_shift: int  # 2**lane_shift invocations are neighbours along the columns
+    ahead_columns: int  # from a unit of an invocation to its next; one of these is 0
     ahead_rows: int
 
 
@@ -83,7 +83,7 @@ class Grid:
 
 
 def grid_of(kernel: Kernel, target: Layout, width_nbytes: int, profile: Profile) -> Grid:
-    """The planes and tiles of a target for a kernel that takes tiles."""
+    """The planes and tiles of a target for a kernel of tiles."""
     unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
     columns = run_nbytes(target, width_nbytes) // unit_nbytes
     along = kernel is Kernel.SHIFTED_GRID
@@ -144,7 +144,7 @@ def arranged(
     return source, target
 
 
-# Of a row, and the units that each takes: two blocks, and the words of two.
+# Invocations per row, and units per invocation: two vectors, and the words of two.
 END_PIECES = {Kernel.ROW_ENDS: (2, 1), Kernel.SUBWORD_ENDS: (8, 1)}
 
 
@@ -155,7 +155,7 @@ class Share:
     count: int  # rows, where rows are distributed; tiles; otherwise all units: elements or words
     paired: bool  # whether a row is the last two dimensions
     pieces: int  # invocations a row, or tiles next to each other in a plane; else 1
-    each: int  # units that an invocation takes: elements, words or blocks; a tile's side in elements
+    each: int  # units per invocation: elements, words or vectors; a tile's side in elements
     contiguous: bool  # whether these are neighbours, or neighbouring invocations take neighbours
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid

@@ -12,14 +12,14 @@ from wgslice.plans.profiles import PIXEL_BLOCKS
 
 
 def is_unaligned(target: Layout, width_nbytes: int, dimensions: int = 1) -> bool:
-    """Whether some row, of the last `dimensions`, begins or ends inside a block."""
+    """Whether some row, of the last `dimensions`, begins or ends inside a vector of 16 bytes."""
     places = target.offset, prod(target.sizes[-dimensions:]), *target.strides[:-dimensions]
     return any(place * width_nbytes % WIDEST_NBYTES for place in places)
 
 
 MAX_CHANNELS = 4  # of a pixel
-MIN_ROW_NBYTES = 64  # that hold the largest group of blocks
-MAX_BLOCKS = 12  # that the kernel has room for; Mali's compiler keeps more than 15 in memory
+MIN_ROW_NBYTES = 64  # a row that holds the largest group of vectors
+MAX_BLOCKS = 12  # vectors of 16 bytes that the kernel holds; Mali's compiler keeps more than 15 in memory
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Pixels:
     repeats: int  # times that a pixel is written, beside itself
     pixel_step: int  # elements from one pixel to the next in a part of the source
     channel_step: int  # elements from one channel to the next in what is read, part after part
-    group_blocks: int  # of 16 bytes, that an invocation writes
+    group_blocks: int  # vectors of 16 bytes per invocation
     parts: int  # stretches of the source that hold a group
-    part_blocks: int  # that hold what is read of a part
+    part_blocks: int  # vectors that hold what is read of a part
     apart: bool  # whether each channel has a plane of its own in the target
-    unaligned: bool  # whether some row begins or ends inside a block
+    unaligned: bool  # whether some row begins or ends inside a vector
 
 
 def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
@@ -54,7 +54,7 @@ def as_pixels(source: Layout, target: Layout) -> tuple[Layout, Layout]:
 
 
 def repeats_of(source: Layout) -> int:
-    """How often each pixel is written: by the size of a dimension before the channels that stays in place."""
+    """The times that each pixel is written: the size of a broadcast dimension before the channels."""
     return source.sizes[-2] if source.rank > 2 and source.strides[-2] == 0 else 1
 
 
@@ -70,7 +70,7 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     apart, planes = has_planes(target), abs(channel_step) >= MAX_CHANNELS
     group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
     unaligned = is_unaligned(target, width_nbytes, dimensions=target.rank - axis)
-    lanes = WIDEST_NBYTES // width_nbytes  # elements a block
+    lanes = WIDEST_NBYTES // width_nbytes  # elements in a vector
     pixels = -(-group_blocks * lanes // (channels * repeats)) + (unaligned and channels > 1)
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
     part_blocks = -(-reach // lanes)
@@ -83,7 +83,7 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
 
 
 def has_planes(target: Layout) -> bool:
-    """Whether each channel of a pixel lies in a plane of its own."""
+    """Whether each channel of a pixel has a plane of its own in the target."""
     return target.sizes[-1] > 1 and target.strides[-2] == 1
 
 
@@ -124,7 +124,7 @@ FAR_STEP_NBYTES = MAX_RUN_NBYTES = 16
 
 
 def are_steps(source: Layout, target: Layout, width_nbytes: int) -> bool:
-    """Whether elements are written at a step, alone or in short runs of neighbours on both sides."""
+    """Whether elements are written at a step, alone or in short runs that are contiguous on both sides."""
     if target.rank == 0 or target.strides[-1] > 1:
         return target.rank > 0
     if target.rank < 2 or target.sizes[-1] * width_nbytes > MAX_RUN_NBYTES:
@@ -144,14 +144,14 @@ def as_steps(source: Layout, target: Layout, width_nbytes: int) -> tuple[Layout,
 
 
 def row_dimensions(target: Layout, width_nbytes: int) -> int:
-    """How many of the last dimensions make a row of runs: elements, and runs that are near each other."""
+    """The number of last dimensions that make a row: elements, and runs at a short step."""
     in_runs = target.strides[-1] == 1
     step_nbytes = target.strides[-1 - in_runs] * width_nbytes
     return in_runs + (step_nbytes <= FAR_STEP_NBYTES)
 
 
 def runs_per_word(target: Layout, width_nbytes: int) -> int:
-    """Runs of the last two dimensions that a word holds parts of, at most."""
+    """The most runs of the last two dimensions that one word holds parts of."""
     run_nbytes, step_nbytes = target.sizes[-1] * width_nbytes, target.strides[-2] * width_nbytes
     if target.sizes[-2] == 1:
         return 1
