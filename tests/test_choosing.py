@@ -367,6 +367,13 @@ COSTS = [
 ]
 
 
+def test_the_bound_of_an_unpadded_copy_holds_if_its_end_is_a_buffer_copy() -> None:
+    source, target = Layout.packed((4,)), Layout.packed((4,), 1)
+    made = planned_copy(CPU, source, target, 8, source_capacity_nbytes=32, target_capacity_nbytes=32)
+    assert "bulk and end" in {each.name for each in made.others}
+    check_choices(made)
+
+
 @given(cases(), st.sampled_from(COSTS), st.sampled_from([32, 256, 2**27]), st.booleans())
 def test_every_applicable_strategy_is_right_and_the_first_chosen(
     case: Case, profile: Profile, binding_nbytes: int, tight: bool

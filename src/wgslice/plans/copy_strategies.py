@@ -238,6 +238,12 @@ def padding_needed(problem: Problem) -> list[Copying]:
     return [row for row in DISPATCHES[problem.width_nbytes] if row.applies(problem) is UNPADDED]
 
 
+def cut_seconds(problem: Problem) -> float:
+    """Lower bound of the seconds of the bulk and of its end, which may be a buffer copy."""
+    bulk_s = min(row.lower_bound(problem) for row in padding_needed(problem))
+    return bulk_s + min(problem.costs.dispatch_s, problem.costs.copy_s)
+
+
 def cut(problem: Problem) -> Sequence[Step]:
     """The bulk, which ends before the last whole vector of its buffer, and the end."""
     found = cut_end(problem.source, problem.target, problem.width_nbytes, problem.context)
@@ -290,14 +296,7 @@ BY_KERNEL = (
     by_kernel((1, 2), Kernel.SUBWORD_RUNS, subword_runs, f"{TOGETHER}, in short runs"),
     by_kernel(WIDTHS, Kernel.SLICE1, anything, "one element per invocation{atomics}"),
 )
-PART_AND_END: Copying = Strategy(
-    "bulk and end",
-    where(padding_needed),
-    lambda problem: (
-        problem.costs.dispatch_s + min(row.lower_bound(problem) for row in padding_needed(problem))
-    ),
-    cut,
-)
+PART_AND_END: Copying = Strategy("bulk and end", where(padding_needed), cut_seconds, cut)
 PARTS: Copying = Strategy(
     "split by binding size",
     where(lambda problem: not problem.is_held),
