@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -266,4 +268,6 @@ def write_pages() -> None:
 
 
 if __name__ == "__main__":
+    if find_spec("pygfx") is not None:  # wants to be imported before wgpu's default device is made
+        import_module("pygfx")
     write_pages()
