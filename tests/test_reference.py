@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.pygfx]  # a module that has a page imports it
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.pygfx,  # a module that has a page imports it
+    pytest.mark.xdist_group("site"),  # one process builds it
+]
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["wgslice", *(f"wgslice.{name}" for name in ("array_api", "dialects", "onnx", "pygfx", "zarr"))]

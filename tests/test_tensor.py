@@ -36,6 +36,15 @@ def test_readback_equals_the_upload(device: wg.Device, shape: tuple[int, ...], d
     assert back.base is None or back.base.base is None
 
 
+@pytest.mark.parametrize("start", [0, 1, 2, 3, 4])
+def test_readback_in_chunks_begins_at_any_byte(device: wg.Device, start: int) -> None:
+    """Readback copies whole words, 8 MiB at a time."""
+    array = random_array((25 * 2**20,), "uint8")
+    check_same(
+        wg.asarray(array, device=device)[start : 24 * 2**20 + 2].numpy(), array[start : 24 * 2**20 + 2]
+    )
+
+
 def test_any_memory_layout_and_byte_order_is_uploaded(device: wg.Device) -> None:
     array = random_array((5, 6, 7), "float32")
     for view in (array.T, array[::-1, ::2], np.asfortranarray(array), np.broadcast_to(array[0], (3, 6, 7))):

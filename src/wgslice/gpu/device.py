@@ -34,7 +34,16 @@ from wgslice.gpu.native import (
 )
 from wgslice.gpu.pipelines import MIN_REUSED_NBYTES, BufferPool, Pipelines, max_reused_nbytes
 from wgslice.gpu.protocols import Buffer, BufferUsage, CommandEncoder, GPUDevice, Queue
-from wgslice.plans.profiles import CPU, GPU, MAX_STAGING_NBYTES, PATTERN_NBYTES, Limits, Profile, shipped_for
+from wgslice.plans.profiles import (
+    CPU,
+    GPU,
+    MAX_STAGING_NBYTES,
+    PATTERN_NBYTES,
+    STAGING_NBYTES,
+    Limits,
+    Profile,
+    shipped_for,
+)
 
 TENSOR_USAGES = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 
@@ -239,7 +248,7 @@ class Device:
                     buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=usage)
                 return buffer
             except OutOfDeviceMemory:
-                if not (self.pool.clear() or self.staging.clear()):
+                if not (self.pool.shrink() or self.staging.shrink(STAGING_NBYTES)):  # one reads back
                     raise
                 self.synchronize()  # submitted work keeps them until it is done
 

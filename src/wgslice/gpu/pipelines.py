@@ -240,8 +240,7 @@ class BufferPool:
         try:
             self.buffers.append(buffer)
             self.nbytes += buffer.size
-            while self.nbytes > self.max_nbytes:
-                self.nbytes -= self.buffers.pop(0).size
+            self._shrink(self.max_nbytes)
         finally:
             self.lock.release()
 
@@ -254,11 +253,16 @@ class BufferPool:
                     return self.buffers.pop(position)
         return None
 
-    def clear(self) -> bool:
-        """Free all buffers; return whether there was one."""
+    def shrink(self, max_nbytes: int = 0) -> bool:
+        """Free the least recently returned buffers beyond `max_nbytes`; return whether there was one."""
         with self.lock:
-            freed, self.buffers, self.nbytes = self.buffers, [], 0
-        return bool(freed)
+            return self._shrink(max_nbytes)
+
+    def _shrink(self, max_nbytes: int) -> bool:
+        before = self.nbytes
+        while self.nbytes > max_nbytes:
+            self.nbytes -= self.buffers.pop(0).size
+        return self.nbytes < before
 
 
 def max_reused_nbytes() -> int:

@@ -96,7 +96,7 @@ def download(
     """
     if active.capture is not None:
         refuse_in_capture(f"{into.size} bytes are read back")
-    chunk_nbytes = STAGING_NBYTES - offset_nbytes % 4  # so that the next one begins at a word
+    chunk_nbytes = STAGING_NBYTES - (4 if offset_nbytes % 4 else 0)  # all begin alike within a word
 
     def begun(start: int) -> Readback:
         readback = Readback(device, STAGING_NBYTES)
