@@ -271,7 +271,7 @@ def test_operators_print_their_dtype_and_shapes(device: wg.Device) -> None:
     other = compiled.plan_for(input=x, output=(wg.zeros(150, np.uint8, device=device).buffer, 1))
     assert other is not compiled.plan
     assert str(other).startswith("Slice1: 135 B, uint8 (9, 80) -> (5, 27)\n")
-    assert str(wg.explain(x[:, 1:])).startswith("copy: 711 B, 1-byte elements (9, 79)\n")
+    assert str(wg.explain(x[:, 1:])).startswith("copy: 711 B, 1-byte items, shape (9, 79)\n")
 
 
 PLACES = ("bytes long", "the input begins", "input rows are")

@@ -194,6 +194,34 @@ def test_a_call_is_explained_by_what_it_submits(
     assert bool(explanation.steps) == (name not in ("a view", "zeros"))
 
 
+def test_printed_sizes_of_indexed_rows_are_in_access_units(device: wg.Device) -> None:
+    x, rows = wg.zeros((64, 256), np.float32, device=device), wg.zeros((3, 256), np.float32, device=device)
+    sizes = "sizes (3, 64)  input strides (64, 1)  output strides (64, 1)  element width 16 B"
+    for keys in ([5, 1, 7], on(x, [5, 1, 7])):
+        for asked in (call(wg.take, x, keys, axis=0), call(operator.setitem, x, keys, rows)):
+            (plan,) = asked.explained().plans
+            assert sizes in str(plan)
+            assert str(plan).startswith("copy: 3.07 kB, 4-byte items, shape (3, 256)\n")
+
+
+def test_printed_windows_have_the_sizes_of_each_side(device: wg.Device) -> None:
+    x, windows = wg.zeros((64, 50), np.float32, device=device), wg.zeros((2, 5, 7), "f4", device=device)
+    (plan,) = wg.explain(wg.insert_windows, x, [[0, 3], [9, 20]], windows).plans
+    assert str(plan).startswith("copy: 280 B, 4-byte items, shape (2, 5, 7)\n")
+    sides = "input sizes (2, 5, 7) strides (35, 7, 1)  output sizes (64, 50) strides (50, 1)"
+    assert sides in str(plan)
+
+
+def test_printed_masks_count_elements_of_the_index(device: wg.Device) -> None:
+    x, mask = wg.asarray(X, device=device), np.arange(X.size).reshape(X.shape) % 7 % 3 == 0
+    (plan,) = wg.explain(operator.setitem, x, mask, X[mask]).plans
+    assert str(plan).startswith(f"copy: {mask.sum()} B, 1-byte items, shape ({mask.sum()},)\n")
+    assert f"by {mask.sum()} indices uploaded with the submission ({4 * mask.sum() / 1000:.3g} kB)" in str(
+        plan
+    )
+    assert "considered  none: only scatter_subword is applicable" in str(plan)
+
+
 def test_plans_that_are_kept_are_the_objects_that_run(
     device: wg.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

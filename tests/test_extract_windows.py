@@ -948,7 +948,7 @@ def test_a_plan_of_windows_does_not_contradict_itself() -> None:
         itemsize = np.dtype(dtype).itemsize
         kilobytes, plan = prod(out) * itemsize / 1000, planned_windows(CPU, windows)
         first, *_, step, estimate, considered = str(plan).splitlines()
-        assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte elements {out}"
+        assert first == f"copy: {kilobytes:.3g} kB, {itemsize}-byte items, shape {out}"
         assert "window_rows" in step
         assert "vectors of 16 bytes" in step
         second = "window_words" if itemsize == 1 else "extract_windows"

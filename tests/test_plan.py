@@ -368,10 +368,10 @@ def test_a_plan_says_what_runs_and_why() -> None:
     pairing = replace(LIMITS, profile=preferring(CPU, *BY_ROWS, paired=True))
     crop = plan(Layout.of((20, 8), (100, 1), 205), limits=pairing)
     assert str(crop).splitlines() == [
-        "copy: 640 B, 4-byte elements (20, 8)",
+        "copy: 640 B, 4-byte items, shape (20, 8)",
         "  coalesced   sizes (20, 8)  input strides (100, 1)  output strides (8, 1)  "
         "element width 4 B (the unit of sizes and strides)",
-        "  offset      the input's first element is 820 bytes into its binding",
+        "  offset      the input begins at byte 820 of its binding, not of its buffer",
         "  strategy    rows of pairs",
         "  step 1      kernel rows on (20, 8), 1 x 1 x 1 workgroups of 64 invocations, 16 elements per "
         "invocation: whole words, two dimensions per row",
@@ -385,7 +385,7 @@ def test_a_plan_says_what_runs_and_why() -> None:
     assert plan(Layout.packed((8,)), limits=copying).summary == "coalesced (2,) x 16 B, buffer copy"
     few = plan(Layout.of((5, 8), (10, 1)), limits=copying)
     assert few.summary == "coalesced (5, 4) x 8 B, 5 buffer copies"
-    assert "\n  step 1      5 buffer copies of 32 bytes: contiguous words on both sides\n" in str(few)
+    assert "\n  step 1      5 buffer copies of 32 B: contiguous words on both sides\n" in str(few)
     pieces = plan(Layout.of((1000,), (2,)), limits=replace(SMALL, profile=GRIDDED))
     assert pieces.summary == f"coalesced (1000,) x 4 B, word_grid in {len(pieces.steps)} steps"
     assert f"\n  ...         {len(pieces.steps) - 8} more steps\n" in str(pieces)

@@ -159,14 +159,14 @@ def test_indices_print_what_runs(device: wg.Device, monkeypatch: pytest.MonkeyPa
     found = [[re.split(r", \d+ x ", str(step))[0] for step in plan.steps] for plan in plans]
     written = [steps for steps in found if not any("scratch" in step for step in steps)]
     assert written == [
-        ["kernel gather on (64, 128) by indices in host memory"],
+        ["kernel gather on (64, 128) by 128 indices uploaded with the submission (512 B)"],
         ["kernel gather on (64, 128) by indices in device memory"],
-        ["kernel gather on (9, 128) by 2 index tables in host memory"],
-        ["kernel gather_words on (64, 384) by indices in host memory"],
+        ["kernel gather on (9, 128) by 137 indices uploaded with the submission (548 B)"],
+        ["kernel gather_words on (64, 384) by 384 indices uploaded with the submission (1.54 kB)"],
         ["kernel rows on (64, 3)"],
-        ["buffer copy of 32,768 bytes: contiguous words on both sides"],
-        ["kernel scatter on (64, 128) by indices in host memory"],
-        ["buffer copy of 32,768 bytes: contiguous words on both sides"],
+        ["buffer copy of 32.8 kB: contiguous words on both sides"],
+        ["kernel scatter on (64, 128) by 128 indices uploaded with the submission (512 B)"],
+        ["buffer copy of 32.8 kB: contiguous words on both sides"],
         [
             "kernel last_writer_indices on (64,) by indices in device memory to the winner indices",
             "kernel scatter on (64, 32) by indices in device memory",

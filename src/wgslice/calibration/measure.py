@@ -16,7 +16,7 @@ from wgslice.layout import Layout
 from wgslice.plans.choose import Step, seconds_of
 from wgslice.plans.kernels import Kernel
 from wgslice.plans.plan import Plan
-from wgslice.plans.profiles import ClassCost, Limits, Profile
+from wgslice.plans.profiles import UNCALIBRATED, ClassCost, Limits, Profile
 from wgslice.plans.steps import BufferCopies, Dispatch, Span, dispatch_of
 
 # Cost parameters by name: label, factor from the SI unit to the printed one, that unit, and a legend.
@@ -65,7 +65,8 @@ def with_constants(profile: Profile, measured: Mapping[str, float], date: str) -
     }
     changed: dict[str, Any] = {name: measured[name] for name in ratios if hasattr(costs, name)}
     changed["clear_bytes_per_s"] = costs.clear_bytes_per_s * ratios.get("copy_bytes_per_s", 1.0)
-    costs = replace(costs, origin=f"{costs.origin}, {change}", classes=classes, **changed)
+    origin = f"{costs.origin.removesuffix(f', {UNCALIBRATED}')}, {change}"
+    costs = replace(costs, origin=origin, classes=classes, **changed)
     return replace(profile, costs=costs)
 
 

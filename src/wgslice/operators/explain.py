@@ -15,6 +15,7 @@ from wgslice.layout import Layout
 from wgslice.operators.compiled import CompiledOperator, Descriptor
 from wgslice.operators.compiled_textures import TextureDescriptor
 from wgslice.plans.plan import Plan, duration
+from wgslice.plans.steps import prefixed
 from wgslice.tensors.tensor import Tensor
 
 MAX_PRINTED = 8
@@ -66,10 +67,11 @@ class Explanation:
 
     def __repr__(self) -> str:
         plans, submissions, uploaded = len(self.plans), len(self.submissions), self.uploaded_nbytes
-        parts = [f"{counted(uploaded, 'byte')} uploaded"] if uploaded else []
+        parts = [f"{prefixed(uploaded)} uploaded"] if uploaded else []
         if submissions:
             parts.append(f"{counted(plans, 'plan')} in {counted(submissions, 'submission')}")
-            parts.append(f"{counted(self.nbytes, 'byte')} copied, estimated time {duration(self.seconds)}")
+            estimate = f"estimated time {duration(self.seconds)}{' without uploads' * bool(uploaded)}"
+            parts.append(f"{prefixed(self.nbytes)} copied, {estimate}")
         first_line = f"{self.call}: {'; '.join(parts) or 'nothing is submitted'}"
         return listed(first_line, self.steps, printed, "step")
 
@@ -77,7 +79,7 @@ class Explanation:
 def printed(step: Step) -> str:
     """A step as it is printed, in one or more lines."""
     if isinstance(step, Upload):
-        return f"upload of {counted(step.nbytes, 'byte')}"
+        return f"upload of {prefixed(step.nbytes)}"
     plans = counted(len(step.plans), "plan")
     first_line = f"submission of {plans}, estimated time {duration(seconds_of(step))}"
     return listed(first_line, step.plans, str, "plan")
@@ -167,7 +169,7 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     >>> wg.explain(x[1:, ::-1]).summary
     'coalesced (999, 1024) x 1 B, shifted_rows'
     >>> wg.explain(x[0, ::3]).rejected
-    ('buffer copy per row: elements of an input row are 3 bytes apart',)
+    ('buffer copy per row: 1-byte elements of an input row are 3 bytes apart',)
     >>> [plan.summary for plan in wg.explain(wg.concat, [x, x]).plans]
     ['coalesced (64000,) x 16 B, buffer copy', 'coalesced (64000,) x 16 B, buffer copy']
     >>> written = wg.explain(operator.setitem, x, np.s_[3:5], np.ones((2, 1024), np.uint8))

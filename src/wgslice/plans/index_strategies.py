@@ -114,13 +114,13 @@ def plan_indexing(
     if choice is None:
         what = "gather" if copy.reads else "scatter"
         raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
-    widths, steps, scratch = (
-        (itemsize, problem.wide[1]),
-        in_order(choice.steps),
-        winners_scratch(choice.steps),
-    )
-    costs = context.limits.profile.costs
-    return Plan(size * itemsize, *widths, source, target, steps, scratch, costs=costs, choice=choice)
+    steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
+    wide, width_nbytes = problem.wide
+    indexed, other = (side.offset * itemsize // width_nbytes for side in problem.sides)
+    shown, widths = wide.per_index.shifted(indexed, other), (itemsize, width_nbytes)
+    costs, shape = context.limits.profile.costs, problem.sides[1].sizes
+    sides = shown.source, shown.target
+    return Plan(size * itemsize, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=shape)
 
 
 @dataclass(frozen=True, eq=False)

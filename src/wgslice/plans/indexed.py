@@ -15,7 +15,7 @@ from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, WIDEST_NBYTES
 from wgslice.plans.problem import Table, in_units
 from wgslice.plans.profiles import CostClass
-from wgslice.plans.steps import Memory, OnGrid, Span, read_and_written
+from wgslice.plans.steps import Memory, OnGrid, Span, prefixed, read_and_written
 
 MAX_TABLES = 4  # that kernels take
 SHORT_RUN, MAX_FLATTENED = 16, 8  # elements, and times that each index must then serve
@@ -96,6 +96,15 @@ class IndexedCopy:
         """Whether a mask and the target are packed, and the source is too, or one element."""
         steps = self.tables[0].strides[-1], self.target.strides[-1], self.source.strides[-1]
         return len(self.sizes) == 1 and steps[:2] == (1, 1) and steps[2] in (0, 1)
+
+    @property
+    def per_index(self) -> IndexedCopy:
+        """The same with the elements from one index to the next as strides along indexed dimensions."""
+        strides = [
+            next((table.step for table in self.tables if table.step and table.strides[axis]), stride)
+            for axis, stride in enumerate(self.indexed.strides)
+        ]
+        return replace(self, indexed=Layout.of(self.sizes, strides, self.indexed.offset))
 
     def shifted(self, indexed: int, other: int) -> IndexedCopy:
         """The same copy, both sides shifted by numbers of elements."""
@@ -213,8 +222,12 @@ class IndexedDispatch(OnGrid):
         return self.share.each * UNITS_NBYTES.get(self.kernel, self.width_nbytes)
 
     def __str__(self) -> str:
-        memory = "device" if self.table else "host"
-        count = len(self.copy.tables)
-        tables = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
-        by = f"by {tables} in {memory} memory{read_and_written(self.reads, self.writes)}"
-        return f"kernel {self.name} on {self.copy.sizes} {by}, {self.launch}: {self.reason}"
+        host, count = self.copy.host, len(self.copy.tables)
+        if host:
+            nbytes = prefixed(host.values.nbytes)
+            tables = f"{host.values.size:,} indices uploaded with the submission ({nbytes})"
+        else:
+            tables = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
+            tables += " in device memory"
+        sides = read_and_written(self.reads, self.writes)
+        return f"kernel {self.name} on {self.copy.sizes} by {tables}{sides}, {self.launch}: {self.reason}"

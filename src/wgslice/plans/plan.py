@@ -9,9 +9,9 @@ from typing import Protocol
 
 from wgslice.layout import Layout
 from wgslice.plans.choose import WORTHWHILE, Choice, Estimate, Step, seconds_of
-from wgslice.plans.problem import PlanContext, counted
+from wgslice.plans.problem import PlanContext
 from wgslice.plans.profiles import UNKNOWN, Costs
-from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy
+from wgslice.plans.steps import BufferCopies, Clear, Memory, OnGrid, TextureCopy, prefixed
 
 COPY = "buffer copy"
 COPY_PER_ROW, COPY_PER_WINDOW = f"{COPY} per row", f"{COPY} per window"
@@ -135,13 +135,15 @@ class Plan:
             return
         yield "estimate", f"{duration(self.seconds)} (cost model: {self.costs.origin})"
         fixed_s = self.costs.submission_s + seconds_of(self.before, self.costs)
-        considered = [each for each in self.others[OTHERS_PRINTED:] if each.name.startswith(COPY)]
-        if self.others:
-            others = [
-                f"{each.name} {'at least ' * each.is_bound}{duration(self.costs.submission_s + each.seconds)}"
-                for each in (*self.others[:OTHERS_PRINTED], *considered)
-            ]
-            yield "considered", "; ".join(others)
+        if self.choice is not None:
+            others = []
+            for number, each in enumerate(self.others):
+                if number < OTHERS_PRINTED or each.name.startswith(COPY):
+                    seconds = self.costs.submission_s + each.seconds
+                    others.append(f"{each.name} {'at least ' * each.is_bound}{duration(seconds)}")
+                    if each.is_bound and seconds < self.seconds:
+                        others[-1] += f" (less than {1 - WORTHWHILE:.0%} faster)"
+            yield "considered", "; ".join(others) or f"none: only {self.choice.name} is applicable"
         rejected = sorted(self.choice.rejected if self.choice else (), key=lambda each: each.seconds)
         nearest = [each.name for each in rejected[:1]]
         yield from (("rejected", line) for line in reasons_of(self._rejected(COPY, *nearest)))
@@ -155,12 +157,21 @@ class Plan:
         return str(self)
 
     def __str__(self) -> str:
+        header = f"{self.name}: {prefixed(self.nbytes)}, "
+        header += self.tensors or f"{self.itemsize}-byte items, shape {self.shape or self.target.sizes}"
+        if not self.steps:
+            return f"{header}\n  note        no elements: nothing runs"
         sides = {"input": self.source, "output": self.target}
-        strides = "  ".join(f"{name} strides {side.strides}" for name, side in sides.items())
-        width = f"element width {self.width_nbytes} B (the unit of sizes and strides)"
-        lines = [("coalesced", f"sizes {self.target.sizes}  {strides}  {width}")]
+        equal = self.source.sizes == self.target.sizes
+        layouts = [f"sizes {self.target.sizes}"] * equal
+        layouts += [
+            f"{name} {f'sizes {side.sizes} ' * (not equal)}strides {side.strides}"
+            for name, side in sides.items()
+        ]
+        layouts.append(f"element width {self.width_nbytes} B (the unit of sizes and strides)")
+        lines = [("coalesced", "  ".join(layouts))]
         begins = [
-            f"the {name}'s first element is {counted(side.offset * self.width_nbytes)} into its binding"
+            f"the {name} begins at byte {side.offset * self.width_nbytes:,} of its binding, not of its buffer"
             for name, side in sides.items()
             if side.offset
         ]
@@ -171,8 +182,6 @@ class Plan:
         if len(self.steps) > STEPS_PRINTED:
             lines.append(("...", f"{len(self.steps) - STEPS_PRINTED} more steps"))
         lines += self.estimates()
-        tensors = self.tensors or f"{self.itemsize}-byte elements {self.shape or self.target.sizes}"
-        header = f"{self.name}: {in_bytes(self.nbytes)}, {tensors}"
         return "\n".join([header, *(f"  {label:<10}  {text}" for label, text in lines)])
 
 
@@ -204,14 +213,6 @@ def reasons_of(rejected: Iterable[Estimate]) -> tuple[str, ...]:
     for each in rejected:
         found.setdefault(each.because.reason, []).append(each.name)
     return tuple(f"{', '.join(names)}: {reason}" for reason, names in found.items())
-
-
-def in_bytes(nbytes: int) -> str:
-    """Bytes with a decimal prefix, such as 3.28 MB."""
-    if nbytes < 1000:
-        return f"{nbytes} B"
-    exponent = min((len(str(nbytes)) - 1) // 3, 4)
-    return f"{nbytes / 1000**exponent:.3g} {' kMGT'[exponent]}B"
 
 
 def duration(seconds: float) -> str:

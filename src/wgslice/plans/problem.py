@@ -305,7 +305,7 @@ class Problem:
     def apart(self) -> Because:
         """Returns the strides that keep rows from being contiguous."""
         read, written, axis = self.read_step, self.write_step, self.tile_axis
-        found = []
+        found, element = [], f"{self.width_nbytes}-byte elements"
         if read == 0:
             found.append(Because("the input broadcasts one element along each row"))
         elif axis is not None:
@@ -315,12 +315,12 @@ class Problem:
             found.append(Because(reason, "the output has the input's order of dimensions"))
         else:
             if abs(read) != 1:
-                reason = f"elements of an input row are {counted(abs(read) * self.width_nbytes)} apart"
+                reason = f"{element} of an input row are {counted(abs(read) * self.width_nbytes)} apart"
                 found.append(Because(reason, "elements of an input row are contiguous"))
             if read < 0:
                 found.append(Because("the input is reversed along rows"))
         if written != 1:
-            reason = f"elements of an output row are {counted(written * self.width_nbytes)} apart"
+            reason = f"{element} of an output row are {counted(written * self.width_nbytes)} apart"
             found.append(Because(reason, "elements of an output row are contiguous"))
         return joined(", and ", found)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from wgslice.layout import Layout
 from wgslice.plans.kernels import UNITS_NBYTES, Kernel
 
+UNCALIBRATED = "uncalibrated"  # of shipped cost parameters, as plans print it
 CACHED_LINES = 256  # that a CPU's first cache, or a GPU's share of one for a workgroup, holds for sure
 CACHE_LINE_NBYTES = 64
 
@@ -126,7 +127,7 @@ def shipped(name: str) -> Costs:
     classes = {
         CostClass.parsed(name): ClassCost(**costs) for name, costs in parameters.pop("classes").items()
     }
-    return Costs(content["about"], **parameters, classes=classes)
+    return Costs(f"{content['about']}, {UNCALIBRATED}", **parameters, classes=classes)
 
 
 def shipped_for(name: str, backend: str, driver: str, *, software: bool) -> Costs:

@@ -85,7 +85,7 @@ class BufferCopies:
 
     def __str__(self) -> str:
         sides = read_and_written(self.reads, self.writes)
-        return f"{self.name} of {self.nbytes:,} bytes{sides}: {self.reason}"
+        return f"{self.name} of {prefixed(self.nbytes)}{sides}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Clear:
     name = "clear"
 
     def __str__(self) -> str:
-        return f"clear of {self.nbytes:,} bytes: later steps overwrite a part"
+        return f"clear of {prefixed(self.nbytes)}: later steps overwrite a part"
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,14 @@ class Dispatch(OnGrid):
     def __str__(self) -> str:
         sides = read_and_written(self.reads, self.writes)
         return f"kernel {self.name} on {self.target.sizes}{sides}, {self.launch}: {self.reason}"
+
+
+def prefixed(nbytes: int) -> str:
+    """Bytes with a decimal prefix, such as 3.28 MB."""
+    if nbytes < 1000:
+        return f"{nbytes} B"
+    exponent = min((len(str(nbytes)) - 1) // 3, 4)
+    return f"{nbytes / 1000**exponent:.3g} {' kMGT'[exponent]}B"
 
 
 def read_and_written(reads: Memory, writes: Memory) -> str:

@@ -337,7 +337,7 @@ class WindowProblem:
         if not self.context.buffer_copies:
             return "a buffer lacks usage COPY_SRC or COPY_DST"
         if row.nbytes % WORD_NBYTES:
-            return f"rows are {row.nbytes} bytes long, not a multiple of {WORD_NBYTES}"
+            return f"rows are {row.nbytes:,} bytes long, not a multiple of {WORD_NBYTES}"
         if self.against_line or windows.steps[row.axis] != 1:
             return self.against_line or "elements of a window row are strided"
         own = slice(row.axis + 1)

@@ -72,9 +72,9 @@ def plan_windows(
     choice = choose(problem, WINDOWS)
     if choice is None:
         raise NoKernelError(untrusted(f"windows of sizes {windows.sizes}", context.limits))
-    scratch, costs = winners_scratch(choice.steps), context.limits.profile.costs
-    steps = in_order(choice.steps)
-    return Plan(nbytes, itemsize, itemsize, source, target, steps, scratch, costs=costs, choice=choice)
+    steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
+    widths, sides, costs = (itemsize, itemsize), (source, target), context.limits.profile.costs
+    return Plan(nbytes, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=batch.sizes)
 
 
 def winners_scratch(steps: Iterable[Step]) -> tuple[tuple[Memory, int], ...]:
@@ -109,7 +109,7 @@ def against_blocks(problem: WindowProblem) -> Reason | None:
         return "the input is empty"
     if problem.against_rows:
         return problem.against_rows
-    row, size = problem.row, f"rows are {problem.row.nbytes} bytes long"
+    row, size = problem.row, f"rows are {problem.row.nbytes:,} bytes long"
     if row.nbytes < WIDEST_NBYTES:
         return f"{size}; at least {WIDEST_NBYTES} are needed"
     blocked = problem.limits.profile.contiguous
