@@ -116,11 +116,10 @@ def plan_indexing(
         raise NoKernelError(untrusted(f"a {what} of sizes {target.sizes}", context.limits))
     steps, scratch = in_order(choice.steps), winners_scratch(choice.steps)
     wide, width_nbytes = problem.wide
-    indexed, other = (side.offset * itemsize // width_nbytes for side in problem.sides)
-    shown, widths = wide.per_index.shifted(indexed, other), (itemsize, width_nbytes)
-    costs, shape = context.limits.profile.costs, problem.sides[1].sizes
-    sides = shown.source, shown.target
-    return Plan(size * itemsize, *widths, *sides, steps, scratch, costs=costs, choice=choice, shape=shape)
+    shown = wide.per_index.shifted(*(side.offset * itemsize // width_nbytes for side in problem.sides))
+    layouts, shape = (shown.source, shown.target), problem.sides[1].sizes
+    widths, costs = (itemsize, width_nbytes), context.limits.profile.costs
+    return Plan(size * itemsize, *widths, *layouts, steps, scratch, costs=costs, choice=choice, shape=shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -223,11 +223,10 @@ class IndexedDispatch(OnGrid):
 
     def __str__(self) -> str:
         host, count = self.copy.host, len(self.copy.tables)
-        if host:
+        kind = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
+        tables = f"{kind} in device memory"
+        if host is not None:
             nbytes = prefixed(host.values.nbytes)
             tables = f"{host.values.size:,} indices uploaded with the submission ({nbytes})"
-        else:
-            tables = "a mask" if self.copy.masked else "indices" if count == 1 else f"{count} index tables"
-            tables += " in device memory"
         sides = read_and_written(self.reads, self.writes)
         return f"kernel {self.name} on {self.copy.sizes} by {tables}{sides}, {self.launch}: {self.reason}"

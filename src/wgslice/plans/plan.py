@@ -29,7 +29,8 @@ class Plan:
     itemsize, width_nbytes : int
         Bytes an element of the tensor, and of the copy, which moves several at a time where it can.
     source, target : Layout
-        Coalesced sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers.
+        Coalesced sizes, strides and offsets, in elements of `width_nbytes`, from the bases of the buffers;
+        along an indexed dimension the stride of one index.
     steps : tuple
         Buffer copies, clears and dispatches, in the order in which they run; `str` of each says why.
     summary : str
@@ -142,7 +143,7 @@ class Plan:
                     seconds = self.costs.submission_s + each.seconds
                     others.append(f"{each.name} {'at least ' * each.is_bound}{duration(seconds)}")
                     if each.is_bound and seconds < self.seconds:
-                        others[-1] += f" (less than {1 - WORTHWHILE:.0%} faster)"
+                        others[-1] += f" (less than {100 * (1 - WORTHWHILE):.0f} % faster)"
             yield "considered", "; ".join(others) or f"none: only {self.choice.name} is applicable"
         rejected = sorted(self.choice.rejected if self.choice else (), key=lambda each: each.seconds)
         nearest = [each.name for each in rejected[:1]]
@@ -162,12 +163,10 @@ class Plan:
         if not self.steps:
             return f"{header}\n  note        no elements: nothing runs"
         sides = {"input": self.source, "output": self.target}
-        equal = self.source.sizes == self.target.sizes
-        layouts = [f"sizes {self.target.sizes}"] * equal
-        layouts += [
-            f"{name} {f'sizes {side.sizes} ' * (not equal)}strides {side.strides}"
-            for name, side in sides.items()
-        ]
+        layouts = [f"{name} sizes {side.sizes} strides {side.strides}" for name, side in sides.items()]
+        if self.source.sizes == self.target.sizes:
+            strides = [f"{name} strides {side.strides}" for name, side in sides.items()]
+            layouts = [f"sizes {self.target.sizes}", *strides]
         layouts.append(f"element width {self.width_nbytes} B (the unit of sizes and strides)")
         lines = [("coalesced", "  ".join(layouts))]
         begins = [

@@ -52,9 +52,7 @@ class PlanContext(NamedTuple):
     limits: Limits
     copy_from: bool = True  # whether the input's buffer has the usage for copies from it
     copy_to: bool = True  # whether the output's buffer has the usage for copies into it
-    source_capacity_nbytes: float = (
-        inf  # from the base, whole vectors of 16 bytes; inf where all that are used
-    )
+    source_capacity_nbytes: float = inf  # whole vectors of 16 bytes from the base on; inf if all are there
     target_capacity_nbytes: float = inf  # of the output's buffer
     shared: bool = False  # whether input and output lie in one buffer
     table: Table | None = None

@@ -183,10 +183,8 @@ class Dispatch(OnGrid):
 
 def prefixed(nbytes: int) -> str:
     """Bytes with a decimal prefix, such as 3.28 MB."""
-    if nbytes < 1000:
-        return f"{nbytes} B"
     exponent = min((len(str(nbytes)) - 1) // 3, 4)
-    return f"{nbytes / 1000**exponent:.3g} {' kMGT'[exponent]}B"
+    return f"{nbytes / 1000**exponent:.3g} {('', 'k', 'M', 'G', 'T')[exponent]}B"
 
 
 def read_and_written(reads: Memory, writes: Memory) -> str:
