@@ -373,6 +373,15 @@ def test_destroyed_buffers_are_refused_by_name(device: wg.Device, name: str) -> 
         COPYING[name](x)
 
 
+def test_a_later_part_destroyed_after_a_join_is_refused(device: wg.Device) -> None:
+    parts = [wg.asarray(numbered((2, 3), "int16"), device=device) for _ in range(3)]
+    buffers = [x.buffer for x in parts]
+    wg.concat(parts)
+    buffers[2].destroy()
+    with pytest.raises(ValueError, match=r"concat: arrays\[2\]: .*destroyed"):
+        wg.concat(parts)
+
+
 @pytest.mark.parametrize("name", COPYING)
 def test_tensors_of_a_lost_device_say_so(device: wg.Device, name: str) -> None:
     lost = wg.Device.request(device.adapter)

@@ -71,6 +71,8 @@ class Layout:
     def places(self) -> list[int]:
         """Return the element of each index, in row-major order."""
         found = [self.offset]
+        if not self.sizes:
+            return found
         for size, stride in zip(self.sizes, self.strides, strict=True):
             found = [place + stride * c for place in found for c in range(size)]
         return found

@@ -20,6 +20,8 @@ from wgslice.plans.problem import PlanContext, Table, rebase
 from wgslice.plans.profiles import MAX_PLANS, Limits
 from wgslice.plans.steps import BufferCopies, Clear, Memory, TextureCopy
 
+# What a plan depends on of one side: layout, its byte offset in a buffer, and bytes and usage of the buffer.
+Side: TypeAlias = tuple[Layout, int, int, int]
 Planning: TypeAlias = Callable[..., Plan]  # `planned` or `plan_anew`
 SIDES = ("input", "output", "offsets")  # names of callers' memories in errors
 
@@ -38,20 +40,6 @@ class BoundLayout(NamedTuple):
         """Make a packed layout in a new buffer of any content."""
         layout = Layout.packed(sizes)
         return cls(device.reused_buffer(layout.size * itemsize), layout, itemsize, fresh=True)
-
-
-class Side(NamedTuple):
-    """The properties of one side of a copy that its plan depends on, as a cache key."""
-
-    layout: Layout
-    offset_nbytes: int  # in the buffer
-    buffer_nbytes: int
-    usage: int  # of the buffer
-
-    @classmethod
-    def of(cls, bound: BoundLayout) -> Side:
-        """Return the side of a bound layout."""
-        return cls(bound.layout, bound.offset_nbytes, bound.buffer.size, bound.buffer.usage)
 
 
 class BoundDispatch(NamedTuple):
@@ -124,21 +112,21 @@ class Recorder:
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""
-        if isinstance(command, TextureCopy):
+        if isinstance(command, BufferCopies):
+            (source, source_base), (target, target_base) = places[command.reads], places[command.writes]
+            copy, nbytes = self.encoder.copy_buffer_to_buffer, command.nbytes
+            pairs = zip(command.source.places(), command.target.places(), strict=True)
+            for source_place, target_place in pairs:
+                copy(source, source_base + source_place, target, target_base + target_place, nbytes)
+        elif isinstance(command, Clear):
+            target, base = places[Memory.OUTPUT]
+            self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)
+        else:
             assert self.region is not None
             writes = command.writes is Memory.TEXTURE
             buffer, base = places[command.reads if writes else command.writes]
             rows = Rows(buffer, base + command.offset_nbytes, command.row_nbytes, command.image_rows)
             copy_texels(self.encoder, self.region, rows, command.size, writes=writes)
-            return
-        if isinstance(command, Clear):
-            target, base = places[Memory.OUTPUT]
-            self.encoder.clear_buffer(target, base + command.offset_nbytes, command.nbytes)
-            return
-        (source, source_base), (target, target_base) = places[command.reads], places[command.writes]
-        copy, nbytes = self.encoder.copy_buffer_to_buffer, command.nbytes
-        for source_place, target_place in zip(command.source.places(), command.target.places(), strict=True):
-            copy(source, source_base + source_place, target, target_base + target_place, nbytes)
 
 
 def run_copy(device: Device, source: BoundLayout, target: BoundLayout) -> None:
@@ -163,9 +151,9 @@ def run(
 
 def run_copies(device: Device, copies: Iterable[tuple[BoundLayout, BoundLayout]]) -> None:
     """Submit copies between checked buffers, in order and in one submission, without waiting."""
-    recorder = Recorder(device, device.create_encoder())
+    recorder, limits = Recorder(device, device.create_encoder()), device.limits
     for source, target in copies:
-        recorder.copy(plan_copy, source, target)
+        recorder.add(*place(limits, plan_copy, source, target))
     recorder.end()
     device.submit(recorder.encoder)
 
@@ -211,8 +199,8 @@ def plan_and_bind(
 
 def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
     """Make the bind groups and scratch buffers of a plan; in a captured call, neither."""
-    if active.capture is not None:
-        return BoundPlan(plan, (), places)
+    if active.capture is not None or plan.copies:
+        return BoundPlan(plan, plan.copies, places)
     commands = device.pipelines.prepare(plan)
     with translated_errors:
         if plan.scratch or plan.reads_zeros:
@@ -247,13 +235,16 @@ def place(
     offsets: BoundLayout | None = None,
     *,
     planning: Planning = planned,
-) -> tuple[Plan, list[Place]]:
+) -> tuple[Plan, Sequence[Place]]:
     """Return the plan for bound layouts, and the buffers with their base offsets."""
     read, written = source.buffer, target.buffer
-    sides = Side.of(source), Side.of(target)
+    sides = (
+        (source.layout, source.offset_nbytes, read.size, read.usage),
+        (target.layout, target.offset_nbytes, written.size, written.usage),
+    )
     if offsets is None and planning is planned:
         plan, base, target_base = planned_between(planner, limits, source.itemsize, read is written, *sides)
-        return plan, [Place(read, base), Place(written, target_base)]
+        return plan, (Place(read, base), Place(written, target_base))
     layouts, context, bases = problem_between(limits, source.itemsize, read is written, *sides)
     places = [Place(read, bases[0]), Place(written, bases[1])]
     if offsets is not None:
@@ -271,23 +262,21 @@ def place(
 
 
 def problem_between(
-    limits: Limits,
-    itemsize: int,
-    shared: bool,
-    source: Side,
-    target: Side,
+    limits: Limits, itemsize: int, shared: bool, source: Side, target: Side
 ) -> tuple[tuple[Layout, Layout], PlanContext, tuple[int, int]]:
     """Return rebased layouts, plan context and base offsets in bytes for two sides of a copy."""
-    read, written = (rebase(side.layout, itemsize, limits) for side in (source, target))
+    source_layout, source_nbytes, read_nbytes, read_usage = source
+    target_layout, target_nbytes, written_nbytes, written_usage = target
+    read, written = (rebase(layout, itemsize, limits) for layout in (source_layout, target_layout))
     context = PlanContext(
         limits,
-        bool(source.usage & BufferUsage.COPY_SRC),
-        bool(target.usage & BufferUsage.COPY_DST),
-        read.capacity_nbytes(source.buffer_nbytes - source.offset_nbytes),
-        written.capacity_nbytes(target.buffer_nbytes - target.offset_nbytes),
+        bool(read_usage & BufferUsage.COPY_SRC),
+        bool(written_usage & BufferUsage.COPY_DST),
+        read.capacity_nbytes(read_nbytes - source_nbytes),
+        written.capacity_nbytes(written_nbytes - target_nbytes),
         shared,
     )
-    bases = source.offset_nbytes + read.base, target.offset_nbytes + written.base
+    bases = source_nbytes + read.base, target_nbytes + written.base
     return (read.layout, written.layout), context, bases
 
 

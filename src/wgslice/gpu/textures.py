@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from wgslice.arguments import Integers, integers
@@ -132,7 +132,7 @@ def rest_of_level(region: Region) -> Extent:
 
 def placed_plans(
     device: Device, tensor: BoundLayout, side: TextureSide, new_staging: Callable[[int], Buffer]
-) -> list[tuple[Plan, list[Place]]]:
+) -> list[tuple[Plan, Sequence[Place]]]:
     """Plan the steps of a copy between a texture and a tensor of four dimensions, in order.
 
     Uses a staging buffer unless the tensor's layout is one of a texture copy.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import checked_shape
 from wgslice.dtypes import DType
 from wgslice.errors import named
-from wgslice.gpu.handles import check_alive, check_usable
+from wgslice.gpu.handles import check_alive, check_still_alive, check_usable
 from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
@@ -68,10 +68,11 @@ class Copies:
             if source.memory in checked:
                 continue
             if not checked or source.device is not self.device or is_exposed(source.memory):
+                check = check_still_alive if checked else check_alive  # which also finds a lost device
                 checked.add(source.memory)
                 with named(self.name.format(number)):
                     check_usable(self.device, source.memory)
-                    check_alive(self.device, source.memory)  # the first check also finds a lost device
+                    check(self.device, source.memory)
         if self.bound_layouts:
             run_copies(self.device, self.bound_layouts)
 

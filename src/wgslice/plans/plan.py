@@ -72,6 +72,12 @@ class Plan:
         return tuple(sorted((used - bound) & {Memory.INPUT, Memory.OUTPUT, Memory.OFFSETS}))
 
     @cached_property
+    def copies(self) -> tuple[Clear | BufferCopies | TextureCopy, ...]:
+        """The steps, if they need no bind group and only callers' buffers; none for other plans."""
+        copies = [step for step in self.steps if isinstance(step, Clear | BufferCopies | TextureCopy)]
+        return () if self.scratch or self.reads_zeros or len(copies) < len(self.steps) else tuple(copies)
+
+    @cached_property
     def reads_zeros(self) -> bool:
         """Whether some step reads a buffer of zeros."""
         return any(not isinstance(step, Clear) and step.reads is Memory.ZEROS for step in self.steps)
