@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wgslice.dtypes import DType, native_dtype
-from wgslice.streaming.sources import Source, block_starts, mapping, offset_in, release, runs
+from wgslice.streaming.sources import Source, block_starts, mapping, release, runs_in
 from wgslice.streaming.walk import Edges
 from wgslice.tensors.placed import check_destination
 from wgslice.tensors.tensor import Tensor
 
+# In copies of more than 4 MiB, 8 MiB of a file's new pages took three times as long and 25 times as many page
+# faults (glibc's `memcpy` for large copies, Linux 6.18, 2 cores of an AMD EPYC).
 STRIP_NBYTES = 2**20
 
 
@@ -37,11 +39,7 @@ def write_tile(out: Any, target: tuple[slice, ...], tile: NDArray[Any]) -> None:
 
 
 def copy_in_strips(part: NDArray[Any], tile: NDArray[Any]) -> None:
-    """Copy in strips of at most STRIP_NBYTES.
-
-    In copies of more than 4 MiB, 8 MiB of a file's new pages took three times as long and 25 times as many
-    page faults (glibc's `memcpy` for large copies, Linux 6.18, 2 cores of an AMD EPYC).
-    """
+    """Copy in strips of at most STRIP_NBYTES."""
     if tile.nbytes <= STRIP_NBYTES:
         np.copyto(part, tile)
         return
@@ -99,12 +97,10 @@ def file_range(array: Any) -> tuple[str | os.PathLike[str], int, int] | None:
     whole = mapping(array)
     if whole is None or whole.filename is None or not array.size:
         return None
-    memory = whole.base
-    assert isinstance(memory, mmap.mmap)
-    first, offsets, nbytes = runs(array)
+    assert isinstance(whole.base, mmap.mmap)
+    starts, nbytes = runs_in(whole.base, array)
     mapped_from = whole.offset - whole.offset % mmap.ALLOCATIONGRANULARITY  # NumPy aligns maps so
-    start = mapped_from + offset_in(memory, array) + first
-    return whole.filename, start, start + int(offsets[-1]) + nbytes
+    return whole.filename, mapped_from + int(starts[0]), mapped_from + int(starts[-1]) + nbytes
 
 
 def stored_at(array: Any) -> object:

@@ -155,24 +155,20 @@ def block_starts(shape: tuple[int, ...], chunks: Any) -> tuple[Edges, ...] | Non
 
 
 def fetch(part: NDArray[Any], *, wait: bool = True) -> None:
-    """Read in the pages of a part of a memory map, and no others; synchronously if `wait`.
-
-    Concurrent page faults of several threads are slow.
-    """
+    """Read in the pages of a part of a memory map, and no others; synchronously if `wait`."""
     memory = mapped(part)
     if memory is None or not part.size:
         return
-    first, offsets, nbytes = runs(part)
-    start = offset_in(memory, part) + first
-    if offsets.size == 1 and wait:  # touch each page in this thread
-        np.frombuffer(memory, np.uint8, nbytes, start)[::PAGE_NBYTES].max()
+    starts, nbytes = runs_in(memory, part)
+    if starts.size == 1 and wait:  # in this thread: concurrent page faults are slow
+        np.frombuffer(memory, np.uint8, nbytes, starts[0])[::PAGE_NBYTES].max()
     elif hasattr(memory, "madvise"):
-        if offsets.size > 1:
+        if starts.size > 1:
             memory.madvise(mmap.MADV_RANDOM)  # no readahead: only requested pages
-        if offsets.size <= MAX_RUNS:
-            for offset in (start + offsets).tolist():
-                page = offset // mmap.PAGESIZE * mmap.PAGESIZE
-                memory.madvise(mmap.MADV_WILLNEED, page, offset + nbytes - page)
+        if starts.size <= MAX_RUNS:
+            for start in starts.tolist():
+                page = start // mmap.PAGESIZE * mmap.PAGESIZE
+                memory.madvise(mmap.MADV_WILLNEED, page, start + nbytes - page)
 
 
 def release(part: NDArray[Any]) -> None:
@@ -180,10 +176,9 @@ def release(part: NDArray[Any]) -> None:
     memory = mapped(part)
     if memory is None or not part.size or not hasattr(memory, "madvise"):
         return
-    first, offsets, nbytes = runs(part)
-    start = offset_in(memory, part) + first
-    whole = start // mmap.PAGESIZE * mmap.PAGESIZE
-    memory.madvise(mmap.MADV_DONTNEED, whole, start + int(offsets[-1]) + nbytes - whole)
+    starts, nbytes = runs_in(memory, part)
+    page = int(starts[0]) // mmap.PAGESIZE * mmap.PAGESIZE
+    memory.madvise(mmap.MADV_DONTNEED, page, int(starts[-1]) + nbytes - page)
 
 
 def restore_readahead(array: Any) -> None:
@@ -206,11 +201,11 @@ def runs(part: NDArray[Any]) -> tuple[int, NDArray[np.int64], int]:
     return first, offsets, nbytes
 
 
-def offset_in(memory: mmap.mmap, part: NDArray[Any]) -> int:
-    """The byte offset of the element at index 0 in a memory map."""
-    start: int = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
-    place: int = part.__array_interface__["data"][0] - start
-    return place
+def runs_in(memory: mmap.mmap, part: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    """Runs of a part of a memory map, as of `runs`: their byte offsets in the map, and bytes per run."""
+    first, offsets, nbytes = runs(part)
+    start: int = np.frombuffer(memory, np.uint8).ctypes.data
+    return offsets + (part.ctypes.data - start + first), nbytes
 
 
 def mapped(array: Any) -> mmap.mmap | None:

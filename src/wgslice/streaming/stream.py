@@ -41,11 +41,7 @@ TileBuffer: TypeAlias = tuple[Buffer, Readback]  # where a tile is assembled, an
 
 
 class Ring:
-    """Moves the pieces of a window with three threads: one reads, one submits, one writes.
-
-    No part of the target is written by two threads. Interrupts reach the main thread only: wgpu would lose
-    them.
-    """
+    """Moves the pieces of a window with three threads: one reads, one submits, one writes."""
 
     def __init__(self, device: Device, source: Source, out: Any, walk: Walk, slots: int) -> None:
         self.device = device
@@ -240,9 +236,8 @@ def stream(
         if len(opened.shape) > MAX_RANK:
             raise ValueError(f"the source has rank {len(opened.shape)}: the rank must be 0 to {MAX_RANK}")
     try:
-        if isinstance(key, Selection):
-            key.check(opened.shape)
         selection = key if isinstance(key, Selection) else basic_index(opened.shape, key)
+        selection.check(opened.shape)
     except (IndexError, TypeError, ValueError) as error:
         raise type(error)(f"stream: key: {error}") from None
     with named("stream"):
@@ -251,7 +246,9 @@ def stream(
             out = np.empty(selection.shape, opened.dtype)
         else:
             check_target(out, selection.shape, opened.dtype, opened)
-        chosen = device_for(out, device)
+        chosen = out.device if isinstance(out, Tensor) else checked_device(device)
+        if isinstance(out, Tensor) and device is not None and checked_device(device) is not chosen:
+            raise ValueError(f"out is on {chosen}, not on {device}: omit device=")
         if 0 in selection.shape:
             return out
         refuse_in_capture("blocks go through threads of their own")
@@ -286,12 +283,3 @@ def run(ring: Ring, nbytes: int, progress: Callable[[float, str], None] | None) 
         finally:
             ring.stopped.set()
         moved.result()
-
-
-def device_for(out: Any, device: AnyDevice) -> Device:
-    """The device that copies run on: that of `out` if it is a tensor."""
-    if not isinstance(out, Tensor):
-        return checked_device(device)
-    if device is not None and checked_device(device) is not out.device:
-        raise ValueError(f"out is on {out.device}, not on {device}: omit device=")
-    return out.device
