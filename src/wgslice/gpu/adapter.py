@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from wgslice.errors import NoAdapterError
 from wgslice.gpu.native import check_process
-from wgslice.gpu.protocols import GPUAdapter, GPUDevice
+from wgslice.gpu.protocols import GPUDevice
 from wgslice.plans.profiles import CPU, GPU, STAGING_NBYTES, TILE_NBYTES, WIDE_TILE_SIDES
 from wgslice.shaders import copy_dtype, windows_dtype
 
@@ -82,7 +82,7 @@ class Adapter:
         return f"{self.name} via {self.backend}"
 
 
-def describe_adapter(handle: GPUAdapter) -> Adapter:
+def describe_adapter(handle: Any) -> Adapter:
     """Make an `Adapter` of a wgpu.GPUAdapter."""
     info = handle.info
     return Adapter(
@@ -95,10 +95,7 @@ def describe_adapter(handle: GPUAdapter) -> Adapter:
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:
-    """Return the best adapter, or the best whose name or backend contains `query`, ignoring case.
-
-    A query that ends in `#n` selects the n-th match, counted from 0, since equal GPUs have equal names.
-    """
+    """Return the best adapter, or the n-th, from 0, whose name or backend contains `query` before `#n`."""
     if not adapters:
         raise NoAdapterError(f"this machine has no WebGPU adapter: {driver_override()}{install_advice()}")
     wanted, number = (query or "").strip().lower(), 0
@@ -115,7 +112,9 @@ def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Ada
             + "; ".join(map(str, adapters))
             + advice
         )
-    return sorted(fitting, key=rank)[number]
+    # GPUs before software adapters, then native backends before OpenGL.
+    fitting.sort(key=lambda each: (KIND_ORDER.index(each.kind), each.backend not in NATIVE_BACKENDS))
+    return fitting[number]
 
 
 def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
@@ -126,11 +125,6 @@ def check_limits(adapter: Adapter, limits: Mapping[str, int]) -> None:
                 f"the device on {adapter} has {name} = {limits[name]}: the kernels need at least {least}; "
                 "request it in required_limits, or use another adapter"
             )
-
-
-def rank(adapter: Adapter) -> tuple[int, bool]:
-    """Return a sort key: GPUs before software adapters, then native backends before OpenGL."""
-    return KIND_ORDER.index(adapter.kind), adapter.backend not in NATIVE_BACKENDS
 
 
 def driver_override() -> str:

@@ -368,16 +368,12 @@ def named_device(name: str | None) -> Device:
     with process_lock:
         adapter = choose_adapter(adapters(), name)
         for device in (*default_devices, *shared_devices):
-            if is_on(device, adapter) and not device.is_lost():
+            if device.adapter.handle is adapter.handle and not device.is_lost():  # not that of an equal GPU
                 return device
         made = Device.request(name)
-        shared_devices[:] = [*(device for device in shared_devices if not is_on(device, adapter)), made]
+        others = (device for device in shared_devices if device.adapter.handle is not adapter.handle)
+        shared_devices[:] = [*others, made]
         return made
-
-
-def is_on(device: Device, adapter: Adapter) -> bool:
-    """Whether a device was made by exactly this adapter, not by that of an equal GPU."""
-    return device.adapter.handle is adapter.handle
 
 
 def checked_device(device: AnyDevice) -> Device:

@@ -66,11 +66,7 @@ def check_usable(device: Device, buffer: Buffer) -> None:
 
 
 def check_alive(device: Device, buffer: Buffer) -> None:
-    """Raise if a buffer has been destroyed or its device is lost; captured calls are not checked.
-
-    wgpu checks the buffers of a copy in `queue.submit` only, where an error aborts the process. Making a
-    bind group checks them as well, and raises.
-    """
+    """Raise if a buffer has been destroyed or its device is lost; captured calls are not checked."""
     if active.capture is not None:
         return
     with translated_errors:

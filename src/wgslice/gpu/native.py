@@ -8,50 +8,40 @@ version that has these. A forked child must not use them. An interrupt or the lo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, NoReturn, cast
 
 from wgslice.errors import DeviceLostError, OutOfDeviceMemory
-from wgslice.gpu.protocols import Buffer, CommandEncoder, GPUDevice, MapPromise, Texture
+from wgslice.gpu.protocols import Buffer, GPUDevice, MapPromise, Texture
 
 LOST = "the device is lost: request a new one and upload again"
-
 
 gpu_process_ids: list[int] = []  # id of the first process that used the GPU
 
 
-class Native(NamedTuple):
-    """wgpu-native's library and constant arguments of its functions."""
-
-    plain: Any
-    checked: Any  # raises wgpu's errors
-    null: Any
-    no_bindings: Any  # the description of a bind group layout without bindings
-
-
 @cache
-def native() -> Native:
-    """Load the library once, on first use, since `import wgslice` does not import wgpu."""
+def native() -> tuple[Any, Any, Any, Any]:
+    """Return the library, plain and raising wgpu's errors, NULL, and a description of no bindings."""
     from wgpu.backends.wgpu_native import ffi, lib
     from wgpu.backends.wgpu_native._api import libf
 
-    return Native(lib, libf, ffi.NULL, ffi.new("WGPUBindGroupLayoutDescriptor *"))
+    return lib, libf, ffi.NULL, ffi.new("WGPUBindGroupLayoutDescriptor *")
 
 
-def queue_is_empty(wgpu_device: GPUDevice) -> bool:
+def queue_is_empty(wgpu_device: Any) -> bool:
     """Whether all submitted work is done, without waiting."""
     library, _, null, _ = native()
     # a Rust bool in the lowest byte of C's 32 bits; the other bytes are undefined
-    return bool(library.wgpuDevicePoll(pointer(wgpu_device), False, null) & 0xFF)
+    return bool(library.wgpuDevicePoll(wgpu_device._internal, False, null) & 0xFF)
 
 
-def check_valid(wgpu_device: GPUDevice) -> None:
+def check_valid(wgpu_device: Any) -> None:
     """Raise wgpu's error if the device is lost: only then it rejects a layout without bindings."""
     library, checked, _, no_bindings = native()
-    layout = checked.wgpuDeviceCreateBindGroupLayout(pointer(wgpu_device), no_bindings)
+    layout = checked.wgpuDeviceCreateBindGroupLayout(wgpu_device._internal, no_bindings)
     library.wgpuBindGroupLayoutRelease(layout)
 
 
@@ -74,15 +64,9 @@ def native_version() -> str:
     return str(wgpu_native.__version__)
 
 
-def pointer(wgpu_device: Any) -> Any:
-    """Return wgpu-native's pointer to a device."""
-    return wgpu_device._internal
-
-
-def owner_of(handle: Buffer | CommandEncoder | Texture) -> GPUDevice:
+def owner_of(handle: Any) -> GPUDevice:
     """Return the wgpu device of a buffer, encoder or texture."""
-    owned: Any = handle
-    owner: GPUDevice = owned._device
+    owner: GPUDevice = handle._device
     return owner
 
 
@@ -95,38 +79,25 @@ class Region(NamedTuple):
     aspect: str  # as WebGPU names it
 
 
-class Rows(NamedTuple):
-    """Rows of texels in a buffer, with the strides of a texture copy."""
-
-    buffer: Buffer
-    offset_nbytes: int
-    row_nbytes: int  # from one row to the next
-    image_rows: int  # from one layer to the next
-
-
 def copy_texels(
-    encoder: CommandEncoder, region: Region, rows: Rows, size: tuple[int, int, int], *, writes: bool
+    encoder: Any, region: Region, buffer: Any, rows: Sequence[int], size: Sequence[int], *, writes: bool
 ) -> None:
-    """Record a copy between rows and one aspect of a texture; wgpu-py's methods ignore the aspect."""
+    """Record a copy of one aspect, which wgpu-py ignores; `rows` are offset, bytes a row, rows a layer."""
     from wgpu.backends.wgpu_native import ffi
 
     library, checked, _, _ = native()
-    handles: Any = encoder, region.texture, rows.buffer
-    commands, texture, buffer = (handle._internal for handle in handles)
-    aspect = {"all": "All", "depth-only": "DepthOnly", "stencil-only": "StencilOnly"}[region.aspect]
+    texture: Any = region.texture
+    name = region.aspect.title().replace("-", "")  # such as DepthOnly
+    aspect = getattr(library, f"WGPUTextureAspect_{name}")
     in_texture = ffi.new(
-        "WGPUTexelCopyTextureInfo *",
-        {
-            **{"texture": texture, "mipLevel": region.mip_level, "origin": region.origin},
-            "aspect": getattr(library, f"WGPUTextureAspect_{aspect}"),
-        },
+        "WGPUTexelCopyTextureInfo *", [texture._internal, region.mip_level, region.origin, aspect]
     )
-    in_buffer = ffi.new("WGPUTexelCopyBufferInfo *", {"buffer": buffer, "layout": rows[1:]})
+    in_buffer = ffi.new("WGPUTexelCopyBufferInfo *", {"buffer": buffer._internal, "layout": rows})
     extent = ffi.new("WGPUExtent3D *", size)
     if writes:
-        checked.wgpuCommandEncoderCopyBufferToTexture(commands, in_buffer, in_texture, extent)
+        checked.wgpuCommandEncoderCopyBufferToTexture(encoder._internal, in_buffer, in_texture, extent)
     else:
-        checked.wgpuCommandEncoderCopyTextureToBuffer(commands, in_texture, in_buffer, extent)
+        checked.wgpuCommandEncoderCopyTextureToBuffer(encoder._internal, in_texture, in_buffer, extent)
 
 
 class Placeholder:
@@ -165,19 +136,16 @@ def lease_class() -> Callable[[Buffer, Callable[[Buffer, bool], None]], Buffer]:
     return LeasedBuffer
 
 
-def hidden(buffer: Buffer) -> Buffer:
+def hidden(buffer: Any) -> Buffer:
     """Mark a buffer as referenced by this package only, until it is `exposed`."""
-    held = cast("Any", buffer)
-    held._exposed = False
-    return buffer
+    buffer._exposed = False
+    return cast("Buffer", buffer)
 
 
-def exposed(buffer: Buffer) -> Buffer:
+def exposed(buffer: Any) -> Buffer:
     """Mark a buffer as available to the user, who may keep or destroy it."""
-    if not is_exposed(buffer):
-        held = cast("Any", buffer)
-        held._exposed = True
-    return buffer
+    buffer._exposed = True
+    return cast("Buffer", buffer)
 
 
 def is_exposed(buffer: Buffer) -> bool:
@@ -192,11 +160,7 @@ class TranslatedErrors:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None:
-            return
-        import wgpu
-
-        if not isinstance(error, wgpu.GPUError):
+        if error is None or not isinstance(error, refusals()):
             return
         text = str(error)
         if "Not enough memory left" in text:
@@ -213,11 +177,10 @@ translated_errors = TranslatedErrors()  # without state, so that all threads sha
 
 
 def refusals() -> type[Exception]:
-    """Return the class of wgpu's validation errors, such as for a shader."""
-    import wgpu
+    """Return the class of wgpu's errors, such as for an invalid shader."""
+    from wgpu import GPUError
 
-    error: type[Exception] = wgpu.GPUError
-    return error
+    return cast("type[Exception]", GPUError)
 
 
 # Interval between checks for the loss of the device. On Windows an interrupt arrives between two checks, on
@@ -255,35 +218,30 @@ def is_done_within(wgpu_device: GPUDevice, seconds: float) -> bool:
     return True
 
 
-def end_mappings_on_destroy(wgpu_device: GPUDevice) -> None:
+def end_mappings_on_destroy(wgpu_device: Any) -> None:
     """Make `destroy` of a device end its pending mappings, which wgpu-py stops to poll for."""
-    handle: Any = wgpu_device
-    if "destroy" in vars(handle):
+    if "destroy" in vars(wgpu_device):
         return
-    destroy = handle.destroy
+    destroy = wgpu_device.destroy
 
     def destroy_and_poll() -> None:
         destroy()
         is_done_within(wgpu_device, DESTROY_SECONDS)
 
-    handle.destroy = destroy_and_poll
+    wgpu_device.destroy = destroy_and_poll
 
 
 def begin_mapping(staging: Buffer, nbytes: int, is_lost: Callable[[], bool]) -> MapPromise:
-    """Begin to map the first bytes of a staging buffer, which waits for all submitted work.
-
-    An interrupt leaves the buffer pending: drop it, and it is freed once it is mapped.
-    """
+    """Begin to map a staging buffer after all submitted work; if interrupted, drop the buffer."""
     with translated_loss(is_lost):
         # READ would make an extra submission
         return staging.map_async("READ_NOSYNC", 0, nbytes)
 
 
-def wait_for_mapping(mapping: MapPromise, is_lost: Callable[[], bool]) -> None:
+def wait_for_mapping(mapping: Any, is_lost: Callable[[], bool]) -> None:
     """Wait until the CPU can read the mapped bytes."""
-    promise: Any = mapping
     with translated_loss(is_lost):
-        if not finishes_before_loss(promise._thread_event.wait, is_lost):  # the event is also set on failure
+        if not finishes_before_loss(mapping._thread_event.wait, is_lost):  # the event is also set on failure
             raise DeviceLostError(LOST)
         mapping.sync_wait()
 

@@ -43,8 +43,6 @@ MIN_REUSED_NBYTES = 2**20  # wgpu allocates smaller buffers from memory that it 
 VARIABLE = "WGSLICE_REUSED_MIB"
 MAX_REUSED_MIB = 512
 
-Constants: TypeAlias = tuple[tuple[str, int], ...]
-
 
 class Place(NamedTuple):
     """A buffer, and the byte offset that a plan's offsets are relative to."""
@@ -88,11 +86,9 @@ class Pipelines:
             lambda kernel: wgpu_device.create_shader_module(label=kernel.value, code=kernel_module(kernel))
         )
         self.pipeline = lru_cache(maxsize=MAX_PIPELINES)(self._make_pipeline)
-        self.uniform_buffer = lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(
-            partial(make_buffer, wgpu_device, BufferUsage.UNIFORM)
-        )
-        self.constant_buffer = lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(
-            partial(make_buffer, wgpu_device, BufferUsage.STORAGE | BufferUsage.COPY_SRC)
+        self.uniform_buffer, self.constant_buffer = (
+            lru_cache(maxsize=MAX_UNIFORM_BUFFERS)(partial(wgpu_device.create_buffer_with_data, usage=usage))
+            for usage in (BufferUsage.UNIFORM, BufferUsage.STORAGE | BufferUsage.COPY_SRC)
         )
         self.tables: WeakKeyDictionary[object, dict[bytes, Buffer]] = WeakKeyDictionary()
         self.commands: WeakKeyDictionary[Plan, tuple[Command, ...]] = WeakKeyDictionary()
@@ -124,12 +120,10 @@ class Pipelines:
         """Return the command of a step; constant tables live as long as the windows or indices they hold."""
         if isinstance(step, Clear | BufferCopies | TextureCopy):
             return step
-        constant: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(uniform_block(step))}
+        constant: dict[int, Buffer] = {UNIFORMS: self.uniform_buffer(data=uniform_block(step))}
         supplied = {SOURCE: (step.reads, step.source_binding), TARGET: (step.writes, step.target_binding)}
-        if isinstance(step, WindowDispatch):
+        if isinstance(step, WindowDispatch | IndexedDispatch):
             self._add_tables(step, constant, supplied)
-        elif isinstance(step, IndexedDispatch):
-            self._add_indices(step, constant, supplied)
         spare = OFFSETS if step.kernel in OF_WINDOWS else INDICES
         for number in {*range(3, 3 + TABLES.get(step.kernel, 0))} - {*constant, *supplied}:
             if spare in constant:  # an unread binding needs a buffer as well
@@ -148,31 +142,27 @@ class Pipelines:
         )
 
     def _add_tables(
-        self, step: WindowDispatch, constant: dict[int, Buffer], supplied: dict[int, tuple[Memory, Span]]
+        self,
+        step: WindowDispatch | IndexedDispatch,
+        constant: dict[int, Buffer],
+        supplied: dict[int, tuple[Memory, Span]],
     ) -> None:
-        """Add the tables and winners that a window dispatch binds."""
+        """Add the offsets or indices that a dispatch binds, and the winners."""
+        of_windows = isinstance(step, WindowDispatch)
+        table, winners = (OFFSETS, WINDOW_WINNERS) if of_windows else (INDICES, INDEX_WINNERS)
         if step.table is not None:
-            supplied[OFFSETS] = step.table.memory, step.table.span
-        else:
+            supplied[table] = step.table.memory, step.table.span
+        elif isinstance(step, WindowDispatch):
             assert step.windows.offsets is not None
-            constant[OFFSETS] = self._table(step.windows, step.windows.offsets)
-        if step.picks is not None:
-            chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
-            constant[PICKS] = self._table(step.windows, chosen)
-        if step.kernel in INSERTING and step.winners is not None:
-            supplied[WINDOW_WINNERS] = step.winners.memory, step.winners.span
-
-    def _add_indices(
-        self, step: IndexedDispatch, constant: dict[int, Buffer], supplied: dict[int, tuple[Memory, Span]]
-    ) -> None:
-        """Add the indices and winners that a gather or a scatter binds."""
-        if step.table is not None:
-            supplied[INDICES] = step.table.memory, step.table.span
+            constant[table] = self._table(step.windows, step.windows.offsets)
         else:
             assert step.copy.host is not None
-            constant[INDICES] = self._table(step.copy.host, step.copy.host.values, only=True)
-        if step.kernel in SCATTERING and step.winners is not None:
-            supplied[INDEX_WINNERS] = Memory.WINNERS, step.winners.span
+            constant[table] = self._table(step.copy.host, step.copy.host.values, only=True)
+        if isinstance(step, WindowDispatch) and step.picks is not None:
+            chosen = np.stack([step.picks, step.windows.flips[step.picks]], axis=1)
+            constant[PICKS] = self._table(step.windows, chosen)
+        if step.winners is not None and step.kernel in INSERTING | SCATTERING:
+            supplied[winners] = Memory.WINNERS, step.winners.span
 
     def _table(self, owner: object, values: NDArray[Any], *, only: bool = False) -> Buffer:
         """Return the buffer of an owner's values, shared by plans; `only` if it has no other values."""
@@ -180,10 +170,10 @@ class Pipelines:
         kept = self.tables.setdefault(owner, {})
         content = b"" if only else blake2b(data.data).digest()
         if content not in kept:
-            kept[content] = make_buffer(self.wgpu_device, BufferUsage.STORAGE, data)
+            kept[content] = self.wgpu_device.create_buffer_with_data(data=data, usage=BufferUsage.STORAGE)
         return kept[content]
 
-    def _make_pipeline(self, kernel: Kernel, constants: Constants) -> Pipeline:
+    def _make_pipeline(self, kernel: Kernel, constants: tuple[tuple[str, int], ...]) -> Pipeline:
         """Compile a kernel with its override constants."""
         layout = self.layouts[TABLES.get(kernel, 0)]
         return self.wgpu_device.create_compute_pipeline(
@@ -204,11 +194,6 @@ def bind_group_layout(wgpu_device: GPUDevice, *types: str) -> BindGroupLayout:
             for number, type_ in enumerate(types)
         ]
     )
-
-
-def make_buffer(wgpu_device: GPUDevice, usage: int, data: bytes | NDArray[Any]) -> Buffer:
-    """Make a buffer of constant data."""
-    return wgpu_device.create_buffer_with_data(data=data, usage=usage)
 
 
 class BufferPool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any, NewType, Protocol
 
 # Plain integers, faster to test than wgpu's flags; WebGPU fixes their values.
@@ -39,13 +38,9 @@ Pipeline = NewType("Pipeline", object)
 class MapPromise(Protocol):
     """A wgpu.GPUPromise of a buffer that is being mapped."""
 
+    then: Callable[..., Any]  # of a callback, an error callback and a title
+
     def sync_wait(self) -> None: ...
-    def then(
-        self,
-        callback: Callable[[None], Any],
-        error_callback: Callable[[Exception], Any],
-        title: str | None,
-    ) -> Any: ...
     def __await__(self) -> Generator[Any, None, None]: ...
 
 
@@ -53,15 +48,11 @@ class Buffer(Protocol):
     """A wgpu.GPUBuffer."""
 
     destroy: Callable[[], None]  # frees its memory and invalidates its bind groups
+    size: int  # bytes
+    usage: int  # bits of `BufferUsage`
+    map_state: str  # "unmapped", "pending" or "mapped"
+    label: str
 
-    @property
-    def size(self) -> int: ...  # bytes
-    @property
-    def usage(self) -> int: ...  # bits of `BufferUsage`
-    @property
-    def map_state(self) -> str: ...  # "unmapped", "pending" or "mapped"
-    @property
-    def label(self) -> str: ...
     def map_async(self, mode: str, offset: int, size: int) -> MapPromise: ...
     def read_mapped(self, offset: int, size: int, *, copy: bool) -> memoryview: ...
     def unmap(self) -> None: ...
@@ -70,20 +61,14 @@ class Buffer(Protocol):
 class Texture(Protocol):
     """A wgpu.GPUTexture."""
 
-    @property
-    def size(self) -> tuple[int, int, int]: ...  # of mip level 0: width, height, and depth or layers
-    @property
-    def dimension(self) -> str: ...  # "1d", "2d" or "3d"
-    @property
-    def format(self) -> str: ...
-    @property
-    def mip_level_count(self) -> int: ...
-    @property
-    def sample_count(self) -> int: ...
-    @property
-    def usage(self) -> int: ...  # bits of `TextureUsage`
-    @property
-    def label(self) -> str: ...
+    size: tuple[int, int, int]  # of mip level 0: width, height, and depth or layers
+    dimension: str  # "1d", "2d" or "3d"
+    format: str
+    mip_level_count: int
+    sample_count: int
+    usage: int  # bits of `TextureUsage`
+    label: str
+
     def create_view(self) -> object: ...
 
 
@@ -114,25 +99,13 @@ class Queue(Protocol):
     def write_buffer(self, buffer: Buffer, buffer_offset: int, data: Any) -> None: ...
 
 
-class GPUAdapter(Protocol):
-    """A wgpu.GPUAdapter."""
-
-    @property
-    def info(self) -> Mapping[str, str]: ...  # names of device, driver and backend
-    def request_device_sync(self) -> GPUDevice: ...  # with all limits of the adapter
-
-
 class GPUDevice(Protocol):
     """A wgpu.GPUDevice."""
 
-    @property
-    def adapter(self) -> GPUAdapter: ...
-    @property
-    def limits(self) -> Mapping[str, int]: ...  # by WebGPU's names with hyphens
-    @property
-    def features(self) -> AbstractSet[str]: ...
-    @property
-    def queue(self) -> Queue: ...
+    adapter: Any  # the wgpu.GPUAdapter
+    limits: Mapping[str, int]  # by WebGPU's names with hyphens
+    queue: Queue
+
     def create_buffer(self, *, size: int, usage: int) -> Buffer: ...
     def create_buffer_with_data(self, *, data: Any, usage: int) -> Buffer: ...
     def create_bind_group_layout(self, *, entries: Sequence[Mapping[str, Any]]) -> BindGroupLayout: ...

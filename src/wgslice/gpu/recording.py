@@ -10,7 +10,7 @@ from wgslice.errors import named
 from wgslice.gpu.capture import active
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
-from wgslice.gpu.native import Region, Rows, copy_texels, translated_errors
+from wgslice.gpu.native import Region, copy_texels, translated_errors
 from wgslice.gpu.pipelines import Bound, Place
 from wgslice.gpu.protocols import BindGroup, Buffer, BufferUsage, CommandEncoder, ComputePass, Pipeline
 from wgslice.layout import Layout
@@ -73,12 +73,6 @@ class Recorder:
         self.region = region  # read or written by texture copies
         self.compute_pass = compute_pass  # the open one
 
-    def copy(
-        self, planner: Planner, source: BoundLayout, target: BoundLayout, *, planning: Planning = planned
-    ) -> None:
-        """Plan and record a copy between checked buffers."""
-        self.add(*place(self.device.limits, planner, source, target, planning=planning))
-
     def add(self, plan: Plan, places: Sequence[Place]) -> None:
         """Bind and record a plan, or nothing if it raises."""
         self.play(bind(self.device, plan, places))
@@ -125,8 +119,8 @@ class Recorder:
             assert self.region is not None
             writes = command.writes is Memory.TEXTURE
             buffer, base = places[command.reads if writes else command.writes]
-            rows = Rows(buffer, base + command.offset_nbytes, command.row_nbytes, command.image_rows)
-            copy_texels(self.encoder, self.region, rows, command.size, writes=writes)
+            rows = base + command.offset_nbytes, command.row_nbytes, command.image_rows
+            copy_texels(self.encoder, self.region, buffer, rows, command.size, writes=writes)
 
 
 def run_copy(device: Device, source: BoundLayout, target: BoundLayout) -> None:
@@ -176,13 +170,13 @@ def plan_and_bind(
     limits: Limits | None = None,
     check: Callable[[Device, Buffer], None] = check_alive,
 ) -> BoundPlan:
-    """Plan a copy and bind its buffers; raise if an argument is invalid.
-
-    `limits` default to the device's; `check` checks the callers' buffers that no bind group of the plan has.
-    """
-    check_bindable(device, source, target, offsets)
-    plan, places = place(limits or device.limits, planner, source, target, offsets, planning=planning)
+    """Plan a copy and bind its buffers; `check` checks those of callers that no bind group has."""
     sides = source, target, offsets
+    for name, side in zip(SIDES, sides, strict=True):
+        if side is not None and not side.fresh:
+            with named(name):
+                check_usable(device, side.buffer)
+    plan, places = place(limits or device.limits, planner, source, target, offsets, planning=planning)
     for memory in plan.unbound:
         side = sides[memory]
         if side is not None and not side.fresh:
@@ -217,14 +211,6 @@ def bind(device: Device, plan: Plan, places: Sequence[Place]) -> BoundPlan:
             for command in commands
         ]
     return BoundPlan(plan, bound, places)
-
-
-def check_bindable(device: Device, *sides: BoundLayout | None) -> None:
-    """Raise if a caller's buffer cannot be bound."""
-    for name, side in zip(SIDES, sides, strict=False):
-        if side is not None and not side.fresh:
-            with named(name):
-                check_usable(device, side.buffer)
 
 
 def place(

@@ -133,10 +133,7 @@ def rest_of_level(region: Region) -> Extent:
 def placed_plans(
     device: Device, tensor: BoundLayout, side: TextureSide, new_staging: Callable[[int], Buffer]
 ) -> list[tuple[Plan, Sequence[Place]]]:
-    """Plan the steps of a copy between a texture and a tensor of four dimensions, in order.
-
-    Uses a staging buffer unless the tensor's layout is one of a texture copy.
-    """
+    """Plan a copy between a texture and a tensor of four dimensions, with a staging buffer if needed."""
     (size, texels, writes, fill), limits = side, device.limits
     buffer, itemsize = tensor.buffer, tensor.itemsize
     usage = BufferUsage.COPY_SRC if writes else BufferUsage.COPY_DST
@@ -157,7 +154,7 @@ def placed_plans(
     copies = [(tensor, staging)]
     if fill and not is_filled:  # on lavapipe, 800,000 texels of 4-byte elements take 8 ms, filled rows 30 ms
         repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
-        alpha = BoundLayout(device.pipelines.constant_buffer(fill), repeated, itemsize, fresh=True)
+        alpha = BoundLayout(device.pipelines.constant_buffer(data=fill), repeated, itemsize, fresh=True)
         copies = [(tensor, channels_of(staging, range(3))), (alpha, channels_of(staging, range(3, 4)))]
     return [*(place(limits, planner, *sides) for sides in copies), of_texture]
 

@@ -19,7 +19,7 @@ from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_usable
 from wgslice.gpu.protocols import Buffer
-from wgslice.gpu.recording import BoundLayout, Planning, Recorder
+from wgslice.gpu.recording import BoundLayout, Planning, Recorder, place
 from wgslice.gpu.transfer import upload
 from wgslice.layout import Layout
 from wgslice.layout_rules import reshaped
@@ -321,7 +321,8 @@ class Workspace:
             recorder = Recorder(self.device, encoder)
             for label, planner, source, target, planning in self.tasks:
                 with named(label):
-                    recorder.copy(planner, source.bound_layout, target.bound_layout, planning=planning)
+                    sides = source.bound_layout, target.bound_layout
+                    recorder.add(*place(self.device.limits, planner, *sides, planning=planning))
             recorder.end()
             self.device.submit(encoder)
             self.submissions += 1

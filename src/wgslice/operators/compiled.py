@@ -17,14 +17,7 @@ from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_alive, check_encoder, check_still_alive, check_usable, is_watched
 from wgslice.gpu.native import exposed
 from wgslice.gpu.protocols import Buffer, CommandEncoder, ComputePass
-from wgslice.gpu.recording import (
-    SIDES,
-    BoundDispatch,
-    BoundPlan,
-    Recorder,
-    plan_and_bind,
-    play,
-)
+from wgslice.gpu.recording import SIDES, BoundDispatch, BoundPlan, Recorder, plan_and_bind, play
 from wgslice.layout import Layout, check_disjoint
 from wgslice.operators.binding import Binding, BindingSlot, TensorDesc
 from wgslice.plans.copy import plan_anew
@@ -382,5 +375,4 @@ class Descriptor(ABC):
         """Store checked attributes; refuses differing dtypes and outputs whose elements overlap."""
         check_same_dtype(input.dtype, output.dtype)
         check_disjoint(output.layout)
-        for name, value in {"input": input, "output": output, **others}.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(input=input, output=output, **others)

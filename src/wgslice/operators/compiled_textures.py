@@ -61,18 +61,15 @@ class TextureDescriptor:
         check_shape(name, tensor.sizes, format, texels, None, alpha)
         if not writes:
             check_disjoint(tensor.layout)
-        attributes = {
-            "tensor": tensor,
-            "format": format,
-            "side": TextureSide(
-                extent_of(tensor.sizes, texels.channels), texels, writes, fill_of(alpha, texels)
-            ),
-            "origin": checked_corner("origin", origin, 0),
-            "mip_level": integer("mip_level", mip_level),
-            "alpha": alpha,
-        }
-        for attribute, value in attributes.items():
-            object.__setattr__(self, attribute, value)
+        extent = extent_of(tensor.sizes, texels.channels)
+        vars(self).update(
+            tensor=tensor,
+            format=format,
+            side=TextureSide(extent, texels, writes, fill_of(alpha, texels)),
+            origin=checked_corner("origin", origin, 0),
+            mip_level=integer("mip_level", mip_level),
+            alpha=alpha,
+        )
 
     @property
     def name(self) -> str:
@@ -86,8 +83,7 @@ class TextureDescriptor:
 
     def plans(self, device: Device, new_staging: Callable[[int], Buffer]) -> tuple[Plan, ...]:
         """Return the plans for a buffer of every usage, bound at its start."""
-        binding = device.placeholder(self.tensor.nbytes)
-        bound = self.slot(device).bound(binding)
+        bound = self.slot(device).bound(device.placeholder(self.tensor.nbytes))
         return tuple(plan for plan, _ in placed_plans(device, bound, self.side, new_staging))
 
     def compile(self, device: Device) -> CompiledTextureCopy:
@@ -281,30 +277,19 @@ class CompiledTextureCopy:
         self, encoder: CommandEncoder | None, input: Any, output: Any, check: Callable[[Device, Buffer], None]
     ) -> CommandEncoder:
         """Record the plans for bindings, and return the encoder, or a new one for None."""
-        side = self._descriptor.side
+        described, side = self._descriptor, self._descriptor.side
         tensor, texture = (input, output) if side.writes else (output, input)
-        region = self._region("output" if side.writes else "input", texture)
+        origin, texels = described.origin, side.texels
+        with named("output" if side.writes else "input"):
+            if isinstance(texture, tuple) and len(texture) == 2:
+                origin = checked_corner("origin", texture[1], 0)
+                texture = texture[0]
+            device_of_texture(texture)
+            if texture.format != described.format:
+                raise ValueError(f"format {texture.format}: compiled for {described.format}")
+            sizes = described.tensor.sizes
+            check_shape("the tensor", sizes, described.format, texels, texture.dimension, described.alpha)
+            region = Region(texture, origin, described.mip_level, texels.aspect)
+            check_region(self.device, region, side)
         bound = self._slot.bound(tensor)
         return record_texture_copy(self.device, encoder, region, bound, side, self._staging, check)
-
-    def _region(self, name: str, binding: TextureBinding) -> Region:
-        """Return the region of a bound texture, checked against the descriptor."""
-        described, origin = self._descriptor, self._descriptor.origin
-        with named(name):
-            if isinstance(binding, tuple) and len(binding) == 2:
-                origin = checked_corner("origin", binding[1], 0)
-                binding = binding[0]
-            device_of_texture(binding)
-            if binding.format != described.format:
-                raise ValueError(f"format {binding.format}: compiled for {described.format}")
-            check_shape(
-                "the tensor",
-                described.tensor.sizes,
-                described.format,
-                described.side.texels,
-                binding.dimension,
-                described.alpha,
-            )
-            region = Region(binding, origin, described.mip_level, described.side.texels.aspect)
-            check_region(self.device, region, described.side)
-        return region

@@ -99,15 +99,13 @@ def from_texture(
         side = TextureSide(extent, texels, writes=False)
         check_region(device, region, side)
         shape = shape_of(extent, texture.dimension, texels.channels)
-        if out is None:
-            result = allocate(shape, texels.dtype, device, zeroed=False)
-        else:
+        if out is not None:
             check_tensor("out", out)
             check_dtype("out", out.dtype, texture.format, texels)
             check_destination(out)
             if out.shape != shape:
                 raise ValueError(f"out has sizes {out.shape}: must be {shape}")
-            result = out
+        result = allocate(shape, texels.dtype, device, zeroed=False) if out is None else out
         run(device, region, result, side, fresh=out is None)
         return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -133,8 +132,9 @@ def padded_nbytes(width: int, texels: Texels) -> int:
     return -(-width * texels.nbytes // ROW_NBYTES) * ROW_NBYTES
 
 
-def texture_copy(layout: Layout, texels: Texels, memory: Memory, *, writes: bool) -> TextureCopy | None:
-    """Return the copy between a texture and elements, or None if WebGPU needs another layout."""
+@lru_cache(maxsize=MAX_PLANS)
+def plan_texture_copy(layout: Layout, texels: Texels, limits: Limits, *, writes: bool) -> Plan | None:
+    """Return the plan of a copy between a texture and a buffer, or None if WebGPU needs another layout."""
     depth, height, width, channels = layout.sizes
     itemsize = texels.dtype.itemsize
     layer_nbytes, row_nbytes, *steps = (stride * itemsize for stride in layout.strides)
@@ -144,30 +144,10 @@ def texture_copy(layout: Layout, texels: Texels, memory: Memory, *, writes: bool
     packed = [texels.nbytes * (width > 1), itemsize * (channels > 1)]
     fits = max(width * texels.nbytes, 1) <= row_nbytes <= U32_MAX and height <= image_rows <= U32_MAX
     offset_nbytes = layout.offset * itemsize
-    if (
-        steps != packed
-        or row_nbytes % ROW_NBYTES
-        or rest
-        or not fits
-        or offset_nbytes % texels.alignment_nbytes
-    ):
+    aligned = not (row_nbytes % ROW_NBYTES or rest or offset_nbytes % texels.alignment_nbytes)
+    if steps != packed or not fits or not aligned:
         return None
-    return TextureCopy(
-        (width, height, depth),
-        offset_nbytes,
-        row_nbytes,
-        image_rows,
-        prod(layout.sizes) * itemsize,
-        reads=memory if writes else Memory.TEXTURE,
-        writes=Memory.TEXTURE if writes else memory,
-    )
-
-
-@lru_cache(maxsize=MAX_PLANS)
-def plan_texture_copy(layout: Layout, texels: Texels, limits: Limits, *, writes: bool) -> Plan | None:
-    """Return the plan of the copy between a texture and a buffer, or None as `texture_copy`."""
-    step = texture_copy(layout, texels, Memory.INPUT if writes else Memory.OUTPUT, writes=writes)
-    if step is None:
-        return None
-    itemsize = texels.dtype.itemsize
-    return Plan(step.nbytes, itemsize, itemsize, layout, layout, (step,), costs=limits.profile.costs)
+    nbytes = layout.size * itemsize
+    sides = (Memory.INPUT, Memory.TEXTURE) if writes else (Memory.TEXTURE, Memory.OUTPUT)
+    step = TextureCopy((width, height, depth), offset_nbytes, row_nbytes, image_rows, nbytes, *sides)
+    return Plan(nbytes, itemsize, itemsize, layout, layout, (step,), costs=limits.profile.costs)
