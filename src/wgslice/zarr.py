@@ -107,13 +107,11 @@ class UploadBatcher:
             device.synchronize()  # bounds the staging memory of the queue
         upload(device, self.buffer, self.gathered[: self.used_nbytes])
         bound = self.tensor.bound_layout
-        run_copies(
-            device,
-            [
-                (BoundLayout(self.buffer, source, itemsize), bound._replace(layout=target))
-                for source, target in self.windows
-            ],
-        )
+        copies = [
+            (BoundLayout(self.buffer, source, itemsize), bound._replace(layout=target))
+            for source, target in self.windows
+        ]
+        run_copies(device, copies)
         self.windows, self.used_nbytes = [], 0
 
 

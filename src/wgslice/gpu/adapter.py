@@ -85,13 +85,8 @@ class Adapter:
 def describe_adapter(handle: Any) -> Adapter:
     """Make an `Adapter` of a wgpu.GPUAdapter."""
     info = handle.info
-    return Adapter(
-        name=info["device"] or info["description"] or "unnamed",
-        backend=info["backend_type"],
-        kind=info["adapter_type"],
-        driver=info["description"],
-        handle=handle,
-    )
+    name, driver = info["device"] or info["description"] or "unnamed", info["description"]
+    return Adapter(name, info["backend_type"], info["adapter_type"], driver, handle)
 
 
 def choose_adapter(adapters: Sequence[Adapter], query: str | None = None) -> Adapter:

@@ -245,8 +245,7 @@ class Device:
         while True:
             try:
                 with translated_errors:
-                    buffer: Buffer = self.wgpu_device.create_buffer(size=size, usage=usage)
-                return buffer
+                    return cast("Buffer", self.wgpu_device.create_buffer(size=size, usage=usage))
             except OutOfDeviceMemory:
                 if not (self.pool.shrink() or self.staging.shrink(STAGING_NBYTES)):  # one reads back
                     raise
@@ -280,10 +279,8 @@ class Device:
 
     def create_encoder(self) -> CommandEncoder:
         """Make a command encoder, or a `Submission` in a captured call."""
-        if active.capture is not None:
-            return cast("CommandEncoder", Submission())
-        encoder: CommandEncoder = self.wgpu_device.create_command_encoder()
-        return encoder
+        make = self.wgpu_device.create_command_encoder if active.capture is None else Submission
+        return cast("CommandEncoder", make())
 
     def submit(self, encoder: CommandEncoder) -> None:
         """Submit the commands that an encoder has recorded."""

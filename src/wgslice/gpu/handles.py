@@ -30,8 +30,7 @@ def device_of(buffer: Buffer) -> Device:
 def owning_device(handle: Buffer | Texture) -> Device:
     """Return the device of a buffer or texture, which may be lost."""
     owner = owner_of(handle)
-    wrapped: Device | None = getattr(owner, WRAPPED, None)
-    return Device.wrap(owner) if wrapped is None else wrapped
+    return getattr(owner, WRAPPED, None) or Device.wrap(owner)
 
 
 def check_buffer_type(buffer: Buffer, remedy: str) -> None:

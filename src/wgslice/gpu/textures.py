@@ -155,13 +155,10 @@ def placed_plans(
     if fill and not is_filled:  # on lavapipe, 800,000 texels of 4-byte elements take 8 ms, filled rows 30 ms
         repeated = Layout.of((*rows.sizes[:-1], 1), (0, 0, 0, 0))
         alpha = BoundLayout(device.pipelines.constant_buffer(data=fill), repeated, itemsize, fresh=True)
-        copies = [(tensor, channels_of(staging, range(3))), (alpha, channels_of(staging, range(3, 4)))]
+        outer = [*map(range, rows.sizes[:-1])]
+        colors, last = (rows.select([*outer, channels]) for channels in (range(3), range(3, 4)))
+        copies = [(tensor, staging._replace(layout=colors)), (alpha, staging._replace(layout=last))]
     return [*(place(limits, planner, *sides) for sides in copies), of_texture]
-
-
-def channels_of(rows: BoundLayout, channels: range) -> BoundLayout:
-    """Return some channels of rows."""
-    return rows._replace(layout=rows.layout.select([*map(range, rows.layout.sizes[:-1]), channels]))
 
 
 def record_texture_copy(
