@@ -165,7 +165,7 @@ BAD: list[tuple[list[str], str]] = [
     ),
     (["volume.npy", "0", "-o", "o"], "o: the name must end in .npy or an image format"),
     (["volume", "0", "-o", "o.npy"], "volume: the name must end in .npy"),
-    (["photo.png", "0:2", "-o", "o.xyz"], "unknown file extension: .xyz"),
+    (["photo.png", "0:2", "-o", "o.xyz"], "o.xyz: '.xyz' is no known format: name .npy, .zarr or an image"),
     (["volume.npy", "0:2", "-o", "o.png"], "o.png: int16 of shape (2, 5, 6) is no image; write a .npy file"),
     (
         ["volume.npy", "0", "-o", "nowhere/o.npy"],
@@ -294,6 +294,21 @@ def test_grey_with_alpha_stays_grey_with_alpha(folder: Path) -> None:
     with Image.open("out.png") as image:
         assert image.mode == "LA"
         check_same(np.asarray(image), np.ascontiguousarray(PHOTO[::2, :, :2]))
+
+
+def test_a_reader_that_ends_early_is_no_error() -> None:
+    """As of `wgslice kernel NAME | head -1`, whose text is longer than a pipe holds."""
+    code = (
+        "import sys; from wgslice.cli import main; sys.exit(max(main(['kernel', 'rows']) for _ in range(99)))"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 1
 
 
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:

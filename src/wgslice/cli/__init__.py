@@ -42,6 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = top.parse_args([guarded(word) for word in words])
     try:
         status: int | None = arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # such as head has read enough; Python flushes again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except REFUSALS as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"wgslice: error: {reason}", file=sys.stderr)
@@ -88,7 +92,7 @@ def parser() -> argparse.ArgumentParser:
         "doctor",
         show_report,
         "test every kernel on an adapter, and measure its speed",
-        ", in about 10 seconds; the exit status is 1 if a kernel is wrong",
+        ", in 10 to 30 seconds; the exit status is 1 if a kernel is wrong",
     )
     examining.add_argument("--adapter", **adapter)
     examining.add_argument("--json", action="store_true", help="print the report as JSON")
