@@ -282,7 +282,7 @@ def test_tensors_move_between_devices(device: wg.Device) -> None:
     with pytest.raises(ValueError, match="to_device: stream = 1: must be None"):
         x.to_device(other, stream=1)
     with pytest.raises(
-        ValueError, match=r"concat: arrays\[1\]: .* is not on .*: move the data to that device"
+        ValueError, match=r"concat: arrays\[1\]: .* is not on .* but on another Device object: use one device"
     ):
         xp.concat([x, moved])
 

@@ -238,7 +238,7 @@ def test_a_step_beyond_an_i32_takes_one_element_or_has_no_window(step: int) -> N
     assert (window.offsets, window.sizes, window.strides) == ((3,), (1,), (1,))
     far = ONNX((2**32 - 1,), [0], [I64_MAX], steps=[2**31])
     assert far.shape == (2,)
-    with pytest.raises(wg.WindowError, match=r"strides\[0\] = 2147483648: must be an i32"):
+    with pytest.raises(wg.WindowError, match=r"strides\[0\] = 2147483648: must be an integer from"):
         _ = far.window
 
 
@@ -253,30 +253,45 @@ def test_a_step_beyond_an_i32_takes_one_element_or_has_no_window(step: int) -> N
         (ONNX, ([0], [1, 2]), ValueError, "onnx_slice: 2 ends for 1 starts: one of each is needed"),
         (ONNX, ([0], [1], [0, 1]), ValueError, "onnx_slice: 2 axes and 1 starts"),
         (ONNX, ([0], [1], None, [1, 1]), ValueError, "onnx_slice: 2 steps for 1 starts"),
-        (ONNX, ([2**63], [1]), ValueError, rf"starts\[0\] = {2**63}: must be an i64, {I64_MIN} to {I64_MAX}"),
-        (ONNX, ([0], [I64_MIN - 1]), ValueError, r"ends\[0\] = -9223372036854775809: must be an i64"),
-        (ONNX, ([0], [1], None, [2**63]), ValueError, r"steps\[0\] = 9223372036854775808: must be an i64"),
+        (
+            ONNX,
+            ([2**63], [1]),
+            ValueError,
+            rf"starts\[0\] = {2**63}: must be an integer from {I64_MIN} to {I64_MAX}",
+        ),
+        (ONNX, ([0], [I64_MIN - 1]), ValueError, r"ends\[0\] = -9223372036854775809: must be an int"),
+        (ONNX, ([0], [1], None, [2**63]), ValueError, r"steps\[0\] = 9223372036854775808: must be an int"),
         (ONNX, ([0.5], [1]), TypeError, r"onnx_slice: starts\[0\] = 0.5: must be an integer, not float"),
         (TF, ([0], [1], [0]), ValueError, r"tensorflow_strided_slice: strides\[0\] = 0: must not be 0"),
         (TF, ([0], [1, 1]), ValueError, "tensorflow_strided_slice: 2 end for 1 begin"),
         (TF, ([0] * 3, [1] * 3), IndexError, "too many indices for array: array is 2-dimensional"),
-        (TF, ([2**63], [1]), ValueError, r"begin\[0\] = 9223372036854775808: must be an i64"),
+        (TF, ([2**63], [1]), ValueError, r"begin\[0\] = 9223372036854775808: must be an integer from -9"),
         (
             WEBNN,
             ([0, 0], [3, 5]),
             wg.WindowError,
             r"starts\[1\] \+ sizes\[1\] = 0 \+ 5 = 5: must be at most .* 4",
         ),
-        (WEBNN, ([-1, 0], [1, 1]), wg.WindowError, r"starts\[0\] = -1: must be a u32, 0 to 4294967295"),
-        (WEBNN, ([0, 0], [1, 0]), wg.WindowError, r"sizes\[1\] = 0: must be a u32 of at least 1, 1 to"),
-        (WEBNN, ([0, 0], [1, 1], [1, -1]), wg.WindowError, r"strides\[1\] = -1: must be a u32 of at least 1"),
-        (WEBNN, ([0, 0], [1, 1], [1, 2**32]), wg.WindowError, r"strides\[1\] = 4294967296: must be a u32"),
+        (
+            WEBNN,
+            ([-1, 0], [1, 1]),
+            wg.WindowError,
+            r"starts\[0\] = -1: must be an integer from 0 to 4294967295",
+        ),
+        (WEBNN, ([0, 0], [1, 0]), wg.WindowError, r"sizes\[1\] = 0: must be an integer from 1 to"),
+        (
+            WEBNN,
+            ([0, 0], [1, 1], [1, -1]),
+            wg.WindowError,
+            r"strides\[1\] = -1: must be an integer from 1 to",
+        ),
+        (WEBNN, ([0, 0], [1, 1], [1, 2**32]), wg.WindowError, r"strides\[1\] = 4294967296: must be an int"),
         (WEBNN, ([0], [1]), wg.WindowError, "webnn_slice: 1 starts, 1 sizes and 1 strides for .* rank 2"),
         (REVERSE, ([-1],), ValueError, r"webnn_reverse: axes\[0\] = -1: must be at least 0"),
         (REVERSE, ([2],), ValueError, r"webnn_reverse: axes\[0\] = 2: must be .* less than the rank 2"),
         (REVERSE, ([1, 1],), ValueError, r"webnn_reverse: axes = \(1, 1\): an axis is repeated"),
         (DML1, ([0, 2], [3, 3]), wg.WindowError, r"directml_slice1: offsets\[1\] \+ sizes\[1\] = 2 \+ 3 = 5"),
-        (DML1, ([0, 0], [3, 4], [1, 2**31]), wg.WindowError, r"strides\[1\] = 2147483648: must be an i32"),
+        (DML1, ([0, 0], [3, 4], [1, 2**31]), wg.WindowError, r"strides\[1\] = 2147483648: must be an int"),
         (DML1, ([0, 0], [3, 4], [1, 2], [3, 3]), wg.WindowError, r"output sizes\[1\] = 3: must be 1 to 2"),
         (
             DML,
@@ -284,7 +299,7 @@ def test_a_step_beyond_an_i32_takes_one_element_or_has_no_window(step: int) -> N
             wg.WindowError,
             r"directml_slice: .* = 1 \+ 1 \* 3 = 4: must be less",
         ),
-        (DML, ([0, 0], [3, 2], [1, -1]), wg.WindowError, r"strides\[1\] = -1: must be a u32 of at least 1"),
+        (DML, ([0, 0], [3, 2], [1, -1]), wg.WindowError, r"strides\[1\] = -1: must be an integer from 1 to"),
     ],
 )
 def test_what_breaks_a_rule_is_refused_by_name(
@@ -300,7 +315,7 @@ def test_what_breaks_a_rule_is_refused_by_name(
         ({"ellipsis_mask": 5}, ValueError, "ellipsis_mask = 5: must have at most one bit set"),
         ({"shrink_axis_mask": 2}, ValueError, r"strides\[1\] = -1: must be positive where an axis is shrunk"),
         ({"shrink_axis_mask": 1}, IndexError, "index 7 is out of bounds for axis 0 with size 3"),
-        ({"new_axis_mask": 2**31}, ValueError, "new_axis_mask = 2147483648: must be an i32"),
+        ({"new_axis_mask": 2**31}, ValueError, "new_axis_mask = 2147483648: must be an integer from"),
         ({"begin_mask": 0.5}, TypeError, "begin_mask = 0.5: must be an integer"),
     ],
 )
@@ -363,5 +378,5 @@ def test_selections_beyond_what_len_counts() -> None:
     with pytest.raises(IndexError, match="out of bounds for axis 0 with size 3"):
         dialects.Selection((3,), (range(2**70),)).check((3,))
     for size in (2**32, 2**63, 2**64, -1):
-        with pytest.raises(ValueError, match=rf"input_sizes\[1\] = {size}: must be a u32"):
+        with pytest.raises(ValueError, match=rf"input_sizes\[1\] = {size}: must be an integer from"):
             dialects.numpy_index((3, size), np.s_[:])

@@ -85,6 +85,10 @@ def test_what_cannot_be_explained_is_refused(device: wg.Device) -> None:
     other = wg.Device.request(device.adapter.backend)
     with pytest.raises(ValueError, match=r"^explain: the tensor is on .*: leave device out$"):
         wg.explain(x, other)
+    for more in ({"axis": 1}, {"device": None, "axis": 1}):
+        explain: Any = wg.explain
+        with pytest.raises(TypeError, match=r"^explain: axis = 1: .* takes only device=; name the function"):
+            explain(x, **more)
     with pytest.raises(TypeError, match=r"^explain: device is of type int: must be a Device, which "):
         wg.explain(DESCRIPTORS["Slice"](), untyped(7))
     with pytest.raises(wg.NoAdapterError, match="no adapter has 'voodoo' in its name or backend"):

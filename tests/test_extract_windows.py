@@ -775,7 +775,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"sizes": (2,)}, wg.WindowError, "1 sizes for an input of rank 2"),
     ({"sizes": (2, -1)}, wg.WindowError, r"sizes\[1\] = -1: must be 0 to the input's size, 6"),
     ({"sizes": (5, 3)}, wg.WindowError, r"sizes\[0\] = 5: must be 0 to the input's size, 4"),
-    ({"sizes": (2, 2**31), "fill": 0}, wg.WindowError, r"sizes\[1\] = 2147483648: must be an i32"),
+    ({"sizes": (2, 2**31), "fill": 0}, wg.WindowError, r"sizes\[1\] = 2147483648: must be 0 to 2147483647"),
     ({"sizes": (2, 1.5)}, TypeError, r"sizes\[1\] = 1.5"),
     ({"strides": (1, 0)}, wg.WindowError, r"strides\[1\] = 0: must not be 0"),
     (
@@ -783,7 +783,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         wg.WindowError,
         r"strides\[1\]\[1\] = 2: must have the magnitude of the first",
     ),
-    ({"strides": (1, 2**31)}, wg.WindowError, r"strides\[1\] = 2147483648: must be an i32"),
+    ({"strides": (1, 2**31)}, wg.WindowError, r"strides\[1\] = 2147483648: must be an integer from"),
     ({"strides": (1,)}, ValueError, r"strides have shape \(1,\): must be \(2,\) or \(2, 2\)"),
     ({"strides": (1.0, 1.0)}, TypeError, "strides have dtype float64: must be integers"),
     ({"fill": [1, 2]}, TypeError, r"fill has shape \(2,\): must be a scalar"),

@@ -815,7 +815,7 @@ def test_tiles_cover_everything_and_none_is_superfluous(data: st.DataObject) -> 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (((4, 4), 0), ValueError, r"tile\[0\] = 0: must be an i32 of at least 1"),
+        (((4, 4), 0), ValueError, r"tile\[0\] = 0: must be an integer from 1 to"),
         (
             ((4, 4), (2, 2, 2)),
             ValueError,
@@ -824,7 +824,7 @@ def test_tiles_cover_everything_and_none_is_superfluous(data: st.DataObject) -> 
         (((4, 4), 2, 2), ValueError, r"overlap\[0\] = 2: must be 0 to 1, less than tile\[0\]"),
         (((4, 4), 2, -1), ValueError, r"overlap\[0\] = -1: must be 0 to 1"),
         (((4, 4), 2.5), TypeError, "tile = 2.5: must be an integer, not float"),
-        (((4, -4), 2), ValueError, r"shape\[1\] = -4: must be a u32"),
+        (((4, -4), 2), ValueError, r"shape\[1\] = -4: must be an integer from"),
     ],
 )
 def test_tiles_that_cannot_be(arguments: Any, error: type[Exception], message: str) -> None:

@@ -75,13 +75,23 @@ TYPES = [
     (lambda: F.permute(X, 1, 0, axes=(1, 0)), "permute: two orders are given"),
     (lambda: F.reverse(X, 0, axis=1), "reverse: axes = 0 and axis = 1: name the dimensions once"),
     (lambda: F.ones(3, object), "must be numbers or bools, not Python objects"),
-    (lambda: F.full(3, "abc"), "full: dtype <U3: text and records are no elements"),
+    (
+        lambda: F.full(3, "abc"),
+        "full: dtype <U3: strings and structured dtypes are not supported: pass x.view",
+    ),
 ]
 VALUES = [
     (lambda: F.concat([]), "concat: arrays is empty: name at least one tensor"),
     (lambda: F.stack(()), "stack: arrays is empty"),
-    (lambda: F.concat([X, tensor((3, 2))]), r"concat: arrays\[1\] has shape \(3, 2\): must be \(2, 3\)"),
-    (lambda: F.concat([X, tensor((3,))]), r"concat: arrays\[1\] has shape \(3,\): .* but for axis 0"),
+    (
+        lambda: F.concat([X, tensor((3, 2))]),
+        r"concat: arrays\[1\] has shape \(3, 2\): sizes must equal those of",
+    ),
+    (
+        lambda: F.concat([X, tensor((3, 2))]),
+        r"arrays\[0\], \(2, 3\), except .* axis 0: dimension 1 is 2, not 3",
+    ),
+    (lambda: F.concat([X, tensor((3,))]), r"concat: arrays\[1\] has shape \(3,\): .* except along axis 0$"),
     (lambda: F.stack([X, tensor((2, 4))]), r"stack: arrays\[1\] has shape \(2, 4\): must be \(2, 3\)"),
     (lambda: F.stack([DEEP]), "stack: .*the result would have rank 9, must be at most 8"),
     (lambda: F.split(X, 2, 1), "split: .* = 2: must divide the size 3 of axis 1; or give the indices"),
@@ -97,7 +107,7 @@ VALUES = [
     (lambda: F.pad(X, 1, "nope"), "pad: mode = 'nope': must be one of 'constant', 'edge', "),
     (lambda: F.concat([tensor(())]), "concat: zero-dimensional arrays cannot be concatenated; stack joins"),
     (lambda: F.pad(EMPTY, 1, "wrap"), "pad: mode = 'wrap': needs an element to repeat"),
-    (lambda: F.pad(X, 2**32), r"pad: shape\[0\] = 8589934594: must be a u32"),
+    (lambda: F.pad(X, 2**32), r"pad: shape\[0\] = 8589934594: must be an integer from 0 to 4294967295"),
     (lambda: F.take_along_axis(X, [1]), r"take_along_axis: indices have shape \(1,\): must have 2 dimens"),
     (lambda: F.tile(X, (2, -1)), r"tile: repetitions = \(2, -1\): must not be negative"),
     (lambda: F.tile(X, (1,) * 9), "tile: .* must be at most 8"),

@@ -475,14 +475,14 @@ def cut_model(*nodes: onnx.NodeProto, starts: Any = (0,)) -> onnx.ModelProto:
     [
         (
             [helper.make_node("Relu", ["y"], ["z"])],
-            "operator Relu: not supported; supported are Concat, Const",
+            r"operator Relu \(node 1\): not supported; run the model with another backend; supported are Con",
         ),
         (
-            [helper.make_node("Add", ["y", "y"], ["z"]), helper.make_node("Exp", ["z"], ["w"])],
-            "operators Add, Exp: not",
+            [helper.make_node("Add", ["y", "y"], ["z"], name="a0"), helper.make_node("Exp", ["z"], ["w"])],
+            r"operators Add \(node 1, 'a0'\), Exp \(node 2\): not",
         ),
-        ([helper.make_node("NonZero", ["y"], ["z"])], "operator NonZero"),
-        ([helper.make_node("Slice", ["y"], ["z"], domain="com.example")], "operator com.example.Slice"),
+        ([helper.make_node("NonZero", ["y"], ["z"])], r"operator NonZero \(node 1\)"),
+        ([helper.make_node("Slice", ["y"], ["z"], domain="com.example")], "operator com.example.Slice "),
     ],
 )
 def test_other_operators_are_refused_by_name(
@@ -610,7 +610,7 @@ def test_parts_to_join_are_checked(device: wg.Device) -> None:
     x = np.zeros((3, 4), np.float32)
     join = node("Concat", 2, axis=1)
     with pytest.raises(
-        ValueError, match=r"input 1 has sizes \(1, 4\): must be \(3, 4\) as input 0 has, but for axis 1"
+        ValueError, match=r"input 1 has shape \(1, 4\): .*, except along axis 1: dimension 0 is 1, not 3"
     ):
         backend.run_node(join, [x, x[:1]], device)
     with pytest.raises(TypeError, match="input 1 is of type NoneType: must be a tensor"):

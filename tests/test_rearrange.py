@@ -160,11 +160,11 @@ def test_refusals_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((3, 4), r"^shape \(3, 1, 4\) does not broadcast to \(3, 4\): from the last one on"),
-        ((3, 2, 5), "does not broadcast"),
-        ((2, 2, 4), "does not broadcast"),
+        ((3, 4), r"^shape \(3, 1, 4\) does not broadcast to \(3, 4\): its rank must be at most 2$"),
+        ((3, 2, 5), "does not broadcast .*: its dimension 2 has size 4, must be 1 or 5$"),
+        ((2, 2, 4), "does not broadcast .*: its dimension 0 has size 3, must be 1 or 2$"),
         ((1,) * 9, r"^shape \(1, .*\) has rank 9: the rank must be 0 to 8$"),
-        ((-1, 1, 4), r"^shape\[0\] = -1: must be a u32"),
+        ((-1, 1, 4), r"^shape\[0\] = -1: must be an integer from"),
     ],
 )
 def test_repetitions_that_do_not_fit_are_refused(sizes: tuple[int, ...], message: str) -> None:

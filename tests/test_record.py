@@ -163,7 +163,7 @@ HOSTILE: dict[str, tuple[Callable[[wg.Device], Any], type[Exception], str]] = {
         "lacks usage STORAGE",
     ),
     "too small": (lambda device: make_buffer(device, random_bytes(4)), ValueError, "4 bytes is too small"),
-    "destroyed": (destroyed, ValueError, "has been destroyed"),
+    "destroyed": (destroyed, ValueError, "has been destroyed: upload the data again, and drop references"),
     "mapped": (mapped, ValueError, "is mapped.*: unmap it first"),
     "misaligned": (
         lambda device: (make_buffer(device, random_bytes(64)), 3),

@@ -244,7 +244,7 @@ WRONG: list[tuple[Any, Any, Any, dict[str, Any], type[Exception], str]] = [
     (CUBE, 0, None, {"limit": "many"}, ValueError, "stream: limit = 'many': must be a number of bytes"),
     (CUBE, 0, None, {"limit": 10}, ValueError, "stream: limit = 10: must be at least 1 KiB"),
     (np.zeros((1,) * 9), 0, None, {}, ValueError, "stream: the source has rank 9: the rank must be 0 to 8"),
-    (np.array(["a"]), 0, None, {}, TypeError, "stream: dtype <U1: text and records"),
+    (np.array(["a"]), 0, None, {}, TypeError, "stream: dtype <U1: strings and structured"),
     (
         CUBE,
         0,

@@ -74,11 +74,11 @@ def test_asarray_accepts_what_numpy_accepts(device: wg.Device) -> None:
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        (["text"], TypeError, "asarray: dtype <U4: text and records"),
+        (["text"], TypeError, "asarray: dtype <U4: strings and structured"),
         ([object()], TypeError, "asarray: dtype object: must be numbers or bools, not Python objects"),
-        (np.zeros(3, "V7"), TypeError, "asarray: dtype .*V7.*: text and records"),
-        (np.zeros(2, "f4,i2"), TypeError, "asarray: .*text and records"),
-        (np.zeros(2, "f4,i4").view(np.recarray), TypeError, "asarray: .*text and records"),
+        (np.zeros(3, "V7"), TypeError, "asarray: dtype .*V7.*: strings and structured"),
+        (np.zeros(2, "f4,i2"), TypeError, "asarray: .*strings and structured"),
+        (np.zeros(2, "f4,i4").view(np.recarray), TypeError, "asarray: .*strings and structured"),
         (np.zeros((1,) * 9), ValueError, r"asarray: shape .* has rank 9: the rank must be 0 to 8"),
     ],
 )
@@ -269,7 +269,7 @@ def test_zeros_and_empty(device: wg.Device) -> None:
     assert (x.shape, x.dtype.name, x.is_packed) == ((5,), "int64", True)
     assert wg.empty((), "u1", device=device).shape == ()
     for shape, error, message in [
-        ((2, -1), ValueError, r"empty: shape\[1\] = -1: must be a u32"),
+        ((2, -1), ValueError, r"empty: shape\[1\] = -1: must be an integer from 0 to"),
         ((2**32,), ValueError, r"empty: shape\[0\] = 4294967296"),
         ((1,) * 9, ValueError, "empty: shape .* has rank 9"),
         ((2.0,), TypeError, r"empty: shape\[0\] = 2.0: must be an integer"),

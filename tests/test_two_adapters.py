@@ -82,7 +82,7 @@ def test_tensors_of_two_devices_do_not_meet(device: wg.Device, other: wg.Device)
         )(y),
     }
     for call in calls.values():
-        with pytest.raises(ValueError, match=r"is not on Device.*: move the data to that device first"):
+        with pytest.raises(ValueError, match=r"is not on Device.* but on another Device object: use one"):
             call()
     check_same(x.numpy(), array)
     check_same(y.numpy(), array[::-1].copy())

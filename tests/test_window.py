@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -58,14 +58,17 @@ WINDOW_RULES = [
     (legal(offsets=(1, 4)), r"offsets\[1\] \+ sizes\[1\] = 4 \+ 3 = 7: .*size 6"),
     (legal(offsets=(3, 2)), r"offsets\[0\] \+ sizes\[0\] = 3 \+ 2 = 5: .*size 4"),
     (legal(offsets=(U32, 2)), rf"offsets\[0\] \+ sizes\[0\] = {U32} \+ 2 = {U32 + 2}: "),
-    (legal(offsets=(-1, 2)), r"offsets\[0\] = -1: .*u32"),
-    (legal(offsets=(1, U32 + 1)), rf"offsets\[1\] = {U32 + 1}: .*u32"),
-    (legal(sizes=(0, 3)), r"sizes\[0\] = 0: .*at least 1"),
-    (legal(sizes=(2, -3)), r"sizes\[1\] = -3: .*at least 1"),
-    (legal(sizes=(2, U32 + 1)), rf"sizes\[1\] = {U32 + 1}: .*u32"),
+    (legal(offsets=(-1, 2)), r"offsets\[0\] = -1: must be an integer from"),
+    (legal(offsets=(1, U32 + 1)), rf"offsets\[1\] = {U32 + 1}: must be an integer from"),
+    (legal(sizes=(0, 3)), rf"sizes\[0\] = 0: must be an integer from 1 to {U32}"),
+    (legal(sizes=(2, -3)), rf"sizes\[1\] = -3: must be an integer from 1 to {U32}"),
+    (legal(sizes=(2, U32 + 1)), rf"sizes\[1\] = {U32 + 1}: must be an integer from"),
     (legal(strides=(0, 1)), r"strides\[0\] = 0: must not be 0"),
-    (legal(strides=(1, I32 + 1)), rf"strides\[1\] = {I32 + 1}: .*i32"),
-    (legal(strides=(1, -I32 - 2)), rf"strides\[1\] = {-I32 - 2}: .*i32"),
+    (legal(strides=(1, I32 + 1)), rf"strides\[1\] = {I32 + 1}: must be an integer from {-I32 - 1} to {I32}"),
+    (
+        legal(strides=(1, -I32 - 2)),
+        rf"strides\[1\] = {-I32 - 2}: must be an integer from {-I32 - 1} to {I32}",
+    ),
     (legal(output=desc((3, 3))), r"output sizes\[0\] = 3: must be 1 to 2"),
     (legal(strides=(1, 2)), r"output sizes\[1\] = 3: must be 1 to 2"),
     (legal(output=desc((2,))), r"output sizes \(2,\) have rank 1: .*2"),
@@ -98,6 +101,13 @@ def test_a_wrong_type_is_refused_by_name(arguments: dict[str, Any], message: str
         wg.Slice1(**arguments)
 
 
+def test_missing_arguments_are_named() -> None:
+    side = desc((4, 6))
+    for make, name in ((wg.Slice1, "Slice1"), (wg.Slice, "Slice"), (wg.SliceGrad, "SliceGrad")):
+        with pytest.raises(TypeError, match=rf"^{name}\..*missing 2 .* arguments: 'offsets' and 'sizes'"):
+            cast("Any", make)(side, side)
+
+
 def test_an_output_on_itself_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("Slice1: output sizes (2, 3) with strides (0, 1)")):
         wg.Slice1(**legal(output=desc((2, 3), (0, 1))))
@@ -108,16 +118,16 @@ def test_an_output_on_itself_is_refused() -> None:
     [
         (("float32", ()), ValueError, "rank 0: the rank must be 1 to 8"),
         (("float32", (1,) * 9), ValueError, "rank 9"),
-        (("float32", (4, 0)), ValueError, r"sizes\[1\] = 0: must be a u32 of at least 1"),
+        (("float32", (4, 0)), ValueError, r"sizes\[1\] = 0: must be an integer from 1 to"),
         (("float32", (2**32,)), ValueError, r"sizes\[0\] = 4294967296"),
-        (("float32", (4, 4), (4, -1)), ValueError, r"strides\[1\] = -1: must be a u32"),
+        (("float32", (4, 4), (4, -1)), ValueError, r"strides\[1\] = -1: must be an integer from"),
         (("float32", (4, 4), (2**32, 1)), ValueError, r"strides\[0\] = 4294967296"),
         (("float32", (4, 4), (1,)), ValueError, "1 strides for 2 sizes"),
         (("object", (4,)), TypeError, "Python objects"),
         ((None, (4,)), TypeError, "dtype None: name one"),
         ((">f4", (4,)), TypeError, "dtype >f4: must be in this machine's byte order"),
-        (("S4", (4,)), TypeError, "text and records"),
-        (("i4,i4", (4,)), TypeError, "text and records"),
+        (("S4", (4,)), TypeError, "strings and structured"),
+        (("i4,i4", (4,)), TypeError, "strings and structured"),
         (("float32", (4.0,)), TypeError, r"sizes\[0\] = 4.0"),
         (((4,), "float32"), TypeError, "sizes 'float32': must be integers; the dtype comes before them"),
     ],

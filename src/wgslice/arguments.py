@@ -76,11 +76,13 @@ def check_row_major(order: str | None, shape: Iterable[int]) -> None:
         raise ValueError(f"order = {order!r}: must be one of C, K, A, since tensors are row-major")
 
 
-def check_within(name: str, values: Sequence[int], lowest: int, highest: int, kind: str) -> None:
-    """Refuse the first of `values` that is not in `lowest` to `highest`, the range called `kind`."""
+def check_within(
+    name: str, values: Sequence[int], lowest: int, highest: int, error: type[ValueError] = ValueError
+) -> None:
+    """Refuse the first of `values` that is not in `lowest` to `highest`."""
     for axis, value in enumerate(values):
         if not lowest <= value <= highest:
-            raise ValueError(f"{name}[{axis}] = {value}: must be {kind}, {lowest} to {highest}")
+            raise error(f"{name}[{axis}] = {value}: must be an integer from {lowest} to {highest}")
 
 
 def checked_shape(shape: OneOrMore) -> tuple[int, ...]:
@@ -88,14 +90,14 @@ def checked_shape(shape: OneOrMore) -> tuple[int, ...]:
     sizes = one_or_more("shape", shape)
     if len(sizes) > MAX_RANK:
         raise ValueError(f"shape {sizes} has rank {len(sizes)}: the rank must be 0 to {MAX_RANK}")
-    check_within("shape", sizes, 0, U32_MAX, "a u32")
+    check_within("shape", sizes, 0, U32_MAX)
     return sizes
 
 
 def tensor_sizes(sizes: Integers) -> tuple[int, ...]:
     """Return checked sizes of a converter's input."""
     given = integers("input_sizes", sizes)
-    check_within("input_sizes", given, 0, U32_MAX, "a u32")
+    check_within("input_sizes", given, 0, U32_MAX)
     return given
 
 

@@ -66,12 +66,15 @@ def repeated_to(layout: Layout, shape: OneOrMore) -> Layout:
     """`layout` repeated to a tensor's `shape`, to which it must broadcast."""
     sizes = checked_shape(shape)
     found = broadcast(layout, sizes)
-    if found is None:
-        raise ValueError(
-            f"shape {layout.sizes} does not broadcast to {sizes}: from the last one on, each of its sizes "
-            "must be equal, 1 or missing"
-        )
-    return found
+    if found is not None:
+        return found
+    error = f"shape {layout.sizes} does not broadcast to {sizes}"
+    added = len(sizes) - layout.rank
+    if added < 0:
+        raise ValueError(f"{error}: its rank must be at most {len(sizes)}")
+    pairs = enumerate(zip(layout.sizes, sizes[added:], strict=True))
+    axis, (own, size) = next(pair for pair in pairs if pair[1][0] not in (1, pair[1][1]))
+    raise ValueError(f"{error}: its dimension {axis} has size {own}, must be 1 or {size}")
 
 
 def broadcast(layout: Layout, sizes: Sequence[int]) -> Layout | None:

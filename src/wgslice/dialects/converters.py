@@ -10,6 +10,7 @@ from wgslice.arguments import (
     I32_MIN,
     I64_MAX,
     I64_MIN,
+    U32_MAX,
     Integers,
     check_within,
     distinct_axes,
@@ -18,7 +19,7 @@ from wgslice.arguments import (
     tensor_sizes,
 )
 from wgslice.dialects.basic import Selection, numpy_index
-from wgslice.dialects.window import Window, check_u32
+from wgslice.dialects.window import Window
 from wgslice.errors import WindowError, named
 
 
@@ -56,8 +57,9 @@ def webnn_slice(
                 f"{len(first)} starts, {len(extents)} sizes and {len(steps)} strides for an input of rank "
                 f"{len(given)}: there must be one of each for every dimension"
             )
-        check_u32(0, starts=first)
-        check_u32(1, sizes=extents, strides=steps)
+        check_within("starts", first, 0, U32_MAX, WindowError)
+        check_within("sizes", extents, 1, U32_MAX, WindowError)
+        check_within("strides", steps, 1, U32_MAX, WindowError)
         for axis, (start, extent, size) in enumerate(zip(first, extents, given, strict=True)):
             if start + extent > size:
                 raise WindowError(
@@ -293,7 +295,7 @@ def strided_entries(**columns: Integers | None) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for name, values in columns.items():
         found.append((1,) * len(found[0]) if values is None else integers(name, values))
-        check_within(name, found[-1], I64_MIN, I64_MAX, "an i64")
+        check_within(name, found[-1], I64_MIN, I64_MAX)
         if len(found[-1]) != len(found[0]):
             raise ValueError(
                 f"{len(found[-1])} {name} for {len(found[0])} {next(iter(columns))}: one of each is needed"
@@ -305,5 +307,5 @@ def bits(name: str, mask: SupportsIndex) -> set[int]:
     """The positions of an i32's set bits."""
     value = integer(name, mask)
     if not I32_MIN <= value <= I32_MAX:
-        raise ValueError(f"{name} = {value}: must be an i32, {I32_MIN} to {I32_MAX}")
+        raise ValueError(f"{name} = {value}: must be an integer from {I32_MIN} to {I32_MAX}")
     return {position for position in range(32) if value >> position & 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, Integers, integers
+from wgslice.arguments import I32_MAX, I32_MIN, MAX_RANK, U32_MAX, Integers, check_within, integers
 from wgslice.errors import WindowError
 
 
@@ -21,13 +21,11 @@ class Window:
     def of(cls, offsets: Integers, sizes: Integers, strides: Integers | None = None) -> Window:
         """Make a window, with strides of 1 by default; raise if it is valid for no tensor."""
         starts, extents, steps = numbers(offsets, sizes, strides)
-        check_u32(0, offsets=starts)
-        check_u32(1, sizes=extents)
-        for axis, stride in enumerate(steps):
-            if stride == 0:
-                raise WindowError(f"strides[{axis}] = 0: must not be 0")
-            if not I32_MIN <= stride <= I32_MAX:
-                raise WindowError(f"strides[{axis}] = {stride}: must be an i32, {I32_MIN} to {I32_MAX}")
+        check_within("offsets", starts, 0, U32_MAX, WindowError)
+        check_within("sizes", extents, 1, U32_MAX, WindowError)
+        check_within("strides", steps, I32_MIN, I32_MAX, WindowError)
+        if 0 in steps:
+            raise WindowError(f"strides[{steps.index(0)}] = 0: must not be 0")
         return cls(starts, extents, steps)
 
     @classmethod
@@ -37,8 +35,9 @@ class Window:
         """The window of DirectML's Slice, whose sizes count elements; raise if it is outside of the input."""
         starts, counts, steps = numbers(offsets, sizes, strides)
         check_rank_of_tensor(len(starts), input_sizes, "input")
-        check_u32(0, offsets=starts)
-        check_u32(1, sizes=counts, strides=steps)
+        check_within("offsets", starts, 0, U32_MAX, WindowError)
+        check_within("sizes", counts, 1, U32_MAX, WindowError)
+        check_within("strides", steps, 1, U32_MAX, WindowError)
         window = zip(starts, counts, steps, input_sizes, strict=True)
         for axis, (offset, count, step, extent) in enumerate(window):
             last = offset + (count - 1) * step
@@ -92,15 +91,6 @@ class Window:
             start = offset if stride > 0 else offset + size - 1
             found.append(range(start, start + count * stride, stride))
         return tuple(found)
-
-
-def check_u32(least: int, **lists: Sequence[int]) -> None:
-    """Raise if an entry is no u32 of at least `least`."""
-    for name, values in lists.items():
-        for axis, value in enumerate(values):
-            if not least <= value <= U32_MAX:
-                kind = "a u32" + f" of at least {least}" * (least > 0)
-                raise WindowError(f"{name}[{axis}] = {value}: must be {kind}, {least} to {U32_MAX}")
 
 
 def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:

@@ -55,7 +55,10 @@ def check_usable(device: Device, buffer: Buffer) -> None:
     """Raise ValueError for a buffer of another device, without STORAGE usage, below 4 bytes, or mapped."""
     check_process()
     if owner_of(buffer) is not device.wgpu_device:
-        raise ValueError(f"{describe_buffer(buffer)} is not on {device}: move the data to that device first")
+        raise ValueError(
+            f"{describe_buffer(buffer)} is not on {device} but on another Device object: "
+            "use one device for both, or copy the tensor with asarray(x, device=...)"
+        )
     if not buffer.usage & BufferUsage.STORAGE:
         raise ValueError(f"{describe_buffer(buffer)} lacks usage STORAGE: create it with that usage")
     if buffer.size < 4:

@@ -170,7 +170,10 @@ class TranslatedErrors:
         if "device is lost" in text.lower():
             raise DeviceLostError(LOST) from error
         if "has been destroyed" in text:
-            raise ValueError("the buffer has been destroyed: its memory is gone") from error
+            raise ValueError(
+                "the buffer has been destroyed: upload the data again, and drop "
+                "references instead of calling destroy()"
+            ) from error
 
 
 translated_errors = TranslatedErrors()  # without state, so that all threads share it

@@ -102,6 +102,22 @@ def staged(sink: Sink[V], x: V, plan: Iterable[Stage]) -> V:
     return x
 
 
+def check_joinable(shapes: Sequence[tuple[int, ...]], along: int, name: str) -> None:
+    """Raise unless shapes are equal except along an axis; `name`, formatted with a number, names one."""
+    first = shapes[0]
+    for number, shape in enumerate(shapes):
+        if shape == first:
+            continue
+        pairs = enumerate(zip(shape, first, strict=False))
+        unequal = [axis for axis, (size, expected) in pairs if size != expected and axis != along]
+        if unequal or len(shape) != len(first):
+            where = "".join(f": dimension {axis} is {shape[axis]}, not {first[axis]}" for axis in unequal[:1])
+            raise ValueError(
+                f"{name.format(number)} has shape {shape}: sizes must equal those of {name.format(0)}, "
+                f"{first}, except along axis {along}{where}"
+            )
+
+
 def joined(sink: Sink[V], values: Sequence[V], layouts: Sequence[Layout], axis: int) -> V:
     """Copy layouts of values into one, joined along an axis; other sizes are equal."""
     counts = tuple([layout.sizes[axis] for layout in layouts])

@@ -65,13 +65,7 @@ def concat(arrays: Iterable[Tensor], axis: SupportsIndex | None = 0) -> Tensor:
         if not first:
             raise ValueError("zero-dimensional arrays cannot be concatenated; stack joins them")
         (along,) = distinct_axes("axis", axis, len(first))
-        others = first[:along] + first[along + 1 :]
-        for number, x in enumerate(tensors):
-            shape = x.shape
-            if shape != first and (len(shape) != len(first) or shape[:along] + shape[along + 1 :] != others):
-                raise ValueError(
-                    f"arrays[{number}] has shape {shape}: must be {first} as arrays[0], but for axis {along}"
-                )
+        rules.check_joinable([x.shape for x in tensors], along, "arrays[{}]")
         with Copies(tensors, "arrays[{}]") as copies:
             return rules.joined(copies, tensors, [x.layout for x in tensors], along)
 

@@ -95,7 +95,7 @@ def origins_given(graph: onnx.GraphProto) -> Origins:
 def trace(nodes: Iterable[onnx.NodeProto], given: Origins) -> Origins:
     """The origin of every value; raises if an operator is not supported, or not for its inputs."""
     origins = dict(given)
-    refused: set[str] = set()
+    refused: dict[str, str] = {}  # by operator, its first node
     reasons: list[str] = []
     for number, node in enumerate(nodes):
         what = ".".join(filter(None, (node.domain, node.op_type)))
@@ -107,13 +107,16 @@ def trace(nodes: Iterable[onnx.NodeProto], given: Origins) -> Origins:
                 tensor = node.input[inputs.index(Origin.TENSOR)]
                 reasons.append(f"; {label_of(node, number)} reads {tensor!r}, whose elements are on the GPU")
         if found is None:
-            refused.add(what + reduction(node))
+            place = f"node {number}, {node.name!r}" if node.name else f"node {number}"
+            refused.setdefault(what + reduction(node), place)
         origins |= {name: found or Origin.TENSOR for name in node.output if name}
     if refused:
+        names = [f"{what} ({place})" for what, place in sorted(refused.items())]
         raise UnsupportedOperatorError(
-            f"operator{'s' * (len(refused) > 1)} {', '.join(sorted(refused))}: not supported; supported "
-            f"are {', '.join(MOVING)}; and on shapes, constants, and integer inputs of rank 0 or 1, which "
-            f"are known on the host: {', '.join(sorted(COMPUTING))}{''.join(reasons[:1])}"
+            f"operator{'s' * (len(refused) > 1)} {', '.join(names)}: not supported{''.join(reasons[:1])}; "
+            f"run the model with another backend; supported are {', '.join(MOVING)}; and "
+            "on shapes, constants, and integer inputs of rank 0 or 1, which are known on the host: "
+            f"{', '.join(sorted(COMPUTING))}"
         )
     return origins
 

@@ -18,7 +18,7 @@ from wgslice.errors import named
 from wgslice.layout import Layout
 from wgslice.layout_rules import parts, permuted, repeated_to, squeezed, unsqueezed
 from wgslice.numpy_protocol import copies
-from wgslice.numpy_protocol.copies import extended, joined, triangle, with_border
+from wgslice.numpy_protocol.copies import check_joinable, extended, joined, triangle, with_border
 from wgslice.onnx.workspace import Nested, Value, Workspace, as_value
 from wgslice.tensors.placed import as_assigned
 
@@ -178,16 +178,12 @@ def move_blocks(call: Call, *, to_depth: bool) -> list[Value]:
 
 def concat(call: Call) -> list[Value]:
     """Concat."""
-    axis, first = call.axis(default=1), call.x.shape
+    axis = call.axis(default=1)
     values = [as_value(number, given) for number, given in enumerate(call.data)]
     for number, value in enumerate(values):
         if value.dtype != call.x.dtype:
             raise TypeError(f"input {number} has dtype {value.dtype}: must be {call.x.dtype} as input 0 has")
-        others = value.shape[:axis] + value.shape[axis + 1 :]
-        if value.ndim != call.x.ndim or others != first[:axis] + first[axis + 1 :]:
-            raise ValueError(
-                f"input {number} has sizes {value.shape}: must be {first} as input 0 has, but for axis {axis}"
-            )
+    check_joinable([value.shape for value in values], axis, "input {}")
     if len(values) == 1:
         return values
     return [joined(call.workspace, values, [value.layout for value in values], axis)]

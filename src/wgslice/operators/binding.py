@@ -67,13 +67,13 @@ class TensorDesc:
                 raise ValueError(
                     f"sizes {extents} have rank {len(extents)}: the rank must be 1 to {MAX_RANK}"
                 )
-            check_within("sizes", extents, 1, U32_MAX, "a u32 of at least 1")
+            check_within("sizes", extents, 1, U32_MAX)
             layout = Layout.packed(extents)
             if strides is not None:
                 steps = integers("strides", strides)
                 if len(steps) != len(extents):
                     raise ValueError(f"{len(steps)} strides for {len(extents)} sizes: one of each is needed")
-                check_within("strides", steps, 0, U32_MAX, "a u32")
+                check_within("strides", steps, 0, U32_MAX)
                 layout = Layout.of(extents, steps)
             object.__setattr__(self, "layout", layout)
 
@@ -172,7 +172,7 @@ def output_for(
         return allocate(sizes, x.dtype, x.device, zeroed=zeroed)
     check_tensor("out", out)
     check_same_dtype(x.dtype, out.dtype)
-    check_destination(out)
+    check_destination(out, "out")
     if out.shape != tuple(sizes):
         raise ValueError(f"out has sizes {out.shape}: must be {before}{tuple(sizes)}{behind}")
     return out

@@ -177,9 +177,9 @@ def explain(what: Any, /, *args: Any, **kwargs: Any) -> Plan | Explanation:
     ('setitem', 2048, 0)
     """
     if isinstance(what, Tensor):
-        return explained_view(what, *args, **kwargs)
+        return explained_view(what, device_among(*args, **kwargs))
     if isinstance(what, Descriptor | TextureDescriptor):
-        return explained_descriptor(what, *args, **kwargs)
+        return explained_descriptor(what, device_among(*args, **kwargs))
     is_call = callable(what) and not isinstance(what, type)
     if not is_call or (isinstance(what, CompiledOperator) and not (args or kwargs)):
         given = f"the class {what.__name__}" if isinstance(what, type) else type(what).__name__
@@ -203,7 +203,18 @@ def captured(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, 
     return result, tuple(capture.steps)
 
 
-def explained_view(x: Tensor, device: AnyDevice = None) -> Plan:
+def device_among(device: AnyDevice = None, *more: object, **others: object) -> AnyDevice:
+    """Return the device, the only argument that a view or a descriptor has."""
+    if more or others:
+        given, *_ = *(f"{name} = {value!r}" for name, value in others.items()), *map(repr, more)
+        raise TypeError(
+            f"explain: {given}: a view or a descriptor takes only device=; name the function first, as in "
+            "explain(f, x, axis=1)"
+        )
+    return device
+
+
+def explained_view(x: Tensor, device: AnyDevice) -> Plan:
     """The plan of a tensor's copy, with a note where it is no view."""
     with named("explain"):
         if device is not None and checked_device(device) is not x.device:
@@ -216,9 +227,7 @@ def explained_view(x: Tensor, device: AnyDevice = None) -> Plan:
     return replace(plan, note=NOT_A_VIEW) if is_whole else plan
 
 
-def explained_descriptor(
-    descriptor: Descriptor | TextureDescriptor, device: AnyDevice = None
-) -> Plan | Explanation:
+def explained_descriptor(descriptor: Descriptor | TextureDescriptor, device: AnyDevice) -> Plan | Explanation:
     """The plan of a compiled descriptor, or what a copy between a tensor and a texture would submit."""
     with named("explain"):
         chosen = checked_device(device)

@@ -22,31 +22,25 @@ from wgslice.tensors.tensor import Tensor
 Box: TypeAlias = tuple[Integers, Integers, Integers | None]  # offsets, sizes, strides
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class WindowDescriptor(Descriptor):
     """Descriptor of two tensors and a window of one of them, with the sizes of the other."""
 
     input: TensorDesc
     output: TensorDesc
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    window: Window = field(repr=False, compare=False)
+    offsets: Integers
+    sizes: Integers
+    strides: Integers | None = None
+    window: Window = field(init=False, repr=False, compare=False)
 
-    def __init__(
-        self,
-        input: TensorDesc,
-        output: TensorDesc,
-        offsets: Integers,
-        sizes: Integers,
-        strides: Integers | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
+        """Check the arguments, and make tuples of them."""
         with named(type(self).__name__):
-            check_descs(input=input, output=output)
-            given = integers("sizes", sizes)
-            window = self._window(input, output, (offsets, given, strides))
+            check_descs(input=self.input, output=self.output)
+            given = integers("sizes", self.sizes)
+            window = self._window(self.input, self.output, (self.offsets, given, self.strides))
             box = {"offsets": window.offsets, "sizes": given, "strides": window.strides}
-            self._hold(input, output, window=window, **box)
+            self._hold(self.input, self.output, window=window, **box)
 
     @staticmethod
     def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
@@ -62,6 +56,7 @@ class WindowDescriptor(Descriptor):
         return CompiledOperator(device, type(self).__name__, self.input, self.output, source, plan_copy)
 
 
+@dataclass(frozen=True)
 class Slice1(WindowDescriptor):
     """Descriptor of `slice1`, to compile: copy a strided window of `input` to `output`.
 
@@ -91,6 +86,7 @@ class Slice1(WindowDescriptor):
     """
 
 
+@dataclass(frozen=True)
 class Slice(WindowDescriptor):
     """Descriptor of `slice`, to compile: copy `sizes` elements of `input`, `strides` apart.
 
@@ -259,6 +255,7 @@ def cut(x: Tensor, part: Layout, out: Tensor | None, remedy: str = "") -> Tensor
     return target
 
 
+@dataclass(frozen=True)
 class SliceGrad(WindowDescriptor):
     """Descriptor of `slice_grad`, to compile: `input` in a window of `output`, else zeros.
 

@@ -104,8 +104,8 @@ def extracted_windows(
     for axis, (extent, size) in enumerate(zip(extents, input_sizes, strict=True)):
         most = I32_MAX if anywhere else size
         if not 0 <= extent <= most:
-            what = f"an i32 of at least 0, 0 to {most}" if anywhere else f"0 to the input's size, {most}"
-            raise WindowError(f"sizes[{axis}] = {extent}: must be {what}")
+            bound = most if anywhere else f"the input's size, {most}"
+            raise WindowError(f"sizes[{axis}] = {extent}: must be 0 to {bound}")
     steps, flips = checked_strides(strides, table.shape)
     return placed_windows(table, extents, steps, flips, input_sizes, rule, fill, "the input")
 
@@ -233,7 +233,7 @@ def checked_strides(
     magnitudes = np.abs(rows)
     for wrong, rule in (
         (rows == 0, "must not be 0"),
-        ((rows < I32_MIN) | (rows > I32_MAX), f"must be an i32, {I32_MIN} to {I32_MAX}"),
+        ((rows < I32_MIN) | (rows > I32_MAX), f"must be an integer from {I32_MIN} to {I32_MAX}"),
         (magnitudes != magnitudes[0], "must have the magnitude of the first window's"),
     ):
         if wrong.any():
@@ -282,7 +282,7 @@ def tile_offsets(shape: OneOrMore, tile: OneOrMore, overlap: OneOrMore = 0) -> N
         tiles, shared = each("tile", tile, len(sizes)), each("overlap", overlap, len(sizes))
         for axis, (size, common) in enumerate(zip(tiles, shared, strict=True)):
             if not 1 <= size <= I32_MAX:
-                raise ValueError(f"tile[{axis}] = {size}: must be an i32 of at least 1")
+                raise ValueError(f"tile[{axis}] = {size}: must be an integer from 1 to {I32_MAX}")
             if not 0 <= common < size:
                 raise ValueError(
                     f"overlap[{axis}] = {common}: must be 0 to {size - 1}, less than tile[{axis}]"

@@ -121,15 +121,17 @@ def viewed(tensor: SomePlaced, layout: Layout, flags: Flags | None = None) -> So
     return type(tensor)(tensor.device, tensor.memory, tensor.dtype, layout, flags or tensor.flags)
 
 
-def check_writeable(tensor: Placed) -> None:
-    """Raise NumPy's error if a tensor is read-only."""
+def check_writeable(tensor: Placed, name: str = "the destination") -> None:
+    """Raise ValueError if a tensor, called `name`, is read-only."""
     if not tensor.flags.writeable:
-        raise ValueError("assignment destination is read-only; copy() it first")
+        raise ValueError(
+            f"{name} is read-only, a view as broadcast_to and sliding_window_view make it: write to a copy()"
+        )
 
 
-def check_destination(tensor: Placed) -> None:
-    """Raise ValueError if a tensor is read-only or two of its elements share bytes."""
-    check_writeable(tensor)
+def check_destination(tensor: Placed, name: str = "the destination") -> None:
+    """Raise ValueError if a tensor, called `name`, is read-only or two of its elements share bytes."""
+    check_writeable(tensor, name)
     check_disjoint(tensor.layout)
 
 
@@ -229,7 +231,11 @@ def as_assigned(value: Any, dtype: DType) -> NDArray[Any]:
     """Return `value` as NumPy casts it in an assignment to an array of `dtype`."""
     check_of_numbers(value)
     array = np.empty(np.shape(value), dtype)
-    array[...] = value
+    try:
+        array[...] = value
+    except (TypeError, ValueError) as error:
+        given = np.asarray(value).dtype.type.__name__
+        raise type(error)(f"cannot cast {given} to {dtype}: {error}") from error
     return array
 
 

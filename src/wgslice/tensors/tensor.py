@@ -453,8 +453,8 @@ class Tensor(Uncomputed, Placed):
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            few = "an empty tensor" if self.size == 0 else "a tensor with more than one element"
-            raise ValueError(f"the truth value of {few} is ambiguous")
+            remedy = "x.numpy().any() or x.numpy().all()" if self.size else "x.size > 0"
+            raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous: use {remedy}")
         return bool(self.item())
 
     def __int__(self) -> int:
