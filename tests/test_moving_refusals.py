@@ -77,7 +77,7 @@ TYPES = [
     (lambda: F.ones(3, object), "must be numbers or bools, not Python objects"),
     (
         lambda: F.full(3, "abc"),
-        "full: dtype <U3: strings and structured dtypes are not supported: pass x.view",
+        "full: dtype <U3: strings and structured dtypes are unsupported: pass x.view",
     ),
 ]
 VALUES = [

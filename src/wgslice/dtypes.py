@@ -22,7 +22,7 @@ def element_dtype(dtype: DTypeLike) -> DType:
         raise TypeError(f"dtype {given}: must be numbers or bools, not Python objects")
     if issubclass(given.type, (np.str_, np.bytes_, np.void)):
         raise TypeError(
-            f"dtype {given}: strings and structured dtypes are not supported: pass x.view(np.uint8)"
+            f"dtype {given}: strings and structured dtypes are unsupported: pass x.view(np.uint8)"
         )
     if given.itemsize not in type_widths:
         raise TypeError(f"dtype {given}: an element has 1, 2, 4, 8 or 16 bytes, this one {given.itemsize}")
@@ -45,6 +45,6 @@ def check_same_dtype(input: DType, output: DType) -> None:
     """Refuse an output whose dtype differs from the input's."""
     if input != output:
         raise TypeError(
-            f"output has dtype {output}, the input {input}: must be equal, since elements are moved and not "
-            "converted; asarray(x.numpy().astype(...)) converts"
+            f"output has dtype {output}, the input {input}: must be equal; "
+            "asarray(x.numpy().astype(...)) converts"
         )

@@ -80,9 +80,7 @@ def parse_chunks(text: str | None, path: Path, shape: tuple[int, ...]) -> tuple[
 def check_image(path: Path, selection: Selection, sizes: tuple[int, ...]) -> None:
     """Refuse unknown formats, channels that would become columns, and two that would be grey with alpha."""
     if path.suffix.lower() not in pillow().registered_extensions():
-        raise ValueError(
-            f"{path}: {path.suffix!r} is no known format: name .npy, .zarr or an image's, as .png"
-        )
+        raise ValueError(f"{path}: {path.suffix!r} is no known format: name .npy, .zarr or an image")
     kept = [item for item in selection.items if item is not None]
     dropped = {axis: item for axis, item in enumerate(kept) if isinstance(item, int)}
     coloured = len(sizes) == 3 and sizes[2] <= MAX_CHANNELS and 2 not in dropped

@@ -84,13 +84,10 @@ class Window:
 
     def ranges(self, output_sizes: Sequence[int]) -> tuple[range, ...]:
         """The input indices that each dimension of the output reads, in the output's order."""
-        found = []
-        for offset, size, stride, count in zip(
-            self.offsets, self.sizes, self.strides, output_sizes, strict=True
-        ):
-            start = offset if stride > 0 else offset + size - 1
-            found.append(range(start, start + count * stride, stride))
-        return tuple(found)
+        box = zip(self.offsets, self.sizes, self.strides, strict=True)
+        starts = [offset if stride > 0 else offset + size - 1 for offset, size, stride in box]
+        counted = zip(starts, self.strides, output_sizes, strict=True)
+        return tuple(range(start, start + count * stride, stride) for start, stride, count in counted)
 
 
 def check_rank_of_tensor(rank: int, sizes: Sequence[int], tensor: str) -> None:

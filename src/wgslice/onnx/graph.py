@@ -107,7 +107,7 @@ def trace(nodes: Iterable[onnx.NodeProto], given: Origins) -> Origins:
                 tensor = node.input[inputs.index(Origin.TENSOR)]
                 reasons.append(f"; {label_of(node, number)} reads {tensor!r}, whose elements are on the GPU")
         if found is None:
-            place = f"node {number}, {node.name!r}" if node.name else f"node {number}"
+            place = f"node {number}" + f", {node.name!r}" * bool(node.name)
             refused.setdefault(what + reduction(node), place)
         origins |= {name: found or Origin.TENSOR for name in node.output if name}
     if refused:

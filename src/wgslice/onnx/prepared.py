@@ -129,10 +129,7 @@ class PreparedModel(onnx.backend.base.BackendRep):
 
     @contextmanager
     def _running(self, inputs: Inputs) -> Iterator[Names]:
-        """Yield the values of one run, whose nodes are recorded, or run on the host.
-
-        The buffers of the run are kept for the next one, unless the run is captured.
-        """
+        """Yield the values of one run; its buffers are kept for the next one, unless it is captured."""
         given = bind(inputs, self._graph, self.device)
         constants = self._graph.constants.items()
         try:

@@ -82,10 +82,7 @@ class Slot:
 
 
 def group_by_lifetime(slots: Iterable[Slot]) -> list[list[Slot]]:
-    """Group slots with disjoint lifetimes, in the minimum number of groups.
-
-    In the order of first use, each slot joins the finished group that it enlarges least.
-    """
+    """Group slots with disjoint lifetimes: each joins the finished group that it enlarges least."""
     groups: list[list[Slot]] = []
     for slot in sorted(slots, key=lambda slot: slot.first):
         done = [group for group in groups if group[-1].last < slot.first]

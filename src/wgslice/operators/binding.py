@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, TypeAlias
 from numpy.typing import DTypeLike
 
 from wgslice.arguments import MAX_RANK, U32_MAX, Integers, check_within, checked_offset, integers
-from wgslice.dtypes import DType, check_same_dtype, element_dtype
+from wgslice.dtypes import DType, element_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.handles import check_buffer_type, check_fits
@@ -171,8 +171,7 @@ def output_for(
     if out is None:
         return allocate(sizes, x.dtype, x.device, zeroed=zeroed)
     check_tensor("out", out)
-    check_same_dtype(x.dtype, out.dtype)
-    check_destination(out, "out")
+    check_destination(out, x.dtype, "out")
     if out.shape != tuple(sizes):
         raise ValueError(f"out has sizes {out.shape}: must be {before}{tuple(sizes)}{behind}")
     return out

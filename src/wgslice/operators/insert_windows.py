@@ -10,7 +10,6 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wgslice.dtypes import check_same_dtype
 from wgslice.errors import named
 from wgslice.gpu.device import Device
 from wgslice.gpu.recording import run
@@ -175,8 +174,7 @@ def insert_windows(
         check_order(x, offsets, windows)
         check_tensor("x", x)
         given = windows if isinstance(windows, Tensor) else as_copied(windows, x.dtype)
-        check_same_dtype(given.dtype, x.dtype)
-        check_destination(x)
+        check_destination(x, given.dtype)
         table = OnGpu(offsets.shape, offsets.dtype) if isinstance(offsets, Tensor) else offsets
         boxes, planner, planning = prepared_insertion(overlap, table, given.shape, x.shape, strides, outside)
         on_gpu = offsets.bound_layout if isinstance(offsets, Tensor) and boxes.offsets is None else None

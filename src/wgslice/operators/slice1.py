@@ -38,16 +38,15 @@ class WindowDescriptor(Descriptor):
         with named(type(self).__name__):
             check_descs(input=self.input, output=self.output)
             given = integers("sizes", self.sizes)
-            window = self._window(self.input, self.output, (self.offsets, given, self.strides))
+            window = self._window((self.offsets, given, self.strides))
             box = {"offsets": window.offsets, "sizes": given, "strides": window.strides}
             self._hold(self.input, self.output, window=window, **box)
 
-    @staticmethod
-    def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
+    def _window(self, box: Box) -> Window:
         """Return the window of offsets, sizes and strides, checked against the tensors."""
         window = Window.of(*box)
-        window.check_inside(input.sizes)
-        window.check_filled(output.sizes)
+        window.check_inside(self.input.sizes)
+        window.check_filled(self.output.sizes)
         return window
 
     def planned(self, device: Device) -> CompiledOperator:
@@ -111,13 +110,10 @@ class Slice(WindowDescriptor):
     array([1, 3, 5])
     """
 
-    @staticmethod
-    def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
-        window = Window.spanning(*box, input.sizes)
-        if output.sizes != window.max_output_sizes:
-            raise WindowError(
-                f"output sizes {output.sizes}: must be the window's sizes, {window.max_output_sizes}"
-            )
+    def _window(self, box: Box) -> Window:
+        window, sizes = Window.spanning(*box, self.input.sizes), self.output.sizes
+        if sizes != window.max_output_sizes:
+            raise WindowError(f"output sizes {sizes}: must be the window's sizes, {window.max_output_sizes}")
         return window
 
 
@@ -280,11 +276,10 @@ class SliceGrad(WindowDescriptor):
     array([0, 3, 0, 2, 0, 1, 0])
     """
 
-    @staticmethod
-    def _window(input: TensorDesc, output: TensorDesc, box: Box) -> Window:
+    def _window(self, box: Box) -> Window:
         window = Window.of(*box)
-        window.check_inside(output.sizes, "output")
-        window.check_filled(input.sizes, "input")
+        window.check_inside(self.output.sizes, "output")
+        window.check_filled(self.input.sizes, "input")
         return window
 
     def planned(self, device: Device) -> CompiledOperator:

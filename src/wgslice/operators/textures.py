@@ -102,7 +102,7 @@ def from_texture(
         if out is not None:
             check_tensor("out", out)
             check_dtype("out", out.dtype, texture.format, texels)
-            check_destination(out, "out")
+            check_destination(out, out.dtype, "out")
             if out.shape != shape:
                 raise ValueError(f"out has sizes {out.shape}: must be {shape}")
         result = allocate(shape, texels.dtype, device, zeroed=False) if out is None else out

@@ -69,7 +69,7 @@ def check_target(out: Any, shape: tuple[int, ...], dtype: DType, source: Source)
             "before they are read; pass an out that does not"
         )
     if isinstance(out, Tensor):
-        check_destination(out, "out")
+        check_destination(out, dtype, "out")
 
 
 def share_storage(one: Any, other: Any) -> bool:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from wgslice.arguments import MAX_CACHED_VALUES
 from wgslice.dialects.advanced import AdvancedSelection, any_index
 from wgslice.dialects.basic import Selection
-from wgslice.dtypes import check_same_dtype
 from wgslice.gpu.recording import BoundLayout, run
 from wgslice.layout import Layout
 from wgslice.layout_rules import broadcast, without_leading_ones
@@ -66,8 +65,7 @@ def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed 
     per_element = broadcast(without_leading_ones(given, len(rest)), rest)
     if per_element is None or (not rest and given.rank > 1):
         return False  # its broadcasting depends on the number of true elements
-    check_destination(x)
-    check_same_dtype(value.dtype, x.dtype)
+    check_destination(x, value.dtype)
     layout = broadcast(per_element, x.shape)
     assert layout is not None
     source, marked = on_device(x, value), on_device(x, mask)
@@ -77,8 +75,7 @@ def assigned_by_mask(x: Placed, mask: Placed | NDArray[np.bool_], value: Placed 
 
 def copy_where(x: Placed, value: Placed | NDArray[Any], where: Placed | NDArray[np.bool_]) -> None:
     """Copy a tensor or an array of the same dtype where a mask is true, both broadcast, without waiting."""
-    check_destination(x)
-    check_same_dtype(value.dtype, x.dtype)
+    check_destination(x, value.dtype)
     if x.size == 0:
         check_sides(x, value)
         return

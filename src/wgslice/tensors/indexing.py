@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wgslice.arguments import MAX_CACHED_VALUES, key_of, value_of
 from wgslice.dialects.advanced import AdvancedSelection, DeviceIndices, any_index
 from wgslice.dialects.basic import Selection, basic_index, is_plain
-from wgslice.dtypes import DType, check_same_dtype
+from wgslice.dtypes import DType
 from wgslice.gpu.device import Device
 from wgslice.gpu.protocols import Buffer, CommandEncoder
 from wgslice.gpu.recording import BoundLayout, plan_and_bind, play, run, run_copy
@@ -226,8 +226,7 @@ def scatter(
     x: Placed, selection: AdvancedSelection, value: Placed | NDArray[Any], *, disjoint: bool = False
 ) -> None:
     """Write a tensor or an array of the same dtype, broadcast, to the selected elements."""
-    check_destination(x)
-    check_same_dtype(value.dtype, x.dtype)
+    check_destination(x, value.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     layout = assigned(given, selection)
     if layout.size == 0:

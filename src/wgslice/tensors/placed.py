@@ -124,14 +124,13 @@ def viewed(tensor: SomePlaced, layout: Layout, flags: Flags | None = None) -> So
 def check_writeable(tensor: Placed, name: str = "the destination") -> None:
     """Raise ValueError if a tensor, called `name`, is read-only."""
     if not tensor.flags.writeable:
-        raise ValueError(
-            f"{name} is read-only, a view as broadcast_to and sliding_window_view make it: write to a copy()"
-        )
+        raise ValueError(f"{name} is read-only, as views of broadcast_to are: write to a copy()")
 
 
-def check_destination(tensor: Placed, name: str = "the destination") -> None:
-    """Raise ValueError if a tensor, called `name`, is read-only or two of its elements share bytes."""
+def check_destination(tensor: Placed, dtype: DType, name: str = "the destination") -> None:
+    """Raise if a tensor, called `name`, is read-only, of another dtype, or two elements share bytes."""
     check_writeable(tensor, name)
+    check_same_dtype(dtype, tensor.dtype)
     check_disjoint(tensor.layout)
 
 
@@ -249,8 +248,7 @@ def as_copied(value: Any, dtype: DType) -> NDArray[Any]:
 
 def write(target: Placed, value: Placed | NDArray[Any]) -> None:
     """Write a tensor or an array of the same dtype, broadcast as NumPy does, without waiting."""
-    check_destination(target)
-    check_same_dtype(value.dtype, target.dtype)
+    check_destination(target, value.dtype)
     given = value.layout if isinstance(value, Placed) else Layout.packed(value.shape)
     source = broadcast(without_leading_ones(given, target.ndim), target.shape)
     if source is None:
