@@ -79,7 +79,7 @@ def refusal(call: Callable[..., Any], *arguments: Any, **options: Any) -> str:
 @pytest.mark.parametrize("other", [*NUMBERS, "tensor"], ids=lambda other: type(other).__name__)
 def test_operators_between_tensors_arrays_and_numbers(x: Any, symbol: str, other: Any) -> None:
     compute = {**COMPARISONS, **ARITHMETIC}[symbol]
-    other = wg.Tensor(x.device, x.buffer, x.dtype, x.layout) if isinstance(other, str) else other
+    other = wg.Tensor(x.device, x.memory, x.dtype, x.layout) if isinstance(other, str) else other
     kind = type(other).__name__
     assert refusal(compute, x, other) == f"Tensor {symbol} {kind}"
     if symbol in INPLACE:
@@ -122,7 +122,7 @@ def test_membership_is_refused(x: Any) -> None:
 
 def test_tensors_are_found_by_identity(x: Any) -> None:
     """In lists, sets and dicts, and next to objects that are not numbers."""
-    other = wg.Tensor(x.device, x.buffer, x.dtype, x.layout)
+    other = wg.Tensor(x.device, x.memory, x.dtype, x.layout)
     assert x in [x, other]
     assert [x, other].index(x) == 0
     assert x in (None, "name", x)

@@ -141,11 +141,6 @@ def rolled(size: int, shift: int) -> list[Segment]:
     return [Segment(range(moved), behind), Segment(range(moved, size), before)] if moved else whole(size)
 
 
-def tiled(size: int, count: int) -> list[Segment]:
-    """Return the segments of a dimension repeated `count` times, at least once."""
-    return [Segment(range(size), range(size), count, size)]
-
-
 MODES = ("edge", "reflect", "symmetric", "wrap")
 
 

@@ -21,12 +21,6 @@ def describe_buffer(buffer: Buffer) -> str:
     return f"the buffer{label} of {buffer.size} bytes"
 
 
-def device_of(buffer: Buffer) -> Device:
-    """Return the device that a caller's buffer belongs to."""
-    check_buffer_type(buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
-    return owning_device(buffer)
-
-
 def owning_device(handle: Buffer | Texture) -> Device:
     """Return the device of a buffer or texture, which may be lost."""
     owner = owner_of(handle)

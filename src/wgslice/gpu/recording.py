@@ -86,7 +86,10 @@ class Recorder:
         with translated_errors:
             for command in bound.commands:
                 if isinstance(command, BoundDispatch):
-                    self._dispatch(command)
+                    self.compute_pass = self.compute_pass or self.encoder.begin_compute_pass()
+                    self.compute_pass.set_pipeline(command.pipeline)
+                    self.compute_pass.set_bind_group(0, command.bind_group)
+                    self.compute_pass.dispatch_workgroups(*command.workgroups)
                 else:
                     self.end()
                     self._copy(command, bound.places)
@@ -96,13 +99,6 @@ class Recorder:
         if self.compute_pass is not None:
             self.compute_pass.end()
             self.compute_pass = None
-
-    def _dispatch(self, command: BoundDispatch) -> None:
-        if self.compute_pass is None:
-            self.compute_pass = self.encoder.begin_compute_pass()
-        self.compute_pass.set_pipeline(command.pipeline)
-        self.compute_pass.set_bind_group(0, command.bind_group)
-        self.compute_pass.dispatch_workgroups(*command.workgroups)
 
     def _copy(self, command: Clear | BufferCopies | TextureCopy, places: Sequence[Place]) -> None:
         """Record a clear, buffer copies, or a texture copy."""

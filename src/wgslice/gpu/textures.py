@@ -120,7 +120,7 @@ def check_texture_alive(texture: Texture) -> None:
         with translated_errors:
             texture.create_view()
     except ValueError:
-        raise ValueError(f"{describe_texture(texture)} has been destroyed: its memory is gone") from None
+        raise ValueError(f"{describe_texture(texture)} has been destroyed: make it again") from None
 
 
 def rest_of_level(region: Region) -> Extent:

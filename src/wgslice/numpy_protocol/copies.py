@@ -21,7 +21,7 @@ from wgslice.gpu.native import is_exposed
 from wgslice.gpu.protocols import Buffer
 from wgslice.gpu.recording import BoundLayout, run_copies
 from wgslice.layout import Layout
-from wgslice.layout_rules import Stage, border_parts, lower_triangle, padded, parts, reshaped, stages, tiled
+from wgslice.layout_rules import Segment, Stage, border_parts, lower_triangle, padded, parts, reshaped, stages
 from wgslice.plans.copy import fills, pattern_size
 from wgslice.plans.kernels import WORD_NBYTES
 from wgslice.tensors.creation import asarray
@@ -144,7 +144,11 @@ def tile(sink: Sink[V], x: V, layout: Layout, counts: Sequence[int]) -> V:
     sizes = checked_shape([size * count for size, count in zip(layout.sizes, counts, strict=True)])
     if 0 in sizes:
         return sink.empty(sizes, x.dtype)
-    return staged(sink, x, stages(layout, list(map(tiled, layout.sizes, counts))))
+    repeated = [
+        [Segment(range(size), range(size), count, size)]
+        for size, count in zip(layout.sizes, counts, strict=True)
+    ]
+    return staged(sink, x, stages(layout, repeated))
 
 
 def extended(sink: Sink[V], x: V, layout: Layout, widths: Iterable[tuple[int, int]], mode: str) -> V:

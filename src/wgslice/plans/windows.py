@@ -98,7 +98,6 @@ class Winners(NamedTuple):
     offset: int  # winners before that of the tensor's first index
     base: int  # added to the number of a window in its winner index
     block_winners: int  # winners on indices, which those on blocks follow
-    memory: Memory = Memory.WINNERS
 
     @property
     def in_parts(self) -> bool:
@@ -137,8 +136,8 @@ class WindowDispatch(OnGrid):
     @property
     def memories(self) -> set[Memory]:
         """The memories that it binds."""
-        tables = {table.memory for table in (self.table, self.winners) if table}
-        return super().memories | tables
+        tables = {self.table.memory} if self.table else set()
+        return super().memories | tables | ({Memory.WINNERS} if self.winners else set())
 
     @property
     def work(self) -> CostClass:

@@ -11,7 +11,7 @@ from wgslice.arguments import Integers, OneOrMore, check_row_major, checked_offs
 from wgslice.dtypes import AnyDType, DType, element_dtype, native_array
 from wgslice.errors import ComputationRefused, named
 from wgslice.gpu.device import AnyDevice, checked_device
-from wgslice.gpu.handles import check_alive, check_fits, check_usable, device_of
+from wgslice.gpu.handles import check_alive, check_buffer_type, check_fits, check_usable, owning_device
 from wgslice.gpu.protocols import Buffer
 from wgslice.layout import Layout
 from wgslice.tensors.placed import as_assigned, check_no_sequence, check_tensor, imported, write
@@ -297,7 +297,8 @@ def from_buffer(
     """
     with named("from_buffer"):
         with named("gpu_buffer"):
-            device = device_of(gpu_buffer)
+            check_buffer_type(gpu_buffer, "a tensor's is x.buffer, and offset= is the byte to begin at")
+            device = owning_device(gpu_buffer)
         sizes, element = checked_shape(shape), element_dtype(dtype)
         start = checked_offset(offset, element.itemsize)
         if strides is None:
