@@ -53,7 +53,7 @@ GATHERED = "wgslice.numpy_protocol.moving.MAX_GATHERED"  # elements, few of whic
 
 
 def check_both_ways(device: wg.Device, function: Callable[[], wg.Tensor], expected: Any) -> None:
-    """Likewise, by indices where there are several pieces, and piece by piece."""
+    """By indices where there are several pieces, and piece by piece."""
     check_moved(device, function, expected)
     with mock.patch(GATHERED, 0):
         check_moved(device, function, expected)

@@ -73,7 +73,7 @@ class WindowPlaces(NamedTuple):
     """Places in the first dimensions of windows."""
 
     tensor: Words  # elements or bytes before them, as the dispatch counts, modulo 2^32
-    batch: Words  # likewise, from the first of their windows
+    batch: Words  # from the first of their windows
     winner: Words  # winners before those of their indices
     inside: Flags  # whether the tensor has them, among the indices that are in use
     rest: Words  # of the indices, in the other dimensions

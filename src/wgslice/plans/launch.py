@@ -29,8 +29,8 @@ def run_nbytes(target: Layout, width_nbytes: int) -> int:
 
 def words_spanned(target: Layout, width_nbytes: int) -> int:
     """Returns the number of words that a target of sub-word elements touches."""
-    lanes = 4 // width_nbytes
-    return (target.stop - 1) // lanes - target.lowest // lanes + 1
+    per_word = 4 // width_nbytes
+    return (target.stop - 1) // per_word - target.lowest // per_word + 1
 
 
 TILE_STEPS = (1, 2, 4)  # between source elements down the columns of tiles
@@ -105,10 +105,10 @@ def find_grid(
         rows = outer[axis] if outer else 1
         planes = prod(outer) // rows
         for shift, ahead in product(range(min(most, enough, line), most + 1), (True, *[False] * (not along))):
-            lanes, below = 1 << shift, workgroup_size >> shift
-            tiling = Tiling(shift, lanes, 0) if ahead else Tiling(shift, 0, below)
-            width, height = max(lanes, each * tiling.ahead_columns), max(below, each * tiling.ahead_rows)
-            run = lanes * each if ahead and lanes <= WAVE_LANES else min(lanes, WAVE_LANES)
+            right, below = 1 << shift, workgroup_size >> shift
+            tiling = Tiling(shift, right, 0) if ahead else Tiling(shift, 0, below)
+            width, height = max(right, each * tiling.ahead_columns), max(below, each * tiling.ahead_rows)
+            run = right * each if ahead and right <= WAVE_LANES else min(right, WAVE_LANES)
             across, down = -(-max(columns, 1) // width), -(-max(rows, 1) // height)
             count = planes * across * down
             sectors = count * (1 + SECTOR_NBYTES / (max(min(run, columns), 1) * unit_nbytes))
@@ -160,7 +160,7 @@ class Share:
     workgroup_size: int  # invocations
     workgroups: tuple[int, int, int]  # the grid
     row_tiles: int = 1  # below each other in a plane, where tiles are distributed
-    tiling: Tiling | None = None  # of kernels whose lanes take several units of a tile
+    tiling: Tiling | None = None  # of kernels whose invocations take several units of a tile
 
 
 def deal(
@@ -226,8 +226,8 @@ def share_of(
 def launch_row(kernel: Kernel, size: int, width_nbytes: int, profile: Profile) -> tuple[int, int]:
     """Invocations a row of `size` elements, and the units that each takes: the most that every row has."""
     unit_nbytes = UNITS_NBYTES.get(kernel, width_nbytes)
-    lanes = unit_nbytes // width_nbytes
-    least, most = (size - lanes + 1) // lanes, size // lanes  # whole units, wherever the row begins
+    per_unit = unit_nbytes // width_nbytes
+    least, most = (size - per_unit + 1) // per_unit, size // per_unit  # whole units, wherever the row begins
     words_each = profile.subword_words_each if kernel is Kernel.SUBWORD_ROWS else profile.words_each
     choices = [words * 4 // unit_nbytes for words in words_each]
     if unit_nbytes == WIDEST_NBYTES:

@@ -70,12 +70,12 @@ def pixels_of(source: Layout, target: Layout, width_nbytes: int) -> Pixels:
     apart, planes = has_planes(target), abs(channel_step) >= MAX_CHANNELS
     group_blocks = channels if apart or planes else PIXEL_BLOCKS[channels]
     unaligned = is_unaligned(target, width_nbytes, dimensions=target.rank - axis)
-    lanes = WIDEST_NBYTES // width_nbytes  # elements in a vector
-    pixels = -(-group_blocks * lanes // (channels * repeats)) + (unaligned and channels > 1)
+    per_vector = WIDEST_NBYTES // width_nbytes  # elements in a vector
+    pixels = -(-group_blocks * per_vector // (channels * repeats)) + (unaligned and channels > 1)
     reach = (pixels - 1) * abs(pixel_step) + 1 + (0 if planes else (channels - 1) * abs(channel_step))
-    part_blocks = -(-reach // lanes)
+    part_blocks = -(-reach // per_vector)
     if planes:
-        channel_step = part_blocks * lanes
+        channel_step = part_blocks * per_vector
     parts = channels if planes else 1
     return Pixels(
         channels, repeats, pixel_step, channel_step, group_blocks, parts, part_blocks, apart, unaligned
