@@ -43,7 +43,7 @@ def rows(page: Path, first_cell: str, heading: str = "") -> list[tuple[str, list
     return [(name, cells.split(" | ")) for name, *_, cells in found]
 
 
-MEASURING = "Figures are being measured again"
+MEASURING = "Timings are being measured again"
 
 
 def cited(text: str) -> set[str]:

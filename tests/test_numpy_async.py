@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wgpu
 from helpers import STORAGE, check_same, make_buffer, random_bytes
 from waits import LONGEST_SECONDS, unanswered
 
@@ -99,9 +100,9 @@ def test_frames_read_two_frames_later_block_nothing(
         blocked[0] += not finished(0)
         return finishes(finished, is_lost)
 
-    def counted(*, size: int, usage: int) -> Any:
-        made[0] += bool(usage & 0x1)  # MAP_READ
-        return create(size=size, usage=usage)
+    def counted(**descriptor: Any) -> Any:
+        made[0] += bool(descriptor["usage"] & wgpu.BufferUsage.MAP_READ)
+        return create(**descriptor)
 
     monkeypatch.setattr(native, "finishes_before_loss", watched)
     monkeypatch.setattr(fresh.wgpu_device, "create_buffer", counted)

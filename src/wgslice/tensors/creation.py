@@ -301,9 +301,8 @@ def from_buffer(
             device = owning_device(gpu_buffer)
         sizes, element = checked_shape(shape), element_dtype(dtype)
         start = checked_offset(offset, element.itemsize)
-        if strides is None:
-            layout = Layout.packed(sizes, start)
-        else:
+        layout = Layout.packed(sizes, start)
+        if strides is not None:
             steps = integers("strides", strides)
             if len(steps) != len(sizes):
                 raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions: pass one per dimension")
