@@ -142,7 +142,9 @@ def install_advice() -> str:
     families = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
     commands = {
         "debian": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
+        "ubuntu": "sudo apt-get install --no-install-recommends mesa-vulkan-drivers",
         "fedora": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
+        "rhel": "sudo dnf install mesa-vulkan-drivers vulkan-loader",
         "suse": "sudo zypper install libvulkan_lvp libvulkan1",
         "arch": "sudo pacman -S vulkan-swrast vulkan-icd-loader",
     }
