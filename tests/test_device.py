@@ -113,6 +113,8 @@ def test_missing_adapter_lists_adapters_or_what_to_install() -> None:
     [
         ("Linux", {"ID": "debian"}, "apt-get install --no-install-recommends mesa-vulkan-drivers"),
         ("Linux", {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "apt-get install"),
+        ("Linux", {"ID": "elementary", "ID_LIKE": "ubuntu"}, "apt-get install"),
+        ("Linux", {"ID": "tencentos", "ID_LIKE": "rhel"}, "dnf install"),
         ("Linux", {"ID": "fedora"}, "dnf install mesa-vulkan-drivers"),
         ("Linux", {"ID": "arch"}, "pacman -S"),
         ("Linux", {"ID": "unheard-of"}, "lavapipe"),
